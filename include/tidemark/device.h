@@ -1,0 +1,128 @@
+/* The device contract: an arena, queues, events, asynchronous copies and kernels. One conformance suite
+ * (tests/device) holds every device to this text.
+ *
+ * - Everything that is *enqueued* runs later, in the order of its queue; enqueue calls never wait for it.
+ * - Queues run concurrently. Order between queues comes from events only: record on one, wait on another.
+ * - A failure inside a queue is sticky: later work of that queue is skipped, events still complete, and
+ *   tide_queue_sync() returns the first failure with its detail text.
+ * - One host thread at a time drives a device. Kernels run on the device's own threads. */
+#ifndef TIDEMARK_DEVICE_H
+#define TIDEMARK_DEVICE_H
+
+#include <stdbool.h>
+
+#include <tidemark/machine.h>
+#include <tidemark/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tide_device tide_device;
+typedef struct tide_arena tide_arena;
+typedef struct tide_queue tide_queue;
+typedef struct tide_event tide_event;
+typedef struct tide_kernel tide_kernel;
+
+typedef struct tide_device_options {
+    size_t size;             /* sizeof(tide_device_options) */
+    uint32_t threads;        /* compute threads; 0: all cores this process may use */
+    uint64_t reserve_bytes;  /* sim: device memory left to libraries */
+    const tide_machine *machine; /* sim: rates of its copies; NULL: default machine */
+} tide_device_options;
+TIDE_API void tide_device_options_init(tide_device_options *options);
+
+/* name: "cpu" or "sim". TIDE_E_DEVICE when it is not available, saying which are. */
+TIDE_API tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out);
+TIDE_API void tide_device_close(tide_device *device); /* all its objects are destroyed before; NULL is fine */
+
+typedef struct tide_device_info {
+    char name[64];        /* "cpu" */
+    char description[128]; /* "AMD EPYC, 2 threads, oneDNN 2.6.3" */
+    uint32_t threads;
+    uint32_t align_bytes;  /* of arena offsets */
+    uint64_t memory_bytes; /* largest arena worth trying */
+    bool host_visible;     /* tide_arena_host() works */
+    bool has_kernels;      /* tide_kernel_create() works */
+} tide_device_info;
+TIDE_API tide_status tide_device_get_info(const tide_device *device, tide_device_info *out);
+
+/* ---- memory: one arena, touched once, never grown ---- */
+TIDE_API tide_status tide_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out);
+TIDE_API void tide_arena_destroy(tide_arena *arena);
+TIDE_API uint64_t tide_arena_size(const tide_arena *arena);
+TIDE_API void *tide_arena_host(tide_arena *arena); /* NULL if not host visible; valid while no queue uses it */
+
+/* ---- queues and events ---- */
+typedef enum tide_queue_kind { TIDE_QUEUE_COMPUTE, TIDE_QUEUE_COPY } tide_queue_kind;
+TIDE_API tide_status tide_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out);
+TIDE_API void tide_queue_destroy(tide_queue *queue); /* waits for what is enqueued */
+/* The host waits until everything enqueued so far is complete; the queue's sticky failure, if any. */
+TIDE_API tide_status tide_queue_sync(tide_queue *queue);
+
+TIDE_API tide_status tide_event_create(tide_device *device, tide_event **out);
+TIDE_API void tide_event_destroy(tide_event *event);
+/* Completes when all work enqueued on the queue before it is complete. Recording again re-arms the event. */
+TIDE_API tide_status tide_event_record(tide_event *event, tide_queue *queue);
+/* Work enqueued on `queue` after this call starts only after the event's latest record is complete. */
+TIDE_API tide_status tide_event_wait(tide_event *event, tide_queue *queue);
+TIDE_API tide_status tide_event_query(tide_event *event, bool *complete); /* never recorded counts as complete */
+TIDE_API tide_status tide_event_sync(tide_event *event);                  /* the host waits */
+/* Device time between the completions of two recorded, complete events; virtual on "sim". */
+TIDE_API tide_status tide_event_elapsed(tide_event *from, tide_event *to, uint64_t *ns);
+
+/* ---- work ---- */
+/* A host function in queue order (for closures of embedders and for tests); cost_ns is what "sim" charges for it.
+ * Host-visible devices only. The function returns a status that becomes the queue's sticky failure. */
+typedef tide_status (*tide_host_fn)(void *context);
+TIDE_API tide_status tide_queue_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
+
+/* Where copied bytes go or come from: called on a device thread, once or more, pieces in ascending order of
+ * `position` (bytes from the start of the copy). `data` is only valid during the call. Tiers implement it. */
+typedef tide_status (*tide_io_fn)(void *context, uint64_t position, void *data, uint64_t size_bytes);
+typedef struct tide_io {
+    tide_io_fn fn;
+    void *context;
+    uint32_t channel; /* index in the machine: what "sim" charges; TIDE_NONE: free of charge */
+} tide_io;
+TIDE_API tide_status tide_copy_out(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes,
+                                   tide_io sink); /* sink must not write to data */
+TIDE_API tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes,
+                                  tide_io source); /* source fills data */
+
+/* ---- kernels (optional: has_kernels) ---- */
+#define TIDE_KERNEL_MAX_OPERANDS 8
+typedef struct tide_operand_info {
+    uint64_t size_bytes; /* as stored on this device, padding included */
+    uint64_t layout;     /* equal for equal layouts: an op may read what another wrote iff the two agree */
+} tide_operand_info;
+typedef struct tide_kernel_info {
+    uint32_t n_reads, n_writes;
+    tide_operand_info read[TIDE_KERNEL_MAX_OPERANDS], write[TIDE_KERNEL_MAX_OPERANDS];
+    uint32_t n_variants; /* >= 1 */
+    tide_variant variant[4]; /* workspace, bits class; cost_ns 0: measure it */
+} tide_kernel_info; /* grad-norm may have more reads than fit: read[0] then stands for all */
+
+TIDE_API tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
+TIDE_API void tide_kernel_destroy(tide_kernel *kernel);
+TIDE_API tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel_info *out);
+
+/* What changes from step to step; copied at enqueue. */
+typedef struct tide_step_args {
+    uint64_t seed, step;  /* step counts from 0; counter-based randomness = f(seed, step, op counter, element) */
+    uint64_t counter;     /* of the op, when it is random */
+    float learning_rate;
+} tide_step_args;
+/* offsets: reads, writes, then the workspace if the variant has one; in the order of kernel_info. */
+TIDE_API tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
+                                         const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
+
+/* Between plain row-major float32 (N, C, H, W or O, I, H, W) and the stored layout of an operand (reads first, then
+ * writes), on host memory, synchronously. Padding is written as zeros. */
+TIDE_API tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored);
+TIDE_API tide_status tide_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

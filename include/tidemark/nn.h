@@ -1,0 +1,92 @@
+/* Neural networks as programs: a model family becomes a graph, the graph one whole training step (forward, backward,
+ * update) with exactly the reads that backward needs. `nn` is a client of the runtime like any other framework. */
+#ifndef TIDEMARK_NN_H
+#define TIDEMARK_NN_H
+
+#include <tidemark/device.h>
+#include <tidemark/machine.h>
+#include <tidemark/ops.h>
+#include <tidemark/program.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tide_model tide_model;
+typedef struct tide_step tide_step;
+
+/* ---- models ---- */
+typedef struct tide_model_options {
+    size_t size;                      /* sizeof(tide_model_options) */
+    uint32_t batch;                   /* 0: 32 */
+    uint32_t channels, height, width; /* of one input; 0: the family's own (e.g. 3 x 224 x 224) */
+    uint32_t classes;                 /* 0: the family's own */
+} tide_model_options;
+TIDE_API void tide_model_options_init(tide_model_options *options);
+
+/* spec: "lenet", "resnet50", "resnet:6,32,100,6", "resnet-cifar:3", "mlp:784,512,10" ...; unknown names list the
+ * known ones. */
+TIDE_API tide_status tide_model_create(const char *spec, const tide_model_options *options, tide_model **out);
+TIDE_API void tide_model_destroy(tide_model *model);
+TIDE_API const char *tide_model_name(const tide_model *model);
+TIDE_API uint64_t tide_model_parameter_count(const tide_model *model); /* trainable scalars */
+TIDE_API uint32_t tide_model_layer_count(const tide_model *model);     /* basic layers: conv, bn, relu, pool, add ... */
+TIDE_API tide_shape tide_model_input(const tide_model *model);
+TIDE_API uint32_t tide_model_classes(const tide_model *model);
+/* Families for help texts; NULL after the last. */
+TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
+
+/* ---- steps ---- */
+#define TIDE_OPTIMIZER_TABLE(X) \
+    X(TIDE_SGD, "sgd") X(TIDE_MOMENTUM, "momentum") X(TIDE_ADAM, "adam") X(TIDE_ADAMW, "adamw")
+typedef enum tide_optimizer {
+#define TIDE_ENUM_MEMBER(e, name) e,
+    TIDE_OPTIMIZER_TABLE(TIDE_ENUM_MEMBER)
+#undef TIDE_ENUM_MEMBER
+} tide_optimizer;
+
+typedef struct tide_step_options {
+    size_t size; /* sizeof(tide_step_options) */
+    tide_optimizer optimizer;
+    float weight_decay;
+    bool inference;      /* forward only, batch norm from running statistics; one-shot in its weights: no update */
+    bool fused_update;   /* update each weight right after its gradient; refused together with clip_norm */
+    uint32_t accumulate; /* micro-batches per step, each of the model's batch; 0 or 1: none */
+    float clip_norm;     /* 0: no clipping */
+    const tide_machine *machine; /* costs by its roofline; NULL: costs are 0 */
+    tide_device *device; /* sizes, layouts, reorders and workspaces as this device has them; NULL: plain float32
+                            shapes and an analytic model of workspaces */
+} tide_step_options;
+TIDE_API void tide_step_options_init(tide_step_options *options);
+TIDE_API tide_status tide_step_create(const tide_model *model, const tide_step_options *options, tide_step **out);
+TIDE_API void tide_step_destroy(tide_step *step);
+TIDE_API const tide_program *tide_step_program(const tide_step *step);
+TIDE_API const tide_op_desc *tide_step_op_desc(const tide_step *step, tide_id op);
+TIDE_API uint64_t tide_step_op_flops(const tide_step *step, tide_id op);
+TIDE_API uint64_t tide_step_op_bytes(const tide_step *step, tide_id op); /* operand bytes touched */
+/* Inputs and results; micro in [0, accumulate). */
+TIDE_API tide_id tide_step_input(const tide_step *step, uint32_t micro);
+TIDE_API tide_id tide_step_label(const tide_step *step, uint32_t micro);
+TIDE_API tide_id tide_step_loss(const tide_step *step, uint32_t micro); /* 1 float, kept */
+TIDE_API tide_id tide_step_probabilities(const tide_step *step, uint32_t micro); /* kept in inference steps */
+
+/* Everything PRESENT at the start: weights, optimizer state, running statistics. */
+typedef enum tide_init_kind { TIDE_INIT_ZERO, TIDE_INIT_ONE, TIDE_INIT_NORMAL, TIDE_INIT_UNIFORM } tide_init_kind;
+typedef struct tide_state {
+    const char *name;   /* "layer1.0.conv1.weight", "layer1.0.conv1.weight.momentum", "bn1.running_mean" */
+    tide_class cls;     /* weight, optimizer, other (running statistics) */
+    bool trainable;
+    tide_id at_start, at_end; /* the carried pair (equal in inference steps) */
+    tide_id op;               /* an op that reads at_start, whose operand `operand` has its layout */
+    uint32_t operand;
+    tide_shape shape;     /* plain, (O, I, H, W) or (C, 1, 1, 1) */
+    tide_init_kind init;
+    float init_scale;     /* standard deviation or bound */
+} tide_state;
+TIDE_API uint32_t tide_step_state_count(const tide_step *step);
+TIDE_API const tide_state *tide_step_state(const tide_step *step, uint32_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

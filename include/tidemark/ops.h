@@ -1,0 +1,119 @@
+/* Op descriptors: what a kernel computes, independent of device and layout. Shared by `nn`, which writes them, and
+ * by devices, which turn them into kernels. Shapes are logical (N, C, H, W; unused dimensions are 1); how a device
+ * lays them out is its own business (see tide_kernel_info).
+ *
+ * Operands, in order:           reads                                   writes
+ *   CONV_FWD                    x, w [, bias]                           y
+ *   CONV_BWD_DATA               w, dy                                   dx
+ *   CONV_BWD_WEIGHTS            x, dy                                   dw [, dbias]
+ *   FC_FWD / _BWD_DATA / _BWD_WEIGHTS   as CONV; x is (N, C, H, W) flattened to C*H*W inputs
+ *   BN_FWD                      x, scale, shift                         y, mean, inv_std  (batch statistics)
+ *   BN_STATS                    mean, inv_std, run_mean, run_var        run_mean', run_var'   (must in place, no re-run)
+ *   BN_INFER                    x, scale, shift, run_mean, run_var      y
+ *   BN_BWD                      x, dy, scale, mean, inv_std             dx, dscale, dshift    (dx may in place dy)
+ *   RELU_FWD                    x                                       y                     (may in place)
+ *   RELU_BWD                    y, dy                                   dx                    (may in place dy)
+ *   MAXPOOL_FWD                 x                                       y, index
+ *   MAXPOOL_BWD                 index, dy                               dx
+ *   AVGPOOL_FWD                 x                                       y
+ *   AVGPOOL_BWD                 dy                                      dx
+ *   ADD                         a, b                                    y                     (may in place either)
+ *   SOFTMAX_LOSS_FWD            x, label (i32 per sample)               prob, loss (1 float: mean over the batch)
+ *   SOFTMAX_LOSS_BWD            prob, label                             dx                    (may in place prob)
+ *   DROPOUT_FWD                 x                                       y, mask (u8)          (random; may in place x)
+ *   DROPOUT_BWD                 mask, dy                                dx                    (may in place dy)
+ *   LRN_FWD                     x                                       y
+ *   LRN_BWD                     x, y, dy                                dx
+ *   REORDER                     a                                       b     the same values in the layout of another use
+ *   SGD                         w, dw                                   w'                    (must in place w)
+ *   MOMENTUM                    w, v, dw                                w', v'                (must in place)
+ *   ADAM, ADAMW                 w, m, v, dw                             w', m', v'            (must in place)
+ *   GRAD_NORM                   dw...                                   scale (1 float: clip factor)
+ *   *update ops with clipping*  one more read, `scale`, at the end
+ *   ACCUMULATE                  acc, dw                                 acc'                  (may in place acc)
+ *   ZERO                        -                                       a
+ */
+#ifndef TIDEMARK_OPS_H
+#define TIDEMARK_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tidemark/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TIDE_OP_TABLE(X)                     \
+    X(TIDE_OP_CONV_FWD, "conv")              \
+    X(TIDE_OP_CONV_BWD_DATA, "conv.bwd-data") \
+    X(TIDE_OP_CONV_BWD_WEIGHTS, "conv.bwd-weights") \
+    X(TIDE_OP_FC_FWD, "fc")                  \
+    X(TIDE_OP_FC_BWD_DATA, "fc.bwd-data")    \
+    X(TIDE_OP_FC_BWD_WEIGHTS, "fc.bwd-weights") \
+    X(TIDE_OP_BN_FWD, "bn")                  \
+    X(TIDE_OP_BN_STATS, "bn.stats")          \
+    X(TIDE_OP_BN_INFER, "bn.infer")          \
+    X(TIDE_OP_BN_BWD, "bn.bwd")              \
+    X(TIDE_OP_RELU_FWD, "relu")              \
+    X(TIDE_OP_RELU_BWD, "relu.bwd")          \
+    X(TIDE_OP_MAXPOOL_FWD, "maxpool")        \
+    X(TIDE_OP_MAXPOOL_BWD, "maxpool.bwd")    \
+    X(TIDE_OP_AVGPOOL_FWD, "avgpool")        \
+    X(TIDE_OP_AVGPOOL_BWD, "avgpool.bwd")    \
+    X(TIDE_OP_ADD, "add")                    \
+    X(TIDE_OP_SOFTMAX_LOSS_FWD, "softmax-loss") \
+    X(TIDE_OP_SOFTMAX_LOSS_BWD, "softmax-loss.bwd") \
+    X(TIDE_OP_DROPOUT_FWD, "dropout")        \
+    X(TIDE_OP_DROPOUT_BWD, "dropout.bwd")    \
+    X(TIDE_OP_LRN_FWD, "lrn")                \
+    X(TIDE_OP_LRN_BWD, "lrn.bwd")            \
+    X(TIDE_OP_REORDER, "reorder")            \
+    X(TIDE_OP_SGD, "sgd")                    \
+    X(TIDE_OP_MOMENTUM, "momentum")          \
+    X(TIDE_OP_ADAM, "adam")                  \
+    X(TIDE_OP_ADAMW, "adamw")                \
+    X(TIDE_OP_GRAD_NORM, "grad-norm")        \
+    X(TIDE_OP_ACCUMULATE, "accumulate")      \
+    X(TIDE_OP_ZERO, "zero")
+
+typedef enum tide_op_kind {
+#define TIDE_ENUM_MEMBER(e, name) e,
+    TIDE_OP_TABLE(TIDE_ENUM_MEMBER)
+#undef TIDE_ENUM_MEMBER
+    TIDE_OP_KIND_COUNT
+} tide_op_kind;
+
+typedef struct tide_shape {
+    int64_t n, c, h, w;
+} tide_shape;
+
+typedef struct tide_op_desc {
+    tide_op_kind kind;
+    tide_shape x, y;               /* of the layer's input and output (gradients have the same shapes) */
+    int32_t kernel_h, kernel_w, stride, pad; /* conv, pool */
+    int32_t bias;                  /* conv, fc: has a bias operand */
+    int32_t needs_dx;              /* informative: 0 for the first layer, whose backward yields no dx */
+    float eps, momentum;           /* bn: eps, running-average momentum */
+    float drop_rate;               /* dropout */
+    int32_t lrn_size;
+    float lrn_alpha, lrn_beta, lrn_k;
+    uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */
+    uint32_t n_grads;              /* grad-norm: number of reads */
+    const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
+    float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */
+    int32_t clipped;               /* update: has the extra `scale` read */
+    /* REORDER: from the layout of operand `from_operand` of `from` to that of `to_operand` of `to`
+     * (operands numbered reads first, then writes). */
+    const struct tide_op_desc *from, *to; /* owned by the caller, must outlive kernel creation only */
+    uint32_t from_operand, to_operand;
+} tide_op_desc;
+
+/* "conv.bwd-data" */
+TIDE_API const char *tide_op_kind_name(tide_op_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

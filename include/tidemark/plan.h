@@ -1,0 +1,145 @@
+/* A plan: what runs, what moves, where every byte lies, and who waits for whom, for one step of one program.
+ *
+ * Actions stand in one total *issue order*. Each belongs to a queue (0 = compute, 1 + i = channel i of the
+ * machine). A queue runs its actions in order; across queues an action waits for the *completion* of the actions
+ * it lists, all earlier in issue order, so a plan cannot deadlock.
+ *
+ *   issue order   0        1          2            3          4            5
+ *   compute       RUN a    .          RUN b        .          RUN c ◀wait4 .
+ *   ram out       .        SAVE x ◀0  .            .          .            .
+ *   ram in        .        .          .            LOAD x ◀1,2 .           .
+ *
+ * A *residency* is a stretch in which a tensor is in the arena, at one offset; it exists on the half-open interval
+ * [begin, end) of issue indices. begin is the action that creates it (RUN that writes it, LOAD) or 0 when it is in
+ * the start map; every access to it lies inside the interval. Two residencies alive at the same index do not
+ * overlap in addresses, except an in-place pair at the op that hands over: the read ends at i + 1, the write begins
+ * at i, same offset. A *copy* is the same for the bytes of a tier. RUN actions bind residencies explicitly.
+ *
+ * A step ends when all its actions are complete. */
+#ifndef TIDEMARK_PLAN_H
+#define TIDEMARK_PLAN_H
+
+#include <tidemark/machine.h>
+#include <tidemark/program.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tide_plan tide_plan;
+
+typedef enum tide_action_kind { TIDE_RUN, TIDE_SAVE, TIDE_LOAD } tide_action_kind;
+
+typedef struct tide_action {
+    tide_action_kind kind;
+    uint32_t queue;
+    tide_id op;       /* RUN: the op; else TIDE_NONE */
+    uint32_t variant; /* RUN: index into the op's variants; else 0 */
+    tide_id copy;     /* SAVE: the copy it makes; LOAD: the copy it reads; RUN: TIDE_NONE */
+    /* RUN: one residency per read, then one per write, in the op's order, then one for the workspace if the
+     * variant's workspace_bytes > 0. SAVE: the residency read. LOAD: the residency made. */
+    uint32_t n_uses, n_waits;
+    const tide_id *uses;
+    const uint32_t *waits; /* issue indices, ascending */
+} tide_action;
+
+typedef struct tide_residency {
+    tide_id tensor;        /* TIDE_NONE: workspace */
+    uint64_t offset_bytes; /* in the arena */
+    uint64_t size_bytes;   /* >= the tensor's; rounded up to the block of every tier it moves to or from */
+    uint32_t begin, end;   /* issue indices, half-open */
+    bool at_start, at_end; /* member of the start map / end map */
+} tide_residency;
+
+typedef struct tide_copy {
+    tide_id tensor;
+    uint32_t tier;
+    uint64_t offset_bytes; /* slot in the tier; 0 and without meaning in a client tier */
+    uint64_t size_bytes;   /* as moved; equal to the size of every residency it is saved from or loaded to */
+    uint32_t begin, end;
+    bool at_start, at_end;
+} tide_copy;
+
+/* What the simulator predicts for a plan, and the figures every report prints. */
+typedef struct tide_prediction {
+    uint64_t step_ns;
+    uint64_t compute_ns;    /* sum of the RUNs, re-runs included */
+    uint64_t recomputed_ns; /* the re-runs alone */
+    uint64_t exposed_ns;    /* step_ns - compute_ns: compute idle, waiting for transfers or draining them */
+    uint64_t moved_bytes;   /* saved + loaded, all tiers, client excluded */
+    uint64_t transfer_ns;   /* sum of the channels' busy times */
+    uint64_t peak_bytes;    /* most bytes of live residencies at one virtual instant */
+} tide_prediction;
+
+TIDE_API void tide_plan_destroy(tide_plan *plan);
+TIDE_API uint32_t tide_plan_action_count(const tide_plan *plan);
+TIDE_API uint32_t tide_plan_residency_count(const tide_plan *plan);
+TIDE_API uint32_t tide_plan_copy_count(const tide_plan *plan);
+TIDE_API tide_action tide_plan_action(const tide_plan *plan, uint32_t i); /* i must be in range */
+TIDE_API const tide_residency *tide_plan_residency(const tide_plan *plan, tide_id id);
+TIDE_API const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id);
+TIDE_API uint64_t tide_plan_arena_bytes(const tide_plan *plan);               /* what the plan needs */
+TIDE_API uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier); /* what it needs of a tier */
+TIDE_API const char *tide_plan_policy(const tide_plan *plan);
+TIDE_API tide_signature tide_plan_signature(const tide_plan *plan); /* of the program it is for */
+TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan);     /* of its content */
+TIDE_API const tide_prediction *tide_plan_prediction(const tide_plan *plan);
+
+/* ---- making plans ---- */
+typedef struct tide_budgets {
+    uint64_t arena_bytes;                        /* UINT64_MAX: unconstrained */
+    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* on top of the machine's capacities */
+} tide_budgets;
+TIDE_API void tide_budgets_init(tide_budgets *b); /* everything unconstrained */
+
+typedef struct tide_plan_options {
+    size_t size;           /* sizeof(tide_plan_options) */
+    const char *policy;    /* "none", "liveness", "manual"; NULL: "liveness" */
+    const char *decisions; /* policy "manual": path of a decisions file (docs/formats.md) */
+    tide_budgets budgets;
+    bool bits_any; /* free the choice of variants from the bits class of the default one */
+} tide_plan_options;
+TIDE_API void tide_plan_options_init(tide_plan_options *options);
+
+/* When a plan does not fit: why, and what would. */
+typedef struct tide_fit_report {
+    uint64_t needed_bytes; /* the smallest budget this policy works in */
+    tide_id op;            /* the op at the peak; TIDE_NONE if none decides it */
+} tide_fit_report;
+
+/* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT fills *fit (may be NULL). */
+TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
+                                      const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
+
+/* ---- files: JSON Lines, fingerprinted, docs/formats.md ---- */
+TIDE_API tide_status tide_plan_read(const char *path, tide_plan **out);
+TIDE_API tide_status tide_plan_read_memory(const void *text, size_t size, const char *name_in_errors, tide_plan **out);
+TIDE_API tide_status tide_plan_write(const tide_plan *plan, const char *path);
+
+/* ---- proving plans ---- */
+typedef struct tide_verdict {
+    uint32_t action;   /* where it fails; TIDE_NONE: not at one action (maps, budgets) */
+    char rule[32];     /* short name of the broken rule, listed in docs/verify.md; "" when the plan is valid */
+    char message[256]; /* one sentence that names tensors, ops, offsets */
+} tide_verdict;
+/* TIDE_OK or TIDE_E_PLAN (with *verdict filled). Shares no code with what makes plans. budgets may be NULL. */
+TIDE_API tide_status tide_plan_verify(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                      const tide_budgets *budgets, tide_verdict *verdict);
+
+/* ---- predicting plans ---- */
+typedef struct tide_timeline {
+    uint32_t n_actions;
+    uint64_t *start_ns, *end_ns; /* per action */
+    /* load curve: load_bytes[i] holds from t_ns[i] to t_ns[i+1] */
+    size_t n_points;
+    uint64_t *t_ns, *load_bytes;
+    tide_prediction prediction;
+} tide_timeline;
+TIDE_API tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                        tide_timeline **out);
+TIDE_API void tide_timeline_destroy(tide_timeline *timeline);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

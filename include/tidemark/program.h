@@ -1,0 +1,176 @@
+/* A program: what one training step does to memory. Ops in execution order, over tensors.
+ *
+ * A tensor is one *value*: present at the start, or written by exactly one op. Sharing bytes is a result of
+ * placement, never a property of tensors. A program is immutable once built; ids are dense indices from 0.
+ *
+ *        tensor 0 (weight, at the start) ───┐
+ *        tensor 1 (input, in client tier) ──┴─▶ op 0 ──▶ tensor 2 ──▶ op 1 ──▶ tensor 3 ...
+ *
+ * Units: bytes and nanoseconds. All functions are thread-safe on distinct objects; a const tide_program may be
+ * read from many threads. */
+#ifndef TIDEMARK_PROGRAM_H
+#define TIDEMARK_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tidemark/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint32_t tide_id;
+#define TIDE_NONE UINT32_MAX
+
+typedef struct tide_program tide_program;
+typedef struct tide_program_builder tide_program_builder;
+
+/* X(enumerator, name in files). */
+#define TIDE_DTYPE_TABLE(X) X(TIDE_F32, "f32") X(TIDE_U8, "u8") X(TIDE_I32, "i32") X(TIDE_BYTES, "bytes")
+#define TIDE_CLASS_TABLE(X)                   \
+    X(TIDE_CLASS_INPUT, "input")              \
+    X(TIDE_CLASS_WEIGHT, "weight")            \
+    X(TIDE_CLASS_GRADIENT, "gradient")        \
+    X(TIDE_CLASS_OPTIMIZER, "optimizer")      \
+    X(TIDE_CLASS_ACTIVATION, "activation")    \
+    X(TIDE_CLASS_ACTIVATION_GRADIENT, "activation-gradient") \
+    X(TIDE_CLASS_WORKSPACE, "workspace")      \
+    X(TIDE_CLASS_OTHER, "other")
+#define TIDE_PHASE_TABLE(X) X(TIDE_FORWARD, "forward") X(TIDE_BACKWARD, "backward") X(TIDE_UPDATE, "update")
+#define TIDE_START_TABLE(X)                                                                            \
+    X(TIDE_START_ABSENT, "absent")   /* written by an op of this step */                               \
+    X(TIDE_START_PRESENT, "present") /* exists when the step starts, where the plan's start map says */ \
+    X(TIDE_START_CLIENT, "client")   /* waits in the read-only client tier; a LOAD brings it in */
+
+#define TIDE_ENUM_MEMBER(e, name) e,
+typedef enum tide_dtype { TIDE_DTYPE_TABLE(TIDE_ENUM_MEMBER) } tide_dtype;
+typedef enum tide_class { TIDE_CLASS_TABLE(TIDE_ENUM_MEMBER) } tide_class;
+typedef enum tide_phase { TIDE_PHASE_TABLE(TIDE_ENUM_MEMBER) } tide_phase;
+typedef enum tide_start { TIDE_START_TABLE(TIDE_ENUM_MEMBER) } tide_start;
+#undef TIDE_ENUM_MEMBER
+
+typedef struct tide_tensor {
+    const char *name; /* for people; may be "", need not be unique; never NULL in a built program */
+    uint64_t size_bytes;
+    tide_dtype dtype;
+    tide_class cls;
+    tide_start start;
+    bool keep; /* needed at the end of the step */
+} tide_tensor;
+
+/* reads[read] and writes[write] of one op: `must` = the kernel updates the bytes of the read in place (the read
+ * value is destroyed); otherwise the write may take over the bytes of the read if that value dies there. Both
+ * tensors have the same size. */
+typedef struct tide_inplace {
+    uint32_t read, write; /* positions in reads[] and writes[], not tensor ids */
+    bool must;
+} tide_inplace;
+
+/* One implementation of an op. Two variants with the same bits class give the same bits. */
+typedef struct tide_variant {
+    uint64_t workspace_bytes;
+    uint64_t cost_ns;
+    uint32_t bits_class;
+} tide_variant;
+
+typedef struct tide_op {
+    const char *name;
+    tide_phase phase;
+    bool rerunnable; /* false: a side effect; runs exactly once */
+    bool random;     /* draws from the counter-based generator at `counter`; a re-run replays it */
+    uint64_t counter;
+    uint32_t n_reads, n_writes, n_inplace, n_variants; /* n_variants >= 1; variants[0] is the default */
+    const tide_id *reads, *writes;                     /* no tensor twice in one list */
+    const tide_inplace *inplace;
+    const tide_variant *variants;
+} tide_op;
+
+/* Of a repeating program: the value `from` at the end of this step is the value `to` at the start of the next. */
+typedef struct tide_carry {
+    tide_id from, to;
+} tide_carry;
+
+/* ---- building ----
+ * The builder copies everything it is given. A failed call leaves the builder usable and unchanged. */
+TIDE_API tide_status tide_program_builder_create(const char *name, bool repeating, tide_program_builder **out);
+TIDE_API void tide_program_builder_destroy(tide_program_builder *b); /* NULL is fine */
+TIDE_API tide_status tide_program_builder_tensor(tide_program_builder *b, const tide_tensor *tensor, tide_id *out);
+TIDE_API tide_status tide_program_builder_op(tide_program_builder *b, const tide_op *op, tide_id *out);
+TIDE_API tide_status tide_program_builder_carry(tide_program_builder *b, tide_carry carry);
+/* Marks a tensor as needed at the end (known late when differentiating). */
+TIDE_API tide_status tide_program_builder_keep(tide_program_builder *b, tide_id tensor);
+/* Validates the whole and hands the program over; destroys the builder on success only. Checks what single calls
+ * cannot: every tensor that is kept or read exists by then, each PRESENT tensor of a repeating program is the `to`
+ * of exactly one carry, each carry's `from` is kept, no kept value was destroyed by a `must` pair. */
+TIDE_API tide_status tide_program_builder_finish(tide_program_builder *b, tide_program **out);
+TIDE_API void tide_program_destroy(tide_program *p); /* NULL is fine */
+
+/* ---- reading: pointers live as long as the program; an id out of range gives NULL ---- */
+TIDE_API const char *tide_program_name(const tide_program *p);
+TIDE_API bool tide_program_is_repeating(const tide_program *p);
+TIDE_API uint32_t tide_program_tensor_count(const tide_program *p);
+TIDE_API uint32_t tide_program_op_count(const tide_program *p);
+TIDE_API uint32_t tide_program_carry_count(const tide_program *p);
+TIDE_API const tide_tensor *tide_program_tensor(const tide_program *p, tide_id tensor);
+TIDE_API const tide_op *tide_program_op(const tide_program *p, tide_id op);
+TIDE_API const tide_carry *tide_program_carry(const tide_program *p, uint32_t i);
+TIDE_API tide_id tide_program_producer(const tide_program *p, tide_id tensor); /* TIDE_NONE if not written */
+/* Sum of the default variants' costs. */
+TIDE_API uint64_t tide_program_cost_ns(const tide_program *p);
+
+/* Equal for equal steps: independent of names, costs, addresses and of the order in which tensors were declared. */
+typedef struct tide_signature {
+    uint64_t word[2];
+} tide_signature;
+TIDE_API tide_signature tide_program_signature(const tide_program *p);
+
+/* ---- files: JSON Lines, format in docs/formats.md ---- */
+TIDE_API tide_status tide_program_read(const char *path, tide_program **out); /* "-" is stdin */
+TIDE_API tide_status tide_program_read_memory(const void *text, size_t size, const char *name_in_errors,
+                                              tide_program **out);
+TIDE_API tide_status tide_program_write(const tide_program *p, const char *path); /* "-" is stdout */
+
+/* ---- liveness ----
+ * Instants: op i is instant i; a tensor is alive in [first, last] (closed; it occupies memory while op `last`
+ * runs). PRESENT tensors are alive from instant 0, kept ones to the last instant, CLIENT ones from their first use.
+ * A tensor that is written and never used is alive at its writing op only. The load at op i counts the variant's
+ * default workspace and, where a `may` or `must` pair can share bytes (the read dies there), the pair once. */
+typedef struct tide_liveness {
+    uint32_t n_tensors, n_ops;
+    uint32_t *first, *last; /* per tensor; TIDE_NONE in both if the tensor is never alive */
+    uint64_t *load_bytes;   /* per op */
+    uint64_t peak_bytes;
+    tide_id peak_op;          /* the first op at the peak; TIDE_NONE for an empty program */
+    uint64_t largest_op_bytes; /* lower bound of any budget: reads + writes + smallest workspace of one op */
+    tide_id largest_op;
+    /* What can never leave the device (0 when every PRESENT value may move to a tier) is the planner's business;
+     * here: PRESENT and kept bytes that no tier holds + largest op. */
+    uint64_t resident_bytes; /* bytes alive over the whole step (PRESENT through to a kept value) */
+    uint64_t floor_bytes;    /* lower bound when those stay: max over ops of resident + its other operands */
+    tide_id floor_op;
+    uint64_t total_bytes; /* sum of all tensors' bytes: what `none` would take without sharing */
+} tide_liveness;
+TIDE_API tide_status tide_liveness_create(const tide_program *p, tide_liveness **out);
+TIDE_API void tide_liveness_destroy(tide_liveness *l);
+
+/* One stretch between two consecutive uses of a tensor (the write counts as a use; instants as above). */
+typedef struct tide_gap {
+    tide_id tensor, after_op, before_op;
+} tide_gap;
+/* All gaps with before_op > after_op + 1, ordered by tensor, then time; *out is freed with free(). */
+TIDE_API tide_status tide_liveness_gaps(const tide_program *p, tide_gap **out, size_t *n_out);
+
+/* ---- imports of other tools' logs ---- */
+typedef struct tide_import_options {
+    size_t size;                /* sizeof(tide_import_options) */
+    const char *from;           /* "dtr", "singa-access", "singa-malloc"; NULL: chosen by content */
+    uint64_t iteration_time_ns; /* singa: spread evenly over the ops instead of the stream's own times; 0 = off */
+} tide_import_options;
+TIDE_API tide_status tide_program_import(const char *path, const tide_import_options *options, tide_program **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* The runtime: follows a verified plan on a device with its tiers.
+ *
+ * A client hands over a program, a plan and one closure per op. The closure enqueues the op's kernels on the queue
+ * it is given and never waits. Nothing is searched, decided or allocated inside a step. */
+#ifndef TIDEMARK_RUN_H
+#define TIDEMARK_RUN_H
+
+#include <tidemark/device.h>
+#include <tidemark/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tide_run tide_run;
+
+/* What a closure is given. Offsets are into the arena: reads, writes, then the workspace if the variant has one. */
+typedef struct tide_call {
+    tide_id op;
+    uint32_t variant;
+    bool rerun;
+    tide_queue *queue;
+    tide_arena *arena;
+    const uint64_t *offsets;
+    uint32_t n_offsets;
+    const tide_step_args *args;
+} tide_call;
+typedef tide_status (*tide_op_fn)(void *context, const tide_call *call);
+
+/* Fills `data` with bytes [position, position + size) of a CLIENT tensor; called on a copy thread. */
+typedef tide_status (*tide_input_fn)(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes);
+
+typedef struct tide_run_options {
+    size_t size; /* sizeof(tide_run_options) */
+    tide_device *device;
+    const tide_program *program;
+    const tide_machine *machine;
+    const tide_plan *plan; /* verified again here; borrowed until tide_run_destroy */
+    tide_budgets budgets;
+    tide_op_fn op;
+    void *op_context;
+    tide_input_fn input;
+    void *input_context;
+    const char *disk_path; /* folder of the spill file; NULL: the system's temporary folder */
+} tide_run_options;
+TIDE_API void tide_run_options_init(tide_run_options *options);
+TIDE_API tide_status tide_run_create(const tide_run_options *options, tide_run **out);
+TIDE_API void tide_run_destroy(tide_run *run);
+
+/* Between steps: the bytes of a value of the start map (before a step) or the end map (after one). For a repeating
+ * program a carried value answers to both of its ids. */
+TIDE_API tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes);
+TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
+
+typedef struct tide_step_report {
+    uint64_t step_ns;      /* measured, first enqueue to last completion */
+    uint64_t compute_ns;   /* measured busy time of the compute queue, where the device can tell; else 0 */
+    uint64_t arena_bytes;
+    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS];
+    uint64_t saved_bytes, loaded_bytes;
+    uint32_t n_actions, n_reruns;
+} tide_step_report;
+TIDE_API tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,15 @@
+/* Everything Tidemark offers. See the single headers for what they promise. */
+#ifndef TIDEMARK_H
+#define TIDEMARK_H
+
+#include <tidemark/device.h>
+#include <tidemark/machine.h>
+#include <tidemark/nn.h>
+
+#include <tidemark/ops.h>
+#include <tidemark/plan.h>
+#include <tidemark/program.h>
+#include <tidemark/run.h>
+#include <tidemark/status.h>
+
+#endif

@@ -1,0 +1,29 @@
+/* Whole files in, and atomic files out: a writer fills a temporary beside the target and renames it on commit, so
+ * that nobody ever sees half a file. "-" is stdin or stdout. */
+#ifndef TIDE_BASE_FILE_H
+#define TIDE_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* The file in memory: mapped where possible, else read. text[size] is not readable. */
+typedef struct tide__file {
+    const char *text;
+    size_t size;
+    void *owned; /* what to free: a mapping if mapped, else heap */
+    int mapped;
+} tide__file;
+tide_status tide__file_open(const char *path, tide__file *out);
+void tide__file_close(tide__file *file);
+
+typedef struct tide__writer {
+    FILE *stream; /* write with fprintf, fputs, fwrite; errors are sticky and reported by commit */
+    char *path, *temporary;
+} tide__writer;
+tide_status tide__writer_open(tide__writer *w, const char *path);
+tide_status tide__writer_commit(tide__writer *w); /* closes in any case; on failure the target is untouched */
+void tide__writer_abort(tide__writer *w);         /* removes the temporary; harmless after commit */
+
+#endif

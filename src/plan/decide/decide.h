@@ -1,0 +1,54 @@
+/* Decisions: what a policy says, before anything is ordered or placed.
+ *
+ * Slot k is the moment just before op k of the program; slot n_ops is after the last op. Without any decision a
+ * value is in the arena from the op that writes it (or the start) to its last use, every op runs once with its
+ * default variant, and a CLIENT tensor is loaded just before its first use.
+ *
+ *   op        0        1        2        3        4        5
+ *   slot    0 │      1 │      2 │      3 │      4 │      5 │      6
+ *             x=...          (x unused)                    use x
+ *                      SAVE x (save_slot 1)   LOAD x (load_slot 4)
+ */
+#ifndef TIDE_PLAN_DECIDE_DECIDE_H
+#define TIDE_PLAN_DECIDE_DECIDE_H
+
+#include <tidemark/plan.h>
+
+#include "base/vec.h"
+
+/* One absence of a tensor from the arena. */
+typedef struct tide__swap {
+    tide_id tensor;
+    uint32_t tier;
+    uint32_t save_slot; /* TIDE_NONE: the tier has it already (start map, client tier, an earlier SAVE) */
+    uint32_t load_slot; /* TIDE_NONE: never back in this step (it stays in the tier to the end) */
+} tide__swap;
+
+/* Re-run `op` just before the original `slot`; within a slot re-runs go by ascending op. The new instance of each
+ * output lives to the last use before the next instance. */
+typedef struct tide__rerun {
+    uint32_t slot;
+    tide_id op;
+} tide__rerun;
+
+typedef struct tide__decisions {
+    bool keep_everything; /* policy `none`: every value stays for the whole step, nothing is shared */
+    TIDE_VEC(tide__swap) swaps;
+    TIDE_VEC(tide__rerun) reruns;
+    TIDE_VEC(uint32_t) variants; /* per op, or empty: all default */
+} tide__decisions;
+
+void tide__decisions_free(tide__decisions *d);
+
+/* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. */
+typedef tide_status (*tide__policy_fn)(const tide_program *program, const tide_machine *machine,
+                                       const tide_plan_options *options, tide__decisions *out);
+typedef struct tide__policy {
+    const char *name, *summary;
+    tide__policy_fn decide;
+} tide__policy;
+/* NULL if there is none of this name. */
+const tide__policy *tide__policy_find(const char *name);
+const tide__policy *tide__policy_table(size_t *n);
+
+#endif

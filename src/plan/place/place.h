@@ -1,0 +1,51 @@
+/* Placement: items with lifetimes and sizes in, offsets out, so that the arena is as small as the load allows.
+ *
+ * Pure: knows no plan, no tensor, no device. Times are half-open [begin, end) in any unit. Two items conflict when
+ * their lifetimes intersect; conflicting items get disjoint [offset, offset + size).
+ *
+ *    offset ▲        ┌──────┐
+ *           │ ┌──────┤  c   │
+ *           │ │  b   ├──────┴───┐
+ *           │ ├──────┴──┐   d   │
+ *           │ │    a    └───────┘
+ *           └─┴────────────────────▶ time
+ */
+#ifndef TIDE_PLAN_PLACE_PLACE_H
+#define TIDE_PLAN_PLACE_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define TIDE__PLACE_FREE UINT64_MAX
+
+typedef struct tide__place_item {
+    uint64_t size;         /* 0: gets offset 0 and conflicts with nothing */
+    uint64_t align;        /* a power of two, >= 1 */
+    uint64_t fixed;        /* TIDE__PLACE_FREE, or the offset it must have */
+    uint32_t begin, end;   /* begin == end: conflicts with nothing */
+    uint32_t begin2, end2; /* a second lifetime at the same offset (cyclic time: alive at the end of the step and at
+                              the start of the next), after the first; begin2 == end2: none */
+} tide__place_item;
+
+typedef struct tide__place_options {
+    uint64_t capacity;   /* stop as soon as the height is <= capacity; 0: as low as possible */
+    uint64_t seed;
+    double time_limit_s; /* 0: no search beyond the fast heuristics */
+    uint64_t node_limit; /* of the exact search; 0: default */
+} tide__place_options;
+
+typedef struct tide__place_result {
+    uint64_t height;      /* max over items of offset + size */
+    uint64_t lower_bound; /* proved: no placement is lower */
+    bool optimal;         /* height == lower_bound */
+    const char *algorithm; /* which one found it: a static string */
+} tide__place_result;
+
+/* offsets[n] is the caller's. options may be NULL. Deterministic for a seed when no time limit strikes. */
+tide_status tide__place(const tide__place_item *items, size_t n, const tide__place_options *options, uint64_t *offsets,
+                        tide__place_result *result);
+
+#endif

@@ -1,0 +1,41 @@
+/* The plan as data: what schedule fills, place and sync complete, verify and simulate read.
+ *
+ * Actions keep their uses and waits in two shared arrays (one allocation each, however many actions). */
+#ifndef TIDE_PLAN_PLAN_DATA_H
+#define TIDE_PLAN_PLAN_DATA_H
+
+#include <tidemark/plan.h>
+
+#include "base/vec.h"
+
+typedef struct tide__action {
+    tide_action_kind kind;
+    uint32_t queue;
+    tide_id op;
+    uint32_t variant;
+    tide_id copy;
+    uint32_t n_uses, n_waits;
+    size_t uses, waits; /* first index in plan->uses / plan->waits */
+} tide__action;
+
+struct tide_plan {
+    tide_signature signature; /* of the program */
+    uint64_t machine_fingerprint;
+    char machine_name[TIDE_MACHINE_NAME_BYTES];
+    char policy[32];
+    bool bits_any;
+    uint32_t n_queues, n_tiers;
+    uint64_t arena_bytes;
+    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS];
+    TIDE_VEC(tide__action) actions;
+    TIDE_VEC(tide_id) uses;
+    TIDE_VEC(uint32_t) waits;
+    TIDE_VEC(tide_residency) residencies;
+    TIDE_VEC(tide_copy) copies;
+    tide_prediction prediction;
+};
+
+tide_status tide__plan_new(tide_plan **out);
+tide_status tide__plan_clone(const tide_plan *plan, tide_plan **out);
+
+#endif
