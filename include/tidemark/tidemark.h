@@ -5,7 +5,6 @@
 #include <tidemark/device.h>
 #include <tidemark/machine.h>
 #include <tidemark/nn.h>
-
 #include <tidemark/ops.h>
 #include <tidemark/plan.h>
 #include <tidemark/program.h>
