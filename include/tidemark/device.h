@@ -25,9 +25,9 @@ typedef struct tide_event tide_event;
 typedef struct tide_kernel tide_kernel;
 
 typedef struct tide_device_options {
-    size_t size;             /* sizeof(tide_device_options) */
-    uint32_t threads;        /* compute threads; 0: all cores this process may use */
-    uint64_t reserve_bytes;  /* sim: device memory left to libraries */
+    size_t size;                 /* sizeof(tide_device_options) */
+    uint32_t threads;            /* compute threads; 0: all cores this process may use */
+    uint64_t reserve_bytes;      /* sim: device memory left to libraries */
     const tide_machine *machine; /* sim: rates of its copies; NULL: default machine */
 } tide_device_options;
 TIDE_API void tide_device_options_init(tide_device_options *options);
@@ -37,7 +37,7 @@ TIDE_API tide_status tide_device_open(const char *name, const tide_device_option
 TIDE_API void tide_device_close(tide_device *device); /* all its objects are destroyed before; NULL is fine */
 
 typedef struct tide_device_info {
-    char name[64];        /* "cpu" */
+    char name[64];         /* "cpu" */
     char description[128]; /* "AMD EPYC, 2 threads, oneDNN 2.6.3" */
     uint32_t threads;
     uint32_t align_bytes;  /* of arena offsets */
@@ -99,9 +99,9 @@ typedef struct tide_operand_info {
 typedef struct tide_kernel_info {
     uint32_t n_reads, n_writes;
     tide_operand_info read[TIDE_KERNEL_MAX_OPERANDS], write[TIDE_KERNEL_MAX_OPERANDS];
-    uint32_t n_variants; /* >= 1 */
+    uint32_t n_variants;     /* >= 1 */
     tide_variant variant[4]; /* workspace, bits class; cost_ns 0: measure it */
-} tide_kernel_info; /* grad-norm may have more reads than fit: read[0] then stands for all */
+} tide_kernel_info;          /* grad-norm may have more reads than fit: read[0] then stands for all */
 
 TIDE_API tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
 TIDE_API void tide_kernel_destroy(tide_kernel *kernel);
@@ -109,8 +109,8 @@ TIDE_API tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel
 
 /* What changes from step to step; copied at enqueue. */
 typedef struct tide_step_args {
-    uint64_t seed, step;  /* step counts from 0; counter-based randomness = f(seed, step, op counter, element) */
-    uint64_t counter;     /* of the op, when it is random */
+    uint64_t seed, step; /* step counts from 0; counter-based randomness = f(seed, step, op counter, element) */
+    uint64_t counter;    /* of the op, when it is random */
     float learning_rate;
 } tide_step_args;
 /* offsets: reads, writes, then the workspace if the variant has one; in the order of kernel_info. */

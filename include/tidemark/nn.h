@@ -54,7 +54,7 @@ typedef struct tide_step_options {
     uint32_t accumulate; /* micro-batches per step, each of the model's batch; 0 or 1: none */
     float clip_norm;     /* 0: no clipping */
     const tide_machine *machine; /* costs by its roofline; NULL: costs are 0 */
-    tide_device *device; /* sizes, layouts, reorders and workspaces as this device has them; NULL: plain float32
+    tide_device *device;         /* sizes, layouts, reorders and workspaces as this device has them; NULL: plain float32
                             shapes and an analytic model of workspaces */
 } tide_step_options;
 TIDE_API void tide_step_options_init(tide_step_options *options);
@@ -67,21 +67,21 @@ TIDE_API uint64_t tide_step_op_bytes(const tide_step *step, tide_id op); /* oper
 /* Inputs and results; micro in [0, accumulate). */
 TIDE_API tide_id tide_step_input(const tide_step *step, uint32_t micro);
 TIDE_API tide_id tide_step_label(const tide_step *step, uint32_t micro);
-TIDE_API tide_id tide_step_loss(const tide_step *step, uint32_t micro); /* 1 float, kept */
+TIDE_API tide_id tide_step_loss(const tide_step *step, uint32_t micro);          /* 1 float, kept */
 TIDE_API tide_id tide_step_probabilities(const tide_step *step, uint32_t micro); /* kept in inference steps */
 
 /* Everything PRESENT at the start: weights, optimizer state, running statistics. */
 typedef enum tide_init_kind { TIDE_INIT_ZERO, TIDE_INIT_ONE, TIDE_INIT_NORMAL, TIDE_INIT_UNIFORM } tide_init_kind;
 typedef struct tide_state {
-    const char *name;   /* "layer1.0.conv1.weight", "layer1.0.conv1.weight.momentum", "bn1.running_mean" */
-    tide_class cls;     /* weight, optimizer, other (running statistics) */
+    const char *name; /* "layer1.0.conv1.weight", "layer1.0.conv1.weight.momentum", "bn1.running_mean" */
+    tide_class cls;   /* weight, optimizer, other (running statistics) */
     bool trainable;
     tide_id at_start, at_end; /* the carried pair (equal in inference steps) */
     tide_id op;               /* an op that reads at_start, whose operand `operand` has its layout */
     uint32_t operand;
-    tide_shape shape;     /* plain, (O, I, H, W) or (C, 1, 1, 1) */
+    tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
     tide_init_kind init;
-    float init_scale;     /* standard deviation or bound */
+    float init_scale; /* standard deviation or bound */
 } tide_state;
 TIDE_API uint32_t tide_step_state_count(const tide_step *step);
 TIDE_API const tide_state *tide_step_state(const tide_step *step, uint32_t i);

@@ -45,44 +45,44 @@
 extern "C" {
 #endif
 
-#define TIDE_OP_TABLE(X)                     \
-    X(TIDE_OP_CONV_FWD, "conv")              \
-    X(TIDE_OP_CONV_BWD_DATA, "conv.bwd-data") \
+#define TIDE_OP_TABLE(X)                            \
+    X(TIDE_OP_CONV_FWD, "conv")                     \
+    X(TIDE_OP_CONV_BWD_DATA, "conv.bwd-data")       \
     X(TIDE_OP_CONV_BWD_WEIGHTS, "conv.bwd-weights") \
-    X(TIDE_OP_FC_FWD, "fc")                  \
-    X(TIDE_OP_FC_BWD_DATA, "fc.bwd-data")    \
-    X(TIDE_OP_FC_BWD_WEIGHTS, "fc.bwd-weights") \
-    X(TIDE_OP_BN_FWD, "bn")                  \
-    X(TIDE_OP_BN_STATS, "bn.stats")          \
-    X(TIDE_OP_BN_INFER, "bn.infer")          \
-    X(TIDE_OP_BN_BWD, "bn.bwd")              \
-    X(TIDE_OP_RELU_FWD, "relu")              \
-    X(TIDE_OP_RELU_BWD, "relu.bwd")          \
-    X(TIDE_OP_MAXPOOL_FWD, "maxpool")        \
-    X(TIDE_OP_MAXPOOL_BWD, "maxpool.bwd")    \
-    X(TIDE_OP_AVGPOOL_FWD, "avgpool")        \
-    X(TIDE_OP_AVGPOOL_BWD, "avgpool.bwd")    \
-    X(TIDE_OP_ADD, "add")                    \
-    X(TIDE_OP_SOFTMAX_LOSS_FWD, "softmax-loss") \
+    X(TIDE_OP_FC_FWD, "fc")                         \
+    X(TIDE_OP_FC_BWD_DATA, "fc.bwd-data")           \
+    X(TIDE_OP_FC_BWD_WEIGHTS, "fc.bwd-weights")     \
+    X(TIDE_OP_BN_FWD, "bn")                         \
+    X(TIDE_OP_BN_STATS, "bn.stats")                 \
+    X(TIDE_OP_BN_INFER, "bn.infer")                 \
+    X(TIDE_OP_BN_BWD, "bn.bwd")                     \
+    X(TIDE_OP_RELU_FWD, "relu")                     \
+    X(TIDE_OP_RELU_BWD, "relu.bwd")                 \
+    X(TIDE_OP_MAXPOOL_FWD, "maxpool")               \
+    X(TIDE_OP_MAXPOOL_BWD, "maxpool.bwd")           \
+    X(TIDE_OP_AVGPOOL_FWD, "avgpool")               \
+    X(TIDE_OP_AVGPOOL_BWD, "avgpool.bwd")           \
+    X(TIDE_OP_ADD, "add")                           \
+    X(TIDE_OP_SOFTMAX_LOSS_FWD, "softmax-loss")     \
     X(TIDE_OP_SOFTMAX_LOSS_BWD, "softmax-loss.bwd") \
-    X(TIDE_OP_DROPOUT_FWD, "dropout")        \
-    X(TIDE_OP_DROPOUT_BWD, "dropout.bwd")    \
-    X(TIDE_OP_LRN_FWD, "lrn")                \
-    X(TIDE_OP_LRN_BWD, "lrn.bwd")            \
-    X(TIDE_OP_REORDER, "reorder")            \
-    X(TIDE_OP_SGD, "sgd")                    \
-    X(TIDE_OP_MOMENTUM, "momentum")          \
-    X(TIDE_OP_ADAM, "adam")                  \
-    X(TIDE_OP_ADAMW, "adamw")                \
-    X(TIDE_OP_GRAD_NORM, "grad-norm")        \
-    X(TIDE_OP_ACCUMULATE, "accumulate")      \
+    X(TIDE_OP_DROPOUT_FWD, "dropout")               \
+    X(TIDE_OP_DROPOUT_BWD, "dropout.bwd")           \
+    X(TIDE_OP_LRN_FWD, "lrn")                       \
+    X(TIDE_OP_LRN_BWD, "lrn.bwd")                   \
+    X(TIDE_OP_REORDER, "reorder")                   \
+    X(TIDE_OP_SGD, "sgd")                           \
+    X(TIDE_OP_MOMENTUM, "momentum")                 \
+    X(TIDE_OP_ADAM, "adam")                         \
+    X(TIDE_OP_ADAMW, "adamw")                       \
+    X(TIDE_OP_GRAD_NORM, "grad-norm")               \
+    X(TIDE_OP_ACCUMULATE, "accumulate")             \
     X(TIDE_OP_ZERO, "zero")
 
 typedef enum tide_op_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
     TIDE_OP_TABLE(TIDE_ENUM_MEMBER)
 #undef TIDE_ENUM_MEMBER
-    TIDE_OP_KIND_COUNT
+        TIDE_OP_KIND_COUNT
 } tide_op_kind;
 
 typedef struct tide_shape {
@@ -91,19 +91,19 @@ typedef struct tide_shape {
 
 typedef struct tide_op_desc {
     tide_op_kind kind;
-    tide_shape x, y;               /* of the layer's input and output (gradients have the same shapes) */
+    tide_shape x, y;                         /* of the layer's input and output (gradients have the same shapes) */
     int32_t kernel_h, kernel_w, stride, pad; /* conv, pool */
-    int32_t bias;                  /* conv, fc: has a bias operand */
-    int32_t needs_dx;              /* informative: 0 for the first layer, whose backward yields no dx */
-    float eps, momentum;           /* bn: eps, running-average momentum */
-    float drop_rate;               /* dropout */
+    int32_t bias;                            /* conv, fc: has a bias operand */
+    int32_t needs_dx;                        /* informative: 0 for the first layer, whose backward yields no dx */
+    float eps, momentum;                     /* bn: eps, running-average momentum */
+    float drop_rate;                         /* dropout */
     int32_t lrn_size;
     float lrn_alpha, lrn_beta, lrn_k;
     uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */
     uint32_t n_grads;              /* grad-norm: number of reads */
     const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
     float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */
-    int32_t clipped;               /* update: has the extra `scale` read */
+    int32_t clipped;                             /* update: has the extra `scale` read */
     /* REORDER: from the layout of operand `from_operand` of `from` to that of `to_operand` of `to`
      * (operands numbered reads first, then writes). */
     const struct tide_op_desc *from, *to; /* owned by the caller, must outlive kernel creation only */

@@ -29,18 +29,18 @@ typedef struct tide_program_builder tide_program_builder;
 
 /* X(enumerator, name in files). */
 #define TIDE_DTYPE_TABLE(X) X(TIDE_F32, "f32") X(TIDE_U8, "u8") X(TIDE_I32, "i32") X(TIDE_BYTES, "bytes")
-#define TIDE_CLASS_TABLE(X)                   \
-    X(TIDE_CLASS_INPUT, "input")              \
-    X(TIDE_CLASS_WEIGHT, "weight")            \
-    X(TIDE_CLASS_GRADIENT, "gradient")        \
-    X(TIDE_CLASS_OPTIMIZER, "optimizer")      \
-    X(TIDE_CLASS_ACTIVATION, "activation")    \
+#define TIDE_CLASS_TABLE(X)                                  \
+    X(TIDE_CLASS_INPUT, "input")                             \
+    X(TIDE_CLASS_WEIGHT, "weight")                           \
+    X(TIDE_CLASS_GRADIENT, "gradient")                       \
+    X(TIDE_CLASS_OPTIMIZER, "optimizer")                     \
+    X(TIDE_CLASS_ACTIVATION, "activation")                   \
     X(TIDE_CLASS_ACTIVATION_GRADIENT, "activation-gradient") \
-    X(TIDE_CLASS_WORKSPACE, "workspace")      \
+    X(TIDE_CLASS_WORKSPACE, "workspace")                     \
     X(TIDE_CLASS_OTHER, "other")
 #define TIDE_PHASE_TABLE(X) X(TIDE_FORWARD, "forward") X(TIDE_BACKWARD, "backward") X(TIDE_UPDATE, "update")
-#define TIDE_START_TABLE(X)                                                                            \
-    X(TIDE_START_ABSENT, "absent")   /* written by an op of this step */                               \
+#define TIDE_START_TABLE(X)                                                                             \
+    X(TIDE_START_ABSENT, "absent")   /* written by an op of this step */                                \
     X(TIDE_START_PRESENT, "present") /* exists when the step starts, where the plan's start map says */ \
     X(TIDE_START_CLIENT, "client")   /* waits in the read-only client tier; a LOAD brings it in */
 
@@ -142,7 +142,7 @@ typedef struct tide_liveness {
     uint32_t *first, *last; /* per tensor; TIDE_NONE in both if the tensor is never alive */
     uint64_t *load_bytes;   /* per op */
     uint64_t peak_bytes;
-    tide_id peak_op;          /* the first op at the peak; TIDE_NONE for an empty program */
+    tide_id peak_op;           /* the first op at the peak; TIDE_NONE for an empty program */
     uint64_t largest_op_bytes; /* lower bound of any budget: reads + writes + smallest workspace of one op */
     tide_id largest_op;
     /* What can never leave the device (0 when every PRESENT value may move to a tier) is the planner's business;

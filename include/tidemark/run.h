@@ -53,8 +53,8 @@ TIDE_API tide_status tide_run_write(tide_run *run, tide_id tensor, const void *d
 TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
 
 typedef struct tide_step_report {
-    uint64_t step_ns;      /* measured, first enqueue to last completion */
-    uint64_t compute_ns;   /* measured busy time of the compute queue, where the device can tell; else 0 */
+    uint64_t step_ns;    /* measured, first enqueue to last completion */
+    uint64_t compute_ns; /* measured busy time of the compute queue, where the device can tell; else 0 */
     uint64_t arena_bytes;
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS];
     uint64_t saved_bytes, loaded_bytes;

@@ -24,10 +24,10 @@ tide_status tide__fail_memory(void);
     } while (0)
 
 /* Passes a failure on through a label that unwinds; needs a local `tide_status status`. */
-#define TIDE_TRY_GOTO(expression, label)      \
-    do {                                      \
-        status = (expression);                \
-        if (status != TIDE_OK) goto label;    \
+#define TIDE_TRY_GOTO(expression, label)   \
+    do {                                   \
+        status = (expression);             \
+        if (status != TIDE_OK) goto label; \
     } while (0)
 
 #endif

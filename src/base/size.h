@@ -18,6 +18,13 @@ static inline bool tide__align_up(uint64_t a, uint64_t align, uint64_t *out) {
 
 static inline bool tide__is_power_of_two(uint64_t a) { return a != 0 && (a & (a - 1)) == 0; }
 
+/* ns to do `work` units at `rate` units per second, rounded up; UINT64_MAX if it does not fit. rate > 0. */
+static inline uint64_t tide__work_ns(uint64_t work, uint64_t rate) {
+    __extension__ typedef unsigned __int128 wide;
+    wide ns = ((wide)work * 1000000000u + rate - 1) / rate;
+    return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
+}
+
 static inline uint64_t tide__max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static inline uint64_t tide__min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 

@@ -18,8 +18,8 @@ typedef struct tide__vjob {
     uint32_t queue;
     uint32_t share; /* 0: alone */
     uint64_t fixed_ns;
-    uint64_t work;       /* e.g. bytes */
-    uint64_t rate_per_s; /* of work; ignored when work is 0 */
+    uint64_t work;         /* e.g. bytes */
+    uint64_t rate_per_s;   /* of work; ignored when work is 0 */
     const uint32_t *waits; /* ids of earlier jobs */
     size_t n_waits;
 } tide__vjob;

@@ -8,30 +8,30 @@
 
 #include "base/error.h"
 
-#define TIDE_VEC(type)           \
-    struct {                     \
-        type *data;              \
-        size_t count, capacity;  \
+#define TIDE_VEC(type)          \
+    struct {                    \
+        type *data;             \
+        size_t count, capacity; \
     }
 
 /* Room for `extra` more elements of `element_size` bytes; *data is reallocated. */
 tide_status tide__vec_grow(void **data, size_t count, size_t *capacity, size_t extra, size_t element_size);
 
 /* The (void **) detour goes through memcpy inside tide__vec_grow, so no aliasing rule is broken. */
-#define tide__vec_reserve(v, extra)                                                                              \
-    ((v)->capacity - (v)->count >= (size_t)(extra)                                                               \
-         ? TIDE_OK                                                                                               \
+#define tide__vec_reserve(v, extra)                \
+    ((v)->capacity - (v)->count >= (size_t)(extra) \
+         ? TIDE_OK                                 \
          : tide__vec_grow((void **)(void *)&(v)->data, (v)->count, &(v)->capacity, (extra), sizeof *(v)->data))
 
 /* status; evaluates `value` once. */
 #define tide__vec_push(v, value) \
     (tide__vec_reserve((v), 1) == TIDE_OK ? ((v)->data[(v)->count++] = (value), TIDE_OK) : TIDE_E_MEMORY)
 
-#define tide__vec_free(v)                              \
-    do {                                               \
-        free((v)->data);                               \
-        (v)->data = NULL;                              \
-        (v)->count = (v)->capacity = 0;                \
+#define tide__vec_free(v)               \
+    do {                                \
+        free((v)->data);                \
+        (v)->data = NULL;               \
+        (v)->count = (v)->capacity = 0; \
     } while (0)
 
 #endif

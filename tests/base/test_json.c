@@ -18,7 +18,9 @@ static void test_values(void **state) {
     uint64_t u;
     double d;
     bool b;
-    parse_ok(&doc, " {\"a\":[1,2,{}],\"big\":18446744073709551615,\"x\":-1.5e2,\"t\":true,\"s\":\"q\\u00e9\\n\\ud83d\\ude00\"} ");
+    parse_ok(
+        &doc,
+        " {\"a\":[1,2,{}],\"big\":18446744073709551615,\"x\":-1.5e2,\"t\":true,\"s\":\"q\\u00e9\\n\\ud83d\\ude00\"} ");
     uint32_t a = tide__json_get(&doc, 0, "a");
     assert_int_equal(doc.nodes.data[a].count, 3);
     assert_int_equal(doc.nodes.data[0].count, 5);

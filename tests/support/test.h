@@ -26,10 +26,10 @@
     assert_string_equal(tide_status_name(expression), tide_status_name(expected))
 
 /* The last error contains this text. */
-#define assert_error_has(text)                                                                   \
-    do {                                                                                         \
-        if (!strstr(tide_last_error(), (text)))                                                  \
-            fail_msg("expected \"%s\" in the error \"%s\"", (text), tide_last_error());           \
+#define assert_error_has(text)                                                          \
+    do {                                                                                \
+        if (!strstr(tide_last_error(), (text)))                                         \
+            fail_msg("expected \"%s\" in the error \"%s\"", (text), tide_last_error()); \
     } while (0)
 
 #endif

@@ -31,16 +31,16 @@ typedef struct tide__place_item {
 } tide__place_item;
 
 typedef struct tide__place_options {
-    uint64_t capacity;   /* stop as soon as the height is <= capacity; 0: as low as possible */
+    uint64_t capacity; /* stop as soon as the height is <= capacity; 0: as low as possible */
     uint64_t seed;
     double time_limit_s; /* 0: no search beyond the fast heuristics */
     uint64_t node_limit; /* of the exact search; 0: default */
 } tide__place_options;
 
 typedef struct tide__place_result {
-    uint64_t height;      /* max over items of offset + size */
-    uint64_t lower_bound; /* proved: no placement is lower */
-    bool optimal;         /* height == lower_bound */
+    uint64_t height;       /* max over items of offset + size */
+    uint64_t lower_bound;  /* proved: no placement is lower */
+    bool optimal;          /* height == lower_bound */
     const char *algorithm; /* which one found it: a static string */
 } tide__place_result;
 

@@ -1,0 +1,57 @@
+/* The virtual clock: queue order, waits, shared links, exact numbers. */
+#include "support/test.h"
+
+#include "base/vclock.h"
+
+static uint32_t submit(tide__vclock *c, tide__vjob job) {
+    uint32_t id = 0;
+    assert_ok(tide__vclock_submit(c, &job, &id));
+    return id;
+}
+
+static void test_order_and_waits(void **state) {
+    (void)state;
+    tide__vclock *c;
+    assert_ok(tide__vclock_create(2, &c));
+    uint32_t a = submit(c, (tide__vjob){.queue = 0, .fixed_ns = 100});
+    uint32_t b = submit(
+        c, (tide__vjob){.queue = 1, .fixed_ns = 10, .work = 1000, .rate_per_s = 1000000000, .waits = &a, .n_waits = 1});
+    uint32_t d = submit(c, (tide__vjob){.queue = 0, .fixed_ns = 50});
+    uint32_t e = submit(c, (tide__vjob){.queue = 0, .fixed_ns = 5, .waits = &b, .n_waits = 1});
+    assert_ok(tide__vclock_run(c));
+    assert_int_equal(tide__vclock_end(c, a), 100);
+    assert_int_equal(tide__vclock_end(c, b), 1110);
+    assert_int_equal(tide__vclock_start(c, d), 100);
+    assert_int_equal(tide__vclock_start(c, e), 1110);
+    assert_int_equal(tide__vclock_now(c), 1115);
+    uint32_t f = submit(c, (tide__vjob){.queue = 1, .fixed_ns = 1}); /* after a run nothing starts in the past */
+    assert_ok(tide__vclock_run(c));
+    assert_int_equal(tide__vclock_start(c, f), 1115);
+    tide__vjob late = {.queue = 0, .waits = &(uint32_t){77}, .n_waits = 1};
+    assert_status(tide__vclock_submit(c, &late, &f), TIDE_E_ARGUMENT);
+    tide__vclock_destroy(c);
+}
+
+static void test_shared_link(void **state) {
+    (void)state;
+    tide__vclock *c;
+    assert_ok(tide__vclock_create(3, &c));
+    /* Two transfers of 1000 and 3000 bytes at 1 byte/ns on one link: half speed until the short one ends at 2000,
+     * then full speed for the 2000 bytes left: 4000. A third queue is not affected. */
+    uint32_t a = submit(c, (tide__vjob){.queue = 0, .share = 1, .work = 1000, .rate_per_s = 1000000000});
+    uint32_t b = submit(c, (tide__vjob){.queue = 1, .share = 1, .work = 3000, .rate_per_s = 1000000000});
+    uint32_t d = submit(c, (tide__vjob){.queue = 2, .work = 1500, .rate_per_s = 1000000000});
+    assert_ok(tide__vclock_run(c));
+    assert_int_equal(tide__vclock_end(c, a), 2000);
+    assert_int_equal(tide__vclock_end(c, b), 4000);
+    assert_int_equal(tide__vclock_end(c, d), 1500);
+    tide__vclock_destroy(c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order_and_waits),
+        cmocka_unit_test(test_shared_link),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
