@@ -1,0 +1,37 @@
+# What you type. `make help` lists it; CMake with presets (CMakePresets.json) does the work in build/<preset>.
+PREFIX ?= /usr/local
+WERROR ?= OFF
+JOBS ?= $(shell nproc)
+BUILD := build/release
+# A terminal sees one moving line, a log sees only warnings and errors.
+NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
+
+.PHONY: help check check-full bench format install build
+
+help:
+	@echo "make check       build and run the tests; installs missing Debian packages first"
+	@echo "make check-full  the same, the slow tests, and every gate CI has"
+	@echo "make bench       measure and print the figures"
+	@echo "make format      clang-format the whole tree"
+	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
+
+build:
+	@tools/deps build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DTIDE_WERROR=$(WERROR) --log-level=WARNING >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) -- $(NINJA_FLAGS)
+
+check: build
+	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
+
+check-full:
+	@.ci/run --full
+
+bench: build
+	@for program in $(BUILD)/bench_*; do echo "== $${program##*/}"; $$program || exit 1; done
+
+format:
+	@tools/deps gates
+	@tools/format
+
+install: build
+	@cmake --install $(BUILD) | grep -v Up-to-date

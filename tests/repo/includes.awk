@@ -1,0 +1,86 @@
+# Reads C files (paths relative to the root of the tree) and prints every #include that points the wrong way between
+# the rooms, as file:line: text. The tables below are the rule; the picture is in docs/tour.md:
+#
+#     cli -> {nn, report} -> run -> {plan, device, tier} -> program -> base        pool -> {plan/place, program, base}
+BEGIN {
+    # may[room]: the rooms whose internal headers ("room/...") it includes, besides its own.
+    may["base"] = ""
+    may["program"] = "base"
+    may["plan"] = "program base"
+    may["device"] = "program base"
+    may["tier"] = "base"
+    may["run"] = "plan device tier program base"
+    may["pool"] = "plan/place program base"
+    may["nn"] = "run plan device tier program base"
+    may["report"] = "run plan device tier program base"
+    may["cli"] = "nn report pool run plan device tier program base"
+
+    # public[room]: the public headers (<tidemark/...>) it includes.
+    public["base"] = "status"
+    public["program"] = "status program"
+    public["plan"] = "status program machine plan"
+    public["device"] = "status program machine ops device"
+    public["tier"] = "status program machine device"
+    public["run"] = "status program machine ops plan device run"
+    public["pool"] = "status program pool"
+    public["nn"] = "status program machine ops plan device run nn"
+    public["report"] = "status program machine ops plan device run"
+    public["cli"] = "status program machine ops plan device run pool nn tidemark"
+    public["include"] = "status program machine ops plan device run pool nn"
+
+    # only[prefix of a header]: the one folder that may include a library beyond libc.
+    only["dnnl"] = only["oneapi/"] = "src/device/cpu/"
+    only["omp.h"] = only["immintrin.h"] = "src/device/cpu/"
+    only["liburing"] = "src/tier/"
+
+    libc = "assert ctype dirent errno fcntl float getopt inttypes limits locale malloc math pthread sched semaphore" \
+        " signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings time unistd"
+}
+
+function has(list, word) { return index(" " list " ", " " word " ") > 0 }
+
+function complain(text) { printf "%s:%d: %s\n", FILENAME, FNR, text }
+
+# May `room` include "header"? A folder in the table ("plan/place") allows only what is below it.
+function may_include(room, header,    n, list, i) {
+    n = split(may[room] " " room, list, " ")
+    for (i = 1; i <= n; i++)
+        if (index(header, list[i] "/") == 1) return 1
+    return 0
+}
+
+function check_quoted(header) {
+    if (room == "include") complain("a public header includes \"" header "\": installed headers use <...> only")
+    else if (index(header, "/") == 0 && room != "cli") complain("\"" header "\": write the room, \"" room "/" header "\"")
+    else if (index(header, "/") > 0 && !may_include(room, header)) complain(room " may not include \"" header "\"")
+}
+
+function check_angle(header,    prefix, name) {
+    name = header
+    sub(/\.h$/, "", name)
+    if (sub(/^tidemark\//, "", name)) {
+        if (!has(public[room], name)) complain(room " may not include <" header ">")
+        return
+    }
+    for (prefix in only)
+        if (index(header, prefix) == 1) {
+            if (index(FILENAME, only[prefix]) != 1) complain("<" header "> belongs in " only[prefix] " only")
+            return
+        }
+    if (header !~ /^(sys|linux)\// && !has(libc, name)) complain("<" header "> is not libc, nor a listed library")
+}
+
+FNR == 1 {
+    n = split(FILENAME, part, "/")
+    room = part[1] == "src" ? part[2] : part[1]
+    if (!(room in public)) complain("no room named \"" room "\" in the table")
+}
+
+(room in public) && match($0, /^[ \t]*#[ \t]*include[ \t]*["<][^">]+[">]/) {
+    text = substr($0, RSTART, RLENGTH)
+    open = text ~ /</ ? "<" : "\""
+    header = substr(text, index(text, open) + 1)
+    header = substr(header, 1, length(header) - 1)
+    if (open == "<") check_angle(header)
+    else check_quoted(header)
+}
