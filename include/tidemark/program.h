@@ -61,8 +61,9 @@ typedef struct tide_tensor {
 } tide_tensor;
 
 /* reads[read] and writes[write] of one op: `must` = the kernel updates the bytes of the read in place (the read
- * value is destroyed); otherwise the write may take over the bytes of the read if that value dies there. Both
- * tensors have the same size. */
+ * value is destroyed: no later op may read it and it cannot be kept); otherwise the write may take over the bytes of
+ * the read if that value dies there. Both tensors have the same size. A write is in one pair at most; a read may be
+ * in several `may` pairs (one of them at most can come true) or in one `must` pair. */
 typedef struct tide_inplace {
     uint32_t read, write; /* positions in reads[] and writes[], not tensor ids */
     bool must;
@@ -80,7 +81,7 @@ typedef struct tide_op {
     tide_phase phase;
     bool rerunnable; /* false: a side effect; runs exactly once */
     bool random;     /* draws from the counter-based generator at `counter`; a re-run replays it */
-    uint64_t counter;
+    uint64_t counter; /* 0 in a built program when not random */
     uint32_t n_reads, n_writes, n_inplace, n_variants; /* n_variants >= 1; variants[0] is the default */
     const tide_id *reads, *writes;                     /* no tensor twice in one list */
     const tide_inplace *inplace;
@@ -93,7 +94,11 @@ typedef struct tide_carry {
 } tide_carry;
 
 /* ---- building ----
- * The builder copies everything it is given. A failed call leaves the builder usable and unchanged. */
+ * The builder copies everything it is given; a name of NULL is "". A failed call leaves the builder usable and
+ * unchanged. Ids count from 0 in order of the calls; the id outputs may be NULL. An op is refused (TIDE_E_ARGUMENT)
+ * when it reads what does not exist yet or was destroyed, or writes what exists; a program whose bytes (tensors and
+ * each op's largest workspace) or costs add up to 2^62 or more is refused too (TIDE_E_OVERFLOW), so sums over a built
+ * program cannot overflow. */
 TIDE_API tide_status tide_program_builder_create(const char *name, bool repeating, tide_program_builder **out);
 TIDE_API void tide_program_builder_destroy(tide_program_builder *b); /* NULL is fine */
 TIDE_API tide_status tide_program_builder_tensor(tide_program_builder *b, const tide_tensor *tensor, tide_id *out);

@@ -1,0 +1,25 @@
+/* The program as data, for the files of this room; everybody else goes through <tidemark/program.h>. */
+#ifndef TIDE_PROGRAM_PROGRAM_DATA_H
+#define TIDE_PROGRAM_PROGRAM_DATA_H
+
+#include <tidemark/program.h>
+
+#include "base/vec.h"
+#include "program/store.h"
+
+struct tide_program {
+    const char *name; /* in store, like all names and lists below */
+    bool repeating;
+    TIDE_VEC(tide_tensor) tensors;
+    TIDE_VEC(tide_id) producers; /* per tensor: the op that writes it, or TIDE_NONE */
+    TIDE_VEC(tide_op) ops;
+    TIDE_VEC(tide_carry) carries;
+    tide__store store;
+    uint64_t cost_ns; /* of the default variants */
+    tide_signature signature;
+};
+
+/* Of a complete program. Fails only for lack of memory. */
+tide_status tide__signature_compute(const tide_program *p, tide_signature *out);
+
+#endif
