@@ -5,16 +5,24 @@
 
 #include <tidemark/status.h>
 
-tide_status tide__fail(tide_status status, const char *format, ...) TIDE_PRINTF(2, 3);
+/* The texts. Call the tide__fail macros below instead. */
+void tide__error_set(const char *format, ...) TIDE_PRINTF(1, 2);
+void tide__error_prefix(const char *format, ...) TIDE_PRINTF(1, 2);
+void tide__error_set_errno(int error, const char *format, ...) TIDE_PRINTF(2, 3);
+
+/* Macros, so that the value is the caller's own `status`: compilers and analysers then see that a failure is never
+ * TIDE_OK, and do not fear for outputs that were left untouched. */
+static inline tide_status tide__same_status(tide_status status) { return status; }
+#define tide__fail(status, ...) (tide__error_set(__VA_ARGS__), tide__same_status(status))
 
 /* Puts "prefix: " before the text of the failure that is being passed on; returns `status`. */
-tide_status tide__fail_in(tide_status status, const char *format, ...) TIDE_PRINTF(2, 3);
+#define tide__fail_in(status, ...) (tide__error_prefix(__VA_ARGS__), tide__same_status(status))
 
 /* tide__fail with ": strerror(error)" appended. */
-tide_status tide__fail_errno(tide_status status, int error, const char *format, ...) TIDE_PRINTF(3, 4);
+#define tide__fail_errno(status, error, ...) (tide__error_set_errno((error), __VA_ARGS__), tide__same_status(status))
 
 /* The usual out-of-memory failure. */
-tide_status tide__fail_memory(void);
+#define tide__fail_memory() tide__fail(TIDE_E_MEMORY, "out of host memory")
 
 /* Passes a failure on; inside functions that have nothing to unwind. */
 #define TIDE_TRY(expression)                            \

@@ -409,13 +409,13 @@ tide_status tide__lines_check(const tide__lines *lines, tide_status status) {
     return tide__fail_in(status, "%s:%zu", lines->name, lines->line);
 }
 
-tide_status tide__lines_fail(const tide__lines *lines, const char *format, ...) {
+void tide__lines_error(const tide__lines *lines, const char *format, ...) {
     char text[512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return tide__fail(TIDE_E_FORMAT, "%s:%zu: %s", lines->name, lines->line, text);
+    tide__error_set("%s:%zu: %s", lines->name, lines->line, text);
 }
 
 static bool is_blank(const char *text, size_t size) {

@@ -75,7 +75,8 @@ void tide__lines_free(tide__lines *lines);
 /* *more = false at the end. Errors begin with "name:line: ". */
 tide_status tide__lines_next(tide__lines *lines, bool *more);
 /* TIDE_E_FORMAT with "name:line: " in front. */
-tide_status tide__lines_fail(const tide__lines *lines, const char *format, ...) TIDE_PRINTF(2, 3);
+#define tide__lines_fail(lines, ...) (tide__lines_error((lines), __VA_ARGS__), tide__same_status(TIDE_E_FORMAT))
+void tide__lines_error(const tide__lines *lines, const char *format, ...) TIDE_PRINTF(2, 3);
 /* Puts "name:line: " before a failure of the conversions above; passes TIDE_OK through. */
 tide_status tide__lines_check(const tide__lines *lines, tide_status status);
 

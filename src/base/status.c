@@ -45,15 +45,14 @@ int tide_status_exit_code(tide_status status) {
     return 1;
 }
 
-tide_status tide__fail(tide_status status, const char *format, ...) {
+void tide__error_set(const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(last_error, sizeof last_error, format, args);
     va_end(args);
-    return status;
 }
 
-tide_status tide__fail_in(tide_status status, const char *format, ...) {
+void tide__error_prefix(const char *format, ...) {
     char old[sizeof last_error], prefix[256];
     memcpy(old, last_error, sizeof old);
     va_list args;
@@ -67,17 +66,14 @@ tide_status tide__fail_in(tide_status status, const char *format, ...) {
     if (length > room) length = room;
     memcpy(last_error + used, old, length);
     last_error[used + length] = '\0';
-    return status;
 }
 
-tide_status tide__fail_errno(tide_status status, int error, const char *format, ...) {
+void tide__error_set_errno(int error, const char *format, ...) {
     char what[768], why[128] = "";
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     const char *text = strerror_r(error, why, sizeof why); /* GNU form: may return a static string */
-    return tide__fail(status, "%s: %s", what, text);
+    tide__error_set("%s: %s", what, text);
 }
-
-tide_status tide__fail_memory(void) { return tide__fail(TIDE_E_MEMORY, "out of host memory"); }
