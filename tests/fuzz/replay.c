@@ -33,8 +33,7 @@ static void feed_damaged(const char *name, const uint8_t *data, size_t size) {
     feed(name, "whole", data, size, SIZE_MAX);
     if (!size) return;
     uint64_t seed = tide__hash_bytes(0, data, size);
-    for (uint64_t i = 0; i < CUTS; i++)
-        feed(name, "cut", data, (size_t)(tide__hash_word(seed, i) % size), SIZE_MAX);
+    for (uint64_t i = 0; i < CUTS; i++) feed(name, "cut", data, (size_t)(tide__hash_word(seed, i) % size), SIZE_MAX);
     for (uint64_t i = 0; i < FLIPS; i++)
         feed(name, "flipped", data, size, (size_t)(tide__hash_word(seed, CUTS + i) % (size * 8)));
 }

@@ -1,0 +1,26 @@
+# What `make install` puts where, and the pkg-config file.
+install(TARGETS tidemark tidemark_static LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/tidemark DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TARGET tidemark_cli)
+  install(TARGETS tidemark_cli DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(EXISTS ${PROJECT_SOURCE_DIR}/machines)
+  install(DIRECTORY machines DESTINATION ${CMAKE_INSTALL_DATADIR}/tidemark FILES_MATCHING PATTERN "*.json")
+endif()
+file(GLOB TIDE_MAN_PAGES CONFIGURE_DEPENDS docs/*.1)
+install(FILES ${TIDE_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# What a program that links the static library must link as well.
+get_filename_component(dnnl ${DNNL_LIBRARY} NAME_WE)
+string(REGEX REPLACE "^lib" "-l" TIDE_PC_PRIVATE ${dnnl})
+foreach(name ${OpenMP_C_LIB_NAMES})
+  string(APPEND TIDE_PC_PRIVATE " -l${name}")
+endforeach()
+string(APPEND TIDE_PC_PRIVATE " -lm")
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH TIDE_PC_PREFIX /${pc_dir} /)
+string(REGEX REPLACE "/$" "" TIDE_PC_PREFIX ${TIDE_PC_PREFIX})
+configure_file(cmake/tidemark.pc.in tidemark.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tidemark.pc DESTINATION ${pc_dir})

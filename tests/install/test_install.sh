@@ -1,0 +1,64 @@
+#!/bin/bash
+# Installs into a temporary prefix and uses only what is there: a C and a C++ program are built through pkg-config,
+# shared and static, and run; every public header compiles alone; the shared library shows tide_* and nothing else, and
+# does not call what a library must not (print, exit, abort).
+set -eu
+build_dir=$1
+source_dir=$2
+if grep -q '^TIDE_SANITIZE:STRING=.' "$build_dir/CMakeCache.txt"; then
+    echo "skipped: consumers of a sanitized library need its runtime"
+    exit 0
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+die() { echo "install: $*"; exit 1; }
+
+cmake --install "$build_dir" --prefix "$work/shared" >"$work/log" || { cat "$work/log"; die "cmake --install failed"; }
+pc=$(find "$work/shared" -name tidemark.pc)
+[ -n "$pc" ] || die "no tidemark.pc"
+libdir=$(pkg-config --variable=libdir "$pc")
+
+# The same tree without the shared library: -ltidemark can then only mean the static one, with Libs.private.
+cp -r "$work/shared" "$work/static"
+find "$work/static" -name 'libtidemark.so*' -delete
+
+consume() { # compiler and its flags, then: shared or static
+    local kind=${*: -1} flags extra=
+    set -- "${@:1:$#-1}"
+    [ "$kind" = shared ] || extra=--static
+    flags=$(PKG_CONFIG_PATH=$(dirname "${pc/shared/$kind}") pkg-config $extra --cflags --libs tidemark)
+    # shellcheck disable=SC2086 # $flags is a list
+    "$@" -Wall -Wextra -Werror -pedantic "$source_dir/tests/install/consumer.c" -x none $flags -o "$work/consumer" ||
+        die "$1 cannot build a consumer ($kind): $flags"
+    version=$(LD_LIBRARY_PATH=$libdir "$work/consumer") || die "the consumer ($1, $kind) fails"
+    [ "$version" = "$(pkg-config --modversion "$pc")" ] || die "version $version does not match tidemark.pc"
+    case $kind:$(readelf -d "$work/consumer" | grep -c 'NEEDED.*libtidemark') in
+    shared:1 | static:0) ;;
+    *) die "the consumer ($1, $kind) is not linked as asked" ;;
+    esac
+}
+for kind in shared static; do
+    consume gcc -std=c17 $kind
+    consume g++ -std=c++17 -x c++ $kind
+done
+
+for header in "$work"/shared/include/tidemark/*.h; do
+    name=tidemark/$(basename "$header")
+    for compiler in 'gcc -std=c17 -x c' 'g++ -std=c++17 -x c++'; do
+        echo "#include <$name>" |
+            $compiler -I"$work/shared/include" -Wall -Wextra -Werror -pedantic -fsyntax-only - ||
+            die "<$name> does not compile alone with $compiler"
+    done
+done
+
+library=$(find "$work/shared" -name libtidemark.so)
+soname=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+[ -e "$libdir/$soname" ] || die "soname \"$soname\" is not installed"
+strangers=$(nm -D --defined-only "$library" | awk '$3 !~ /^tide_[a-z0-9]/ { print $3 }')
+[ -z "$strangers" ] || die "exported but not public:" $strangers
+nm -D --defined-only "$library" | grep -q ' tide_version$' || die "nothing is exported"
+
+# assert() may abort; nothing else may write to stderr or end the process (stdout is where the file name "-" goes).
+forbidden='printf|__printf_chk|vprintf|__vprintf_chk|puts|putchar|perror|stderr|exit|_exit|quick_exit|abort'
+calls=$(nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $2); print $2 }' | grep -xE "$forbidden" || true)
+[ -z "$calls" ] || die "the library must not use:" $calls
