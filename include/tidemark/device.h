@@ -92,6 +92,7 @@ TIDE_API tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t
 
 /* ---- kernels (optional: has_kernels) ---- */
 #define TIDE_KERNEL_MAX_OPERANDS 8
+#define TIDE_LAYOUT_ANY 0 /* the kernel works on stored floats in any order: updates, accumulate, zero, grad-norm */
 typedef struct tide_operand_info {
     uint64_t size_bytes; /* as stored on this device, padding included */
     uint64_t layout;     /* equal for equal layouts: an op may read what another wrote iff the two agree */

@@ -1,0 +1,54 @@
+/* The CPU arena: one private mapping, aligned to huge pages, touched by whoever writes first, returned as a whole.
+ *
+ * No MAP_NORESERVE: a size the system cannot back is refused here and not by a signal later. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/size.h"
+#include "device/cpu/cpu.h"
+
+#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+
+static tide_status fail_size(uint64_t size_bytes, int error) {
+    return tide__fail_errno(TIDE_E_MEMORY, error, "cannot map an arena of %llu bytes (%.1f MiB)",
+                            (unsigned long long)size_bytes, (double)size_bytes / 0x1p20);
+}
+
+/* Maps one huge page too much, then gives back what lies before and after the aligned part. */
+static tide_status map_aligned(uint64_t size_bytes, char **out) {
+    uint64_t mapped, wanted;
+    if (!tide__align_up(size_bytes, HUGE_PAGE_BYTES, &wanted) || !tide__add(wanted, HUGE_PAGE_BYTES, &mapped) ||
+        mapped > SIZE_MAX / 2)
+        return fail_size(size_bytes, ENOMEM);
+    char *start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return fail_size(size_bytes, errno);
+    uint64_t head = (HUGE_PAGE_BYTES - (uintptr_t)start % HUGE_PAGE_BYTES) % HUGE_PAGE_BYTES;
+    if (head) munmap(start, head);
+    munmap(start + head + wanted, mapped - head - wanted);
+    madvise(start + head, wanted, MADV_HUGEPAGE); /* advice: failure costs only speed */
+    *out = start + head;
+    return TIDE_OK;
+}
+
+tide_status tide__cpu_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out) {
+    tide__cpu_arena *arena = malloc(sizeof *arena);
+    if (!arena) return tide__fail_memory();
+    *arena = (tide__cpu_arena){.base = {.device = device, .size_bytes = size_bytes}};
+    tide_status status = map_aligned(size_bytes, &arena->bytes);
+    if (status != TIDE_OK) {
+        free(arena);
+        return status;
+    }
+    *out = &arena->base;
+    return TIDE_OK;
+}
+
+void tide__cpu_arena_destroy(tide_arena *base) {
+    tide__cpu_arena *arena = (tide__cpu_arena *)base;
+    uint64_t mapped = (base->size_bytes + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
+    munmap(arena->bytes, mapped);
+    free(arena);
+}
+
+void *tide__cpu_arena_host(tide_arena *base) { return ((tide__cpu_arena *)base)->bytes; }

@@ -1,0 +1,84 @@
+/* Opening the CPU device and describing it. */
+#include "device/cpu/cpu.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_THREADS 4096
+
+static void close_device(tide_device *device) { free(device); }
+
+/* "model name : AMD EPYC" of /proc/cpuinfo; "CPU" where there is none. */
+static void read_model_name(char *out, size_t size) {
+    char line[256];
+    snprintf(out, size, "CPU");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (!file) return;
+    while (fgets(line, sizeof line, file)) {
+        const char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !value) continue;
+        value += strspn(value, ": \t");
+        snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
+        break;
+    }
+    fclose(file);
+}
+
+static tide_status get_info(const tide_device *base, tide_device_info *out) {
+    const tide__cpu *cpu = (const tide__cpu *)base;
+    const dnnl_version_t *version = dnnl_version();
+    char model[64];
+    read_model_name(model, sizeof model);
+    *out = (tide_device_info){.name = "cpu",
+                              .threads = cpu->threads,
+                              .align_bytes = base->align_bytes,
+                              .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+                              .host_visible = true,
+                              .has_kernels = base->v->kernel_create != NULL};
+    snprintf(out->description, sizeof out->description, "%s, %u thread%s, oneDNN %d.%d.%d", model, cpu->threads,
+             cpu->threads == 1 ? "" : "s", version->major, version->minor, version->patch);
+    return TIDE_OK;
+}
+
+static const tide__device_vtable vtable = {
+    .close = close_device,
+    .get_info = get_info,
+    .arena_create = tide__cpu_arena_create,
+    .arena_destroy = tide__cpu_arena_destroy,
+    .arena_host = tide__cpu_arena_host,
+    .queue_create = tide__cpu_queue_create,
+    .queue_destroy = tide__cpu_queue_destroy,
+    .queue_sync = tide__cpu_queue_sync,
+    .event_create = tide__cpu_event_create,
+    .event_destroy = tide__cpu_event_destroy,
+    .event_record = tide__cpu_event_record,
+    .event_wait = tide__cpu_event_wait,
+    .event_query = tide__cpu_event_query,
+    .event_sync = tide__cpu_event_sync,
+    .event_elapsed = tide__cpu_event_elapsed,
+    .launch = tide__cpu_launch,
+    .copy = tide__cpu_copy,
+};
+
+/* Cores this process may use. */
+static uint32_t usable_cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    int count = CPU_COUNT(&set);
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+tide_status tide__cpu_open(const tide_device_options *options, tide_device **out) {
+    if (options->threads > MAX_THREADS)
+        return tide__fail(TIDE_E_ARGUMENT, "cpu: %u threads, at most %d", options->threads, MAX_THREADS);
+    tide__cpu *cpu = calloc(1, sizeof *cpu);
+    if (!cpu) return tide__fail_memory();
+    cpu->base = (tide_device){.v = &vtable, .align_bytes = TIDE__CPU_ALIGN};
+    cpu->threads = options->threads ? options->threads : usable_cores();
+    *out = &cpu->base;
+    return TIDE_OK;
+}

@@ -1,0 +1,224 @@
+/* The public device calls: a table of devices by name, the argument checks that all devices share, and dispatch.
+ *
+ * Invariant: nothing reaches a device that is out of bounds, misaligned or of another device. */
+#include <string.h>
+
+#include "base/size.h"
+#include "device/device_vtable.h"
+
+typedef struct device_entry {
+    const char *name;
+    tide_status (*open)(const tide_device_options *options, tide_device **out);
+} device_entry;
+
+static const device_entry devices[] = {
+    {"cpu", tide__cpu_open},
+};
+#define N_DEVICES (sizeof devices / sizeof devices[0])
+
+const char *tide_op_kind_name(tide_op_kind kind) {
+    switch (kind) {
+#define CASE(e, name) \
+    case e: return name;
+        TIDE_OP_TABLE(CASE)
+#undef CASE
+    case TIDE_OP_KIND_COUNT: break;
+    }
+    return "?";
+}
+
+/* ---- devices ---- */
+
+void tide_device_options_init(tide_device_options *options) {
+    *options = (tide_device_options){.size = sizeof *options};
+}
+
+static tide_status fail_unknown_device(const char *name) {
+    char known[128] = "";
+    for (size_t i = 0; i < N_DEVICES; i++) {
+        size_t used = strlen(known);
+        strncat(known, i ? ", " : "", sizeof known - used - 1);
+        strncat(known, devices[i].name, sizeof known - strlen(known) - 1);
+    }
+    return tide__fail(TIDE_E_DEVICE, "no device \"%s\"; available: %s", name, known);
+}
+
+tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out) {
+    tide_device_options defaults;
+    tide_device_options_init(&defaults);
+    if (!name || !out) return tide__fail(TIDE_E_ARGUMENT, "a device needs a name and a place for its handle");
+    if (!options) options = &defaults;
+    if (options->size != sizeof *options)
+        return tide__fail(TIDE_E_ARGUMENT, "tide_device_options.size is %zu, expected %zu", options->size,
+                          sizeof *options);
+    for (size_t i = 0; i < N_DEVICES; i++)
+        if (strcmp(name, devices[i].name) == 0) return devices[i].open(options, out);
+    return fail_unknown_device(name);
+}
+
+void tide_device_close(tide_device *device) {
+    if (device) device->v->close(device);
+}
+
+tide_status tide_device_get_info(const tide_device *device, tide_device_info *out) {
+    return device->v->get_info(device, out);
+}
+
+/* ---- memory ---- */
+
+tide_status tide_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out) {
+    if (size_bytes == 0) return tide__fail(TIDE_E_ARGUMENT, "an arena of 0 bytes");
+    return device->v->arena_create(device, size_bytes, out);
+}
+
+void tide_arena_destroy(tide_arena *arena) {
+    if (arena) arena->device->v->arena_destroy(arena);
+}
+
+uint64_t tide_arena_size(const tide_arena *arena) { return arena->size_bytes; }
+
+void *tide_arena_host(tide_arena *arena) {
+    const tide__device_vtable *v = arena->device->v;
+    return v->arena_host ? v->arena_host(arena) : NULL;
+}
+
+static tide_status check_range(const tide_arena *arena, uint64_t offset, uint64_t size_bytes, const char *what,
+                               uint32_t index) {
+    uint64_t end;
+    if (!tide__add(offset, size_bytes, &end) || end > arena->size_bytes)
+        return tide__fail(TIDE_E_ARGUMENT, "%s %u: %llu bytes at offset %llu leave the arena of %llu bytes", what,
+                          index, (unsigned long long)size_bytes, (unsigned long long)offset,
+                          (unsigned long long)arena->size_bytes);
+    if (offset & (arena->device->align_bytes - 1))
+        return tide__fail(TIDE_E_ARGUMENT, "%s %u: offset %llu is not a multiple of %u", what, index,
+                          (unsigned long long)offset, arena->device->align_bytes);
+    return TIDE_OK;
+}
+
+static tide_status check_same_device(const tide_device *a, const tide_device *b) {
+    return a == b ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "objects of two different devices in one call");
+}
+
+/* ---- queues and events ---- */
+
+tide_status tide_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out) {
+    if (kind != TIDE_QUEUE_COMPUTE && kind != TIDE_QUEUE_COPY)
+        return tide__fail(TIDE_E_ARGUMENT, "unknown kind of queue %d", (int)kind);
+    return device->v->queue_create(device, kind, out);
+}
+
+void tide_queue_destroy(tide_queue *queue) {
+    if (queue) queue->device->v->queue_destroy(queue);
+}
+
+tide_status tide_queue_sync(tide_queue *queue) { return queue->device->v->queue_sync(queue); }
+
+tide_status tide_event_create(tide_device *device, tide_event **out) { return device->v->event_create(device, out); }
+
+void tide_event_destroy(tide_event *event) {
+    if (event) event->device->v->event_destroy(event);
+}
+
+tide_status tide_event_record(tide_event *event, tide_queue *queue) {
+    TIDE_TRY(check_same_device(event->device, queue->device));
+    return event->device->v->event_record(event, queue);
+}
+
+tide_status tide_event_wait(tide_event *event, tide_queue *queue) {
+    TIDE_TRY(check_same_device(event->device, queue->device));
+    return event->device->v->event_wait(event, queue);
+}
+
+tide_status tide_event_query(tide_event *event, bool *complete) {
+    return event->device->v->event_query(event, complete);
+}
+
+tide_status tide_event_sync(tide_event *event) { return event->device->v->event_sync(event); }
+
+tide_status tide_event_elapsed(tide_event *from, tide_event *to, uint64_t *ns) {
+    TIDE_TRY(check_same_device(from->device, to->device));
+    return from->device->v->event_elapsed(from, to, ns);
+}
+
+/* ---- work ---- */
+
+tide_status tide_queue_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
+    const tide__device_vtable *v = queue->device->v;
+    if (!fn) return tide__fail(TIDE_E_ARGUMENT, "launch without a function");
+    if (!v->launch) return tide__fail(TIDE_E_UNSUPPORTED, "this device runs no host functions");
+    return v->launch(queue, fn, context, cost_ns);
+}
+
+static tide_status copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
+                        bool out) {
+    if (!io.fn) return tide__fail(TIDE_E_ARGUMENT, "copy without a function");
+    TIDE_TRY(check_same_device(queue->device, arena->device));
+    TIDE_TRY(check_range(arena, offset, size_bytes, "copy on channel", io.channel));
+    return queue->device->v->copy(queue, arena, offset, size_bytes, io, out);
+}
+
+tide_status tide_copy_out(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io sink) {
+    return copy(queue, arena, offset, size_bytes, sink, true);
+}
+
+tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io source) {
+    return copy(queue, arena, offset, size_bytes, source, false);
+}
+
+/* ---- kernels ---- */
+
+tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out) {
+    if (!device->v->kernel_create) return tide__fail(TIDE_E_UNSUPPORTED, "this device has no kernels");
+    if ((unsigned)desc->kind >= TIDE_OP_KIND_COUNT)
+        return tide__fail(TIDE_E_ARGUMENT, "unknown kind of op %d", (int)desc->kind);
+    tide_status status = device->v->kernel_create(device, desc, out);
+    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", tide_op_kind_name(desc->kind));
+}
+
+void tide_kernel_destroy(tide_kernel *kernel) {
+    if (kernel) kernel->device->v->kernel_destroy(kernel);
+}
+
+tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel_info *out) {
+    *out = kernel->info;
+    return TIDE_OK;
+}
+
+static tide_status check_operands(const tide_kernel *kernel, const tide_variant *variant, const tide_arena *arena,
+                                  const uint64_t *offsets, uint32_t n_offsets) {
+    uint32_t n_operands = kernel->info.n_reads + kernel->info.n_writes;
+    uint32_t wanted = n_operands + (variant->workspace_bytes > 0);
+    if (n_offsets != wanted)
+        return tide__fail(TIDE_E_ARGUMENT, "kernel got %u offsets, expected %u", n_offsets, wanted);
+    for (uint32_t i = 0; i < n_operands; i++)
+        TIDE_TRY(check_range(arena, offsets[i], kernel->operand_bytes[i], "operand", i));
+    if (variant->workspace_bytes == 0) return TIDE_OK;
+    return check_range(arena, offsets[n_operands], variant->workspace_bytes, "workspace, operand", n_operands);
+}
+
+tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
+                                const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
+    static const tide_step_args none = {0};
+    TIDE_TRY(check_same_device(kernel->device, queue->device));
+    TIDE_TRY(check_same_device(kernel->device, arena->device));
+    if (queue->kind != TIDE_QUEUE_COMPUTE) return tide__fail(TIDE_E_ARGUMENT, "kernels run on compute queues only");
+    if (variant >= kernel->info.n_variants)
+        return tide__fail(TIDE_E_ARGUMENT, "variant %u of %u", variant, kernel->info.n_variants);
+    TIDE_TRY(check_operands(kernel, &kernel->info.variant[variant], arena, offsets, n_offsets));
+    return kernel->device->v->kernel_enqueue(kernel, variant, queue, arena, offsets, n_offsets, args ? args : &none);
+}
+
+static tide_status check_operand(const tide_kernel *kernel, uint32_t operand) {
+    uint32_t n = kernel->info.n_reads + kernel->info.n_writes;
+    return operand < n ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "operand %u of a kernel with %u", operand, n);
+}
+
+tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
+    TIDE_TRY(check_operand(kernel, operand));
+    return kernel->device->v->operand_pack(kernel, operand, plain, stored);
+}
+
+tide_status tide_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain) {
+    TIDE_TRY(check_operand(kernel, operand));
+    return kernel->device->v->operand_unpack(kernel, operand, stored, plain);
+}
