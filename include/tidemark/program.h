@@ -79,8 +79,8 @@ typedef struct tide_variant {
 typedef struct tide_op {
     const char *name;
     tide_phase phase;
-    bool rerunnable; /* false: a side effect; runs exactly once */
-    bool random;     /* draws from the counter-based generator at `counter`; a re-run replays it */
+    bool rerunnable;  /* false: a side effect; runs exactly once */
+    bool random;      /* draws from the counter-based generator at `counter`; a re-run replays it */
     uint64_t counter; /* 0 in a built program when not random */
     uint32_t n_reads, n_writes, n_inplace, n_variants; /* n_variants >= 1; variants[0] is the default */
     const tide_id *reads, *writes;                     /* no tensor twice in one list */

@@ -27,7 +27,7 @@ typedef struct tide__vjob {
 tide_status tide__vclock_create(uint32_t n_queues, tide__vclock **out);
 void tide__vclock_destroy(tide__vclock *clock);
 /* Ids count from 0 in order of submission. */
-tide_status tide__vclock_submit(tide__vclock *clock, const tide__vjob *job, uint32_t *id);
+tide_status tide__vclock_submit(tide__vclock *clock, const tide__vjob *spec, uint32_t *id);
 /* Runs everything submitted so far to completion; `now` becomes the end of the last. */
 tide_status tide__vclock_run(tide__vclock *clock);
 uint64_t tide__vclock_now(const tide__vclock *clock);

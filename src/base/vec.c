@@ -16,5 +16,6 @@ tide_status tide__vec_grow(void **data, size_t count, size_t *capacity, size_t e
     if (!grown) return tide__fail_memory();
     memcpy(data, &grown, sizeof grown);
     *capacity = next;
+    /* cppcheck-suppress memleak ; `data` owns it now, through the memcpy */
     return TIDE_OK;
 }

@@ -174,7 +174,7 @@ static tide_status read_document(const tide__json *doc, tide_machine *m) {
 
 static size_t line_of(const char *text, size_t at) {
     size_t line = 1;
-    for (size_t i = 0; i < at; i++) line += text[i] == '\n';
+    for (size_t i = 0; text && i < at; i++) line += text[i] == '\n';
     return line;
 }
 

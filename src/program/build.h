@@ -28,7 +28,7 @@ struct tide_program_builder {
 tide_status tide__check_tensor(const tide_program_builder *b, const tide_tensor *tensor);
 tide_status tide__check_op(tide_program_builder *b, const tide_op *op);
 tide_status tide__check_carry(const tide_program_builder *b, tide_carry carry);
-tide_status tide__check_keep(const tide_program_builder *b, tide_id tensor);
+tide_status tide__check_keep(const tide_program_builder *b, tide_id id);
 tide_status tide__check_whole(const tide_program_builder *b);
 
 /* Largest workspace and slowest cost over an op's variants (which need not be the same variant). */
