@@ -1,0 +1,205 @@
+/* The walk: every action in issue order, with vector clocks, over the owners of all bytes.
+ *
+ * Why it is enough to look at each creation and each read once: take any two accesses to the same byte that belong to
+ * different holdings. The later holding (in issue order) took the byte from the earlier one, directly or through
+ * others; each take demands that the earlier owner's interval is over and that all its accesses are ordered before
+ * the creation; and every access of the later holding is ordered after that creation. So the two accesses are ordered
+ * whatever the timing. Two accesses of the same holding: one creation, which all reads are ordered after; reads do
+ * not disturb each other. */
+#include <inttypes.h>
+
+#include "plan/verify_state.h"
+
+/* Action j is complete before action i starts, or j is i. */
+static bool ordered(const tide__verifier *v, uint32_t j, uint32_t i) {
+    return v->clock[(size_t)i * v->n_queues + v->plan->actions.data[j].queue] > j;
+}
+
+/* clock(to) = max(clock(to), clock(from)), entry by entry. */
+static void join_clock(tide__verifier *v, uint32_t to, uint32_t from) {
+    uint32_t *a = v->clock + (size_t)to * v->n_queues;
+    const uint32_t *b = v->clock + (size_t)from * v->n_queues;
+    for (uint32_t q = 0; q < v->n_queues; q++)
+        if (b[q] > a[q]) a[q] = b[q];
+}
+
+/* last[q]: 1 + the last action of queue q so far; 0: none. */
+static void set_clock(tide__verifier *v, uint32_t i, uint32_t *last) {
+    const tide__action *a = &v->plan->actions.data[i];
+    if (last[a->queue] > 0) join_clock(v, i, last[a->queue] - 1);
+    for (uint32_t k = 0; k < a->n_waits; k++) join_clock(v, i, v->plan->waits.data[a->waits + k]);
+    v->clock[(size_t)i * v->n_queues + a->queue] = i + 1;
+    last[a->queue] = i + 1;
+}
+
+/* ---- accesses ---- */
+static void touch(tide__verifier *v, uint32_t i, uint32_t h) {
+    v->touched[(size_t)h * v->n_queues + v->plan->actions.data[i].queue] = i + 1;
+}
+
+static tide_status read_holding(tide__verifier *v, uint32_t i, uint32_t h) {
+    const tide__holding *holding = &v->holding[h];
+    if (i < holding->begin || i >= holding->end)
+        return tide__broken(v, TIDE__RULE_LIFETIME, i, "it reads %s, which exists on [%u, %u)",
+                            tide__label_holding(v, h).text, holding->begin, holding->end);
+    if (!holding->created)
+        return tide__broken(v, TIDE__RULE_CREATE, i, "it reads %s, which nothing has created",
+                            tide__label_holding(v, h).text);
+    if (holding->creator != TIDE_NONE && !ordered(v, holding->creator, i))
+        return tide__broken(v, TIDE__RULE_READY, i, "it reads %s, but is not ordered after action %u, which makes it",
+                            tide__label_holding(v, h).text, holding->creator);
+    touch(v, i, h);
+    return TIDE_OK;
+}
+
+/* `to` takes over the bytes of `from` in the RUN i: they are bound to an in-place pair, and `from` dies here. */
+static bool is_hand_over(const tide__verifier *v, uint32_t i, uint32_t from, uint32_t to) {
+    const tide__action *a = &v->plan->actions.data[i];
+    if (a->kind != TIDE_RUN || v->holding[from].end != i + 1 || v->holding[from].offset != v->holding[to].offset)
+        return false;
+    const tide_op *op = tide_program_op(v->program, a->op);
+    for (uint32_t k = 0; k < op->n_inplace; k++)
+        if (tide__use(v, i, op->inplace[k].read) == from && tide__use(v, i, op->n_reads + op->inplace[k].write) == to)
+            return true;
+    return false;
+}
+
+/* Bytes of `old` go to `h`, created by action i (TIDE_NONE: at the start). */
+static tide_status check_take(tide__verifier *v, uint32_t i, uint32_t old, uint32_t h) {
+    if (i == TIDE_NONE || (v->holding[old].end > i && !is_hand_over(v, i, old, h)))
+        return tide__broken(v, TIDE__RULE_OVERLAP, i, "%s at %" PRIu64 " overlaps %s, alive on [%u, %u)",
+                            tide__label_holding(v, h).text, v->holding[h].offset, tide__label_holding(v, old).text,
+                            v->holding[old].begin, v->holding[old].end);
+    const uint32_t *touched = v->touched + (size_t)old * v->n_queues;
+    const uint32_t *clock = v->clock + (size_t)i * v->n_queues;
+    for (uint32_t q = 0; q < v->n_queues; q++)
+        if (touched[q] > clock[q])
+            return tide__broken(v, TIDE__RULE_REUSE, i,
+                                "it makes %s, but is not ordered after action %u, which uses %s",
+                                tide__label_holding(v, h).text, touched[q] - 1, tide__label_holding(v, old).text);
+    return TIDE_OK;
+}
+
+/* All bytes of h leave their owners for h. A client tier has no addresses. */
+static tide_status take_bytes(tide__verifier *v, uint32_t i, uint32_t h) {
+    const tide__holding *holding = &v->holding[h];
+    if (holding->size == 0 || tide__in_client_tier(v, holding)) return TIDE_OK;
+    tide__ranges *space = &v->space[holding->space];
+    size_t begin = tide__ranges_cut(space, holding->offset);
+    size_t end = tide__ranges_cut(space, holding->offset + holding->size);
+    for (size_t p = begin; p < end; p = tide__ranges_next(space, p))
+        if (space->owner[p] != TIDE_NONE) TIDE_TRY(check_take(v, i, space->owner[p], h));
+    tide__ranges_join(space, begin, end, h);
+    return TIDE_OK;
+}
+
+static tide_status create_holding(tide__verifier *v, uint32_t i, uint32_t h) {
+    tide__holding *holding = &v->holding[h];
+    if (holding->created)
+        return tide__broken(v, TIDE__RULE_CREATE, i, "it makes %s a second time", tide__label_holding(v, h).text);
+    if (holding->begin != i)
+        return tide__broken(v, TIDE__RULE_CREATE, i, "it makes %s, which begins at %u", tide__label_holding(v, h).text,
+                            holding->begin);
+    if (holding->end == i)
+        return tide__broken(v, TIDE__RULE_LIFETIME, i, "it makes %s, which ends before it",
+                            tide__label_holding(v, h).text);
+    TIDE_TRY(take_bytes(v, i, h));
+    holding->created = true;
+    holding->creator = i;
+    touch(v, i, h);
+    return TIDE_OK;
+}
+
+/* ---- actions ---- */
+
+/* First runs in program order; re-runs only of what can be re-run, with the same variant. */
+static tide_status check_run_order(tide__verifier *v, uint32_t i) {
+    const tide__action *a = &v->plan->actions.data[i];
+    if (v->first_variant[a->op] == TIDE_NONE) {
+        if (a->op != v->next_op)
+            return tide__broken(v, TIDE__RULE_ORDER, i, "it runs %s before %s", tide__label_op(v, a->op).text,
+                                tide__label_op(v, v->next_op).text);
+        v->first_variant[a->op] = a->variant;
+        v->next_op++;
+        return TIDE_OK;
+    }
+    if (!tide_program_op(v->program, a->op)->rerunnable)
+        return tide__broken(v, TIDE__RULE_RERUN, i, "it re-runs %s, which must run once",
+                            tide__label_op(v, a->op).text);
+    if (v->first_variant[a->op] != a->variant)
+        return tide__broken(v, TIDE__RULE_VARIANT, i, "it re-runs %s as variant %u, the first run was variant %u",
+                            tide__label_op(v, a->op).text, a->variant, v->first_variant[a->op]);
+    return TIDE_OK;
+}
+
+/* A kernel that updates its operand in place gets one offset for both values. Empty values lie nowhere. */
+static tide_status check_must_pairs(tide__verifier *v, uint32_t i, const tide_op *op) {
+    for (uint32_t k = 0; k < op->n_inplace; k++) {
+        const tide_inplace *pair = &op->inplace[k];
+        uint32_t read = tide__use(v, i, pair->read), write = tide__use(v, i, op->n_reads + pair->write);
+        if (!pair->must || v->holding[read].size == 0 || v->holding[write].size == 0) continue;
+        if (v->holding[read].offset != v->holding[write].offset)
+            return tide__broken(v, TIDE__RULE_INPLACE, i, "it updates %s in place, but %s lies elsewhere",
+                                tide__label_holding(v, read).text, tide__label_holding(v, write).text);
+    }
+    return TIDE_OK;
+}
+
+static tide_status walk_run(tide__verifier *v, uint32_t i) {
+    const tide__action *a = &v->plan->actions.data[i];
+    const tide_op *op = tide_program_op(v->program, a->op);
+    TIDE_TRY(check_run_order(v, i));
+    TIDE_TRY(check_must_pairs(v, i, op));
+    for (uint32_t k = 0; k < op->n_reads; k++) TIDE_TRY(read_holding(v, i, tide__use(v, i, k)));
+    for (uint32_t k = op->n_reads; k < a->n_uses; k++) TIDE_TRY(create_holding(v, i, tide__use(v, i, k)));
+    return TIDE_OK;
+}
+
+static tide_status walk_move(tide__verifier *v, uint32_t i) {
+    const tide__action *a = &v->plan->actions.data[i];
+    uint32_t residency = tide__use(v, i, 0), copy = v->n_residencies + a->copy;
+    TIDE_TRY(read_holding(v, i, a->kind == TIDE_SAVE ? residency : copy));
+    return create_holding(v, i, a->kind == TIDE_SAVE ? copy : residency);
+}
+
+/* ---- before and after ---- */
+static tide_status prepare_spaces(tide__verifier *v) {
+    for (uint32_t h = 0; h < v->n_holdings; h++) {
+        const tide__holding *holding = &v->holding[h];
+        if (tide__in_client_tier(v, holding)) continue;
+        TIDE_TRY(tide__ranges_add_point(&v->space[holding->space], holding->offset));
+        TIDE_TRY(tide__ranges_add_point(&v->space[holding->space], holding->offset + holding->size));
+    }
+    for (uint32_t s = 0; s <= v->machine->n_tiers; s++) TIDE_TRY(tide__ranges_seal(&v->space[s]));
+    return TIDE_OK;
+}
+
+/* What is there at the start owns its bytes before action 0, even if it ends before action 0. */
+static tide_status create_at_start(tide__verifier *v) {
+    for (uint32_t h = 0; h < v->n_holdings; h++) {
+        if (!v->holding[h].at_start) continue;
+        TIDE_TRY(take_bytes(v, TIDE_NONE, h));
+        v->holding[h].created = true;
+    }
+    return TIDE_OK;
+}
+
+static tide_status check_all_done(tide__verifier *v) {
+    if (v->next_op < v->n_ops)
+        return tide__broken(v, TIDE__RULE_ORDER, TIDE_NONE, "%s never runs", tide__label_op(v, v->next_op).text);
+    for (uint32_t h = 0; h < v->n_holdings; h++)
+        if (!v->holding[h].created)
+            return tide__broken(v, TIDE__RULE_CREATE, TIDE_NONE, "nothing creates %s", tide__label_holding(v, h).text);
+    return TIDE_OK;
+}
+
+tide_status tide__verify_walk(tide__verifier *v) {
+    uint32_t last[1 + TIDE_MACHINE_MAX_CHANNELS] = {0};
+    TIDE_TRY(prepare_spaces(v));
+    TIDE_TRY(create_at_start(v));
+    for (uint32_t i = 0; i < v->n_actions; i++) {
+        set_clock(v, i, last);
+        TIDE_TRY(v->plan->actions.data[i].kind == TIDE_RUN ? walk_run(v, i) : walk_move(v, i));
+    }
+    return check_all_done(v);
+}
