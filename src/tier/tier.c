@@ -1,0 +1,69 @@
+/* The part all tiers share: creation by kind, the budget, the counters. */
+#include "base/size.h"
+#include "tier/tier_kind.h"
+
+static tide_status create_kind(tide_tier_kind kind, uint64_t capacity_bytes, uint32_t block_bytes, const char *path,
+                               tide__tier **out) {
+    switch (kind) {
+    case TIDE_TIER_RAM: return tide__tier_ram_create(capacity_bytes, out);
+    case TIDE_TIER_DISK: return tide__tier_disk_create(capacity_bytes, block_bytes, path, out);
+    case TIDE_TIER_CLIENT: break;
+    }
+    return tide__fail(TIDE_E_ARGUMENT, "a tier of kind %d cannot be created", (int)kind);
+}
+
+tide_status tide__tier_create(tide_tier_kind kind, uint64_t capacity_bytes, uint32_t block_bytes, const char *path,
+                              tide__tier **out) {
+    tide__tier *tier = NULL;
+    if (!tide__is_power_of_two(block_bytes))
+        return tide__fail(TIDE_E_ARGUMENT, "a tier's block of %u bytes is not a power of two", block_bytes);
+    TIDE_TRY(create_kind(kind, capacity_bytes, block_bytes, path, &tier));
+    tier->capacity_bytes = capacity_bytes;
+    tier->block_bytes = block_bytes;
+    atomic_init(&tier->saved_bytes, 0);
+    atomic_init(&tier->loaded_bytes, 0);
+    *out = tier;
+    return TIDE_OK;
+}
+
+void tide__tier_destroy(tide__tier *tier) {
+    if (tier) tier->v->destroy(tier);
+}
+
+static tide_status check_range(const tide__tier_slot *slot, uint64_t position, uint64_t size_bytes, uint64_t *start) {
+    const tide__tier *tier = slot->tier;
+    uint64_t end;
+    if (slot->offset & (tier->block_bytes - 1))
+        return tide__fail(TIDE_E_ARGUMENT, "tier slot at %llu is not a multiple of %u bytes",
+                          (unsigned long long)slot->offset, tier->block_bytes);
+    if (!tide__add(slot->offset, position, start) || !tide__add(*start, size_bytes, &end) || end > tier->capacity_bytes)
+        return tide__fail(TIDE_E_TIER_FULL, "tier slot at %llu: %llu bytes at %llu exceed the tier's %llu bytes",
+                          (unsigned long long)slot->offset, (unsigned long long)size_bytes,
+                          (unsigned long long)position, (unsigned long long)tier->capacity_bytes);
+    return TIDE_OK;
+}
+
+tide_status tide__tier_save(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    const tide__tier_slot *slot = context;
+    uint64_t start;
+    TIDE_TRY(check_range(slot, position, size_bytes, &start));
+    TIDE_TRY(slot->tier->v->save(slot->tier, start, data, size_bytes));
+    atomic_fetch_add_explicit(&slot->tier->saved_bytes, size_bytes, memory_order_relaxed);
+    return TIDE_OK;
+}
+
+tide_status tide__tier_load(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    const tide__tier_slot *slot = context;
+    uint64_t start;
+    TIDE_TRY(check_range(slot, position, size_bytes, &start));
+    TIDE_TRY(slot->tier->v->load(slot->tier, start, data, size_bytes));
+    atomic_fetch_add_explicit(&slot->tier->loaded_bytes, size_bytes, memory_order_relaxed);
+    return TIDE_OK;
+}
+
+tide__tier_stats tide__tier_get_stats(const tide__tier *tier) {
+    return (tide__tier_stats){.capacity_bytes = tier->capacity_bytes,
+                              .saved_bytes = atomic_load(&tier->saved_bytes),
+                              .loaded_bytes = atomic_load(&tier->loaded_bytes),
+                              .direct = tier->direct};
+}
