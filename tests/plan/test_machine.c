@@ -16,12 +16,21 @@ static const char PROFILE[] = "{\n"
                               "\"latency_ns\": 7}]\n"
                               "}\n";
 
+/* Field by field, since padding bytes may differ. */
+static void assert_same_machine(const tide_machine *a, const tide_machine *b) {
+    assert_string_equal(a->name, b->name);
+    assert_string_equal(a->source, b->source);
+    assert_int_equal(a->n_tiers, b->n_tiers);
+    for (uint32_t i = 0; i < a->n_tiers; i++) assert_string_equal(a->tier[i].name, b->tier[i].name);
+    assert_true(tide_machine_fingerprint(a) == tide_machine_fingerprint(b));
+}
+
 static void default_is_valid(void **state) {
     tide_machine m, same;
     tide_machine_init_default(&m);
     assert_ok(tide_machine_validate(&m));
     assert_ok(tide_machine_load("default", &same));
-    assert_memory_equal(&m, &same, sizeof m);
+    assert_same_machine(&m, &same);
     assert_int_equal(m.align_bytes, 1);
     assert_int_equal(m.channel[tide_machine_queue(&m, 0, true) - 1].bytes_per_s, 12000000000);
     assert_int_equal(m.channel[tide_machine_queue(&m, 0, false) - 1].bytes_per_s, 12000000000);
@@ -121,7 +130,7 @@ static void lookup_goes_through_the_environment(void **state) {
     assert_ok(tide_machine_write(&m, path));
     assert_int_equal(setenv("TIDEMARK_MACHINES", folder, 1), 0);
     assert_ok(tide_machine_load("k40c", &found));
-    assert_memory_equal(&m, &found, sizeof m);
+    assert_same_machine(&m, &found);
     assert_ok(tide_machine_load("a100", &found)); /* not in that folder: the next one has it */
     unsetenv("TIDEMARK_MACHINES");
     assert_status(tide_machine_load("no-such-device", &found), TIDE_E_ARGUMENT);
@@ -143,7 +152,7 @@ static void capacity_and_doubles_survive_a_file(void **state) {
     strcpy(m.tier[0].name, "a \"quoted\" \\ name");
     assert_ok(tide_machine_write(&m, path));
     assert_ok(tide_machine_load(path, &again));
-    assert_memory_equal(&m, &again, sizeof m);
+    assert_same_machine(&m, &again);
     unlink(path);
     assert_status(tide_machine_write(&m, "/nowhere/at/all.json"), TIDE_E_IO);
 }
