@@ -45,11 +45,18 @@ int tide_status_exit_code(tide_status status) {
     return 1;
 }
 
+/* Texts quote names and keys of hostile files: nothing in them may move a terminal's cursor or fake a line. */
+static void hide_controls(void) {
+    for (char *c = last_error; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+}
+
 void tide__error_set(const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(last_error, sizeof last_error, format, args);
     va_end(args);
+    hide_controls();
 }
 
 void tide__error_prefix(const char *format, ...) {
@@ -66,6 +73,7 @@ void tide__error_prefix(const char *format, ...) {
     if (length > room) length = room;
     memcpy(last_error + used, old, length);
     last_error[used + length] = '\0';
+    hide_controls();
 }
 
 void tide__error_set_errno(int error, const char *format, ...) {
