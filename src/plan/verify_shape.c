@@ -107,9 +107,9 @@ static tide_status check_lists(tide__verifier *v) {
 static tide_status check_waits(tide__verifier *v, uint32_t i) {
     const tide__action *a = &v->plan->actions.data[i];
     for (uint32_t k = 0; k < a->n_waits; k++) {
-        const uint32_t *wait = &v->plan->waits.data[a->waits + k];
-        DEMAND(*wait < i, WAIT, i, "it waits for action %u, which is not earlier", *wait);
-        DEMAND(k == 0 || wait[-1] < *wait, WAIT, i, "its waits %u and %u do not ascend", wait[-1], *wait);
+        const uint32_t *waits = v->plan->waits.data + a->waits;
+        DEMAND(waits[k] < i, WAIT, i, "it waits for action %u, which is not earlier", waits[k]);
+        DEMAND(k == 0 || waits[k - 1] < waits[k], WAIT, i, "its waits %u and %u do not ascend", waits[k - 1], waits[k]);
     }
     return TIDE_OK;
 }
