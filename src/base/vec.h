@@ -23,7 +23,7 @@ tide_status tide__vec_grow(void **data, size_t count, size_t *capacity, size_t e
          ? TIDE_OK                                 \
          : tide__vec_grow((void **)(void *)&(v)->data, (v)->count, &(v)->capacity, (extra), sizeof *(v)->data))
 
-/* status; evaluates `value` once. */
+/* status; evaluates `value` once, after growing: it must not be an element of the same vector, which may have moved. */
 #define tide__vec_push(v, value) \
     (tide__vec_reserve((v), 1) == TIDE_OK ? ((v)->data[(v)->count++] = (value), TIDE_OK) : TIDE_E_MEMORY)
 

@@ -197,8 +197,16 @@ typedef struct fixture {
 
 /* Words of the table below. */
 #define RES(field, i) f->r[i].field
-static void add_residency(fixture *f, uint32_t i) { assert_ok(tide__vec_push(&f->p->residencies, f->r[i])); }
-static void add_copy(fixture *f, uint32_t i) { assert_ok(tide__vec_push(&f->p->copies, f->c[i])); }
+static void add_residency(fixture *f, uint32_t i) {
+    tide_residency twin = f->r[i]; /* first: the push may move what f->r points to */
+    assert_ok(tide__vec_push(&f->p->residencies, twin));
+    f->r = f->p->residencies.data;
+}
+static void add_copy(fixture *f, uint32_t i) {
+    tide_copy twin = f->c[i];
+    assert_ok(tide__vec_push(&f->p->copies, twin));
+    f->c = f->p->copies.data;
+}
 static void drop_waits(fixture *f, uint32_t i) { f->a[i].n_waits = 0; }
 static void set_wait(fixture *f, uint32_t i, uint32_t wait) { f->p->waits.data[f->a[i].waits] = wait; }
 static void set_use(fixture *f, uint32_t i, uint32_t k, uint32_t r) { f->p->uses.data[f->a[i].uses + k] = r; }
