@@ -173,7 +173,25 @@ typedef struct tide_import_options {
     const char *from;           /* "dtr", "singa-access", "singa-malloc"; NULL: chosen by content */
     uint64_t iteration_time_ns; /* singa: spread evenly over the ops instead of the stream's own times; 0 = off */
 } tide_import_options;
+/* What an import saw, beyond the program itself. */
+typedef struct tide_import_stats {
+    const char *format;          /* as in tide_import_options.from; static */
+    uint64_t release_peak_bytes; /* largest load when memory is freed where the log frees it, not at the last use */
+    uint64_t total_ns;           /* of all ops of the program */
+    /* Streams (singa); all 0 for a one-shot log. Events count from 0 in the order of the file. */
+    uint64_t n_events;      /* in the whole stream */
+    uint64_t period_events; /* in one iteration: the ops of the program */
+    uint64_t repeat_begin;  /* first event of the repetition; before it is warm-up */
+    uint64_t repeat_end;    /* first event after it; (end - begin) / period iterations were seen */
+    uint64_t cut;           /* the event that became op 0 */
+} tide_import_stats;
+
+/* "-" is stdin; `options` may be NULL. Malformed logs are refused with "file:line: "; a stream that does not repeat
+ * with TIDE_E_REPEAT and the line where it stops repeating. */
 TIDE_API tide_status tide_program_import(const char *path, const tide_import_options *options, tide_program **out);
+/* The same; `stats` may be NULL. */
+TIDE_API tide_status tide_program_import_stats(const char *path, const tide_import_options *options,
+                                               tide_program **out, tide_import_stats *stats);
 
 #ifdef __cplusplus
 }
