@@ -138,29 +138,35 @@ TIDE_API tide_status tide_program_read_memory(const void *text, size_t size, con
 TIDE_API tide_status tide_program_write(const tide_program *p, const char *path); /* "-" is stdout */
 
 /* ---- liveness ----
- * Instants: op i is instant i; a tensor is alive in [first, last] (closed; it occupies memory while op `last`
- * runs). PRESENT tensors are alive from instant 0, kept ones to the last instant, CLIENT ones from their first use.
- * A tensor that is written and never used is alive at its writing op only. The load at op i counts the variant's
- * default workspace and, where a `may` or `must` pair can share bytes (the read dies there), the pair once. */
+ * Instants: op i is instant i; a tensor is alive in [first, last] (closed: it occupies memory while op `last` runs),
+ * from its first use to its last. A write and a read are uses; so is instant 0 for PRESENT tensors and the last
+ * instant for kept ones. So a CLIENT tensor is alive from the first op that reads it, a value that nobody reads at its
+ * writing op only, and an unused PRESENT tensor at instant 0 only. A program without ops has no instants: nothing is
+ * alive and every figure but total_bytes is 0. */
 typedef struct tide_liveness {
     uint32_t n_tensors, n_ops;
     uint32_t *first, *last; /* per tensor; TIDE_NONE in both if the tensor is never alive */
-    uint64_t *load_bytes;   /* per op */
-    uint64_t peak_bytes;
-    tide_id peak_op;           /* the first op at the peak; TIDE_NONE for an empty program */
-    uint64_t largest_op_bytes; /* lower bound of any budget: reads + writes + smallest workspace of one op */
+    /* Per op: the tensors alive + the workspace of variant 0. Where a read of a `may` or `must` pair dies (its last
+     * use, and not kept), its bytes count once for both; with several pairs of one read, for one of them. */
+    uint64_t *load_bytes;
+    uint64_t peak_bytes; /* the largest load: a lower bound of the arena when nothing moves and nothing is re-run */
+    tide_id peak_op;     /* the first op at the peak; TIDE_NONE for an empty program, like the other ops below */
+    /* Lower bound of any budget, whatever moves: max over ops of reads + writes + the op's smallest workspace, where
+     * each read that is in a pair and the write it is paired with count once. */
+    uint64_t largest_op_bytes;
     tide_id largest_op;
-    /* What can never leave the device (0 when every PRESENT value may move to a tier) is the planner's business;
-     * here: PRESENT and kept bytes that no tier holds + largest op. */
-    uint64_t resident_bytes; /* bytes alive over the whole step (PRESENT through to a kept value) */
-    uint64_t floor_bytes;    /* lower bound when those stay: max over ops of resident + its other operands */
+    /* Bytes in use over the whole step: PRESENT tensors that are kept themselves, or are taken over in place, from
+     * pair to pair, by a value that is kept (weights under `must` updates). Each chain counts once. */
+    uint64_t resident_bytes;
+    uint64_t floor_bytes; /* lower bound when those never leave: max over ops of resident + the op's other operands */
     tide_id floor_op;
     uint64_t total_bytes; /* sum of all tensors' bytes: what `none` would take without sharing */
 } tide_liveness;
 TIDE_API tide_status tide_liveness_create(const tide_program *p, tide_liveness **out);
-TIDE_API void tide_liveness_destroy(tide_liveness *l);
+TIDE_API void tide_liveness_destroy(tide_liveness *l); /* NULL is fine */
 
-/* One stretch between two consecutive uses of a tensor (the write counts as a use; instants as above). */
+/* One stretch between two consecutive uses of a tensor by ops. The write counts as a use; start and end of the step
+ * do not, so there is no gap before the first use of a PRESENT tensor or after the last one of a kept tensor. */
 typedef struct tide_gap {
     tide_id tensor, after_op, before_op;
 } tide_gap;
