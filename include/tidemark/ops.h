@@ -97,6 +97,7 @@ typedef struct tide_op_desc {
     int32_t needs_dx;                        /* informative: 0 for the first layer, whose backward yields no dx */
     float eps, momentum;                     /* bn: eps, running-average momentum */
     float drop_rate;                         /* dropout */
+    float loss_scale; /* softmax-loss.bwd: a factor on dx (1 / micro-batches of the step); 0 means 1 */
     int32_t lrn_size;
     float lrn_alpha, lrn_beta, lrn_k;
     uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */

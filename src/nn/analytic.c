@@ -1,0 +1,156 @@
+/* The analytic back end: a letter per operand, and three ways to trade workspace for speed in a convolution. */
+#include "nn/analytic.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/size.h"
+#include "nn/graph.h"
+
+/* ---- operands ----
+ * x, y: activations of these shapes (and their gradients)   w, b: weight, bias (absent without one)
+ * c: one float per channel   i: a byte per output (index of the maximum)   m: a byte per input (dropout mask)
+ * l: an int32 per sample (label)   1: one float   e: `elements` floats   s: one float if the update is clipped */
+typedef struct operand_letters {
+    const char *reads, *writes;
+} operand_letters;
+
+static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
+    [TIDE_OP_CONV_FWD] = {"xwb", "y"},
+    [TIDE_OP_CONV_BWD_DATA] = {"wy", "x"},
+    [TIDE_OP_CONV_BWD_WEIGHTS] = {"xy", "wb"},
+    [TIDE_OP_FC_FWD] = {"xwb", "y"},
+    [TIDE_OP_FC_BWD_DATA] = {"wy", "x"},
+    [TIDE_OP_FC_BWD_WEIGHTS] = {"xy", "wb"},
+    [TIDE_OP_BN_FWD] = {"xcc", "ycc"},
+    [TIDE_OP_BN_STATS] = {"cccc", "cc"},
+    [TIDE_OP_BN_INFER] = {"xcccc", "y"},
+    [TIDE_OP_BN_BWD] = {"xyccc", "xcc"},
+    [TIDE_OP_RELU_FWD] = {"x", "y"},
+    [TIDE_OP_RELU_BWD] = {"yy", "x"},
+    [TIDE_OP_MAXPOOL_FWD] = {"x", "yi"},
+    [TIDE_OP_MAXPOOL_BWD] = {"iy", "x"},
+    [TIDE_OP_AVGPOOL_FWD] = {"x", "y"},
+    [TIDE_OP_AVGPOOL_BWD] = {"y", "x"},
+    [TIDE_OP_ADD] = {"xx", "y"},
+    [TIDE_OP_SOFTMAX_LOSS_FWD] = {"xl", "y1"},
+    [TIDE_OP_SOFTMAX_LOSS_BWD] = {"yl", "x"},
+    [TIDE_OP_DROPOUT_FWD] = {"x", "ym"},
+    [TIDE_OP_DROPOUT_BWD] = {"my", "x"},
+    [TIDE_OP_LRN_FWD] = {"x", "y"},
+    [TIDE_OP_LRN_BWD] = {"xyy", "x"},
+    [TIDE_OP_SGD] = {"ees", "e"},
+    [TIDE_OP_MOMENTUM] = {"eees", "ee"},
+    [TIDE_OP_ADAM] = {"eeees", "eee"},
+    [TIDE_OP_ADAMW] = {"eeees", "eee"},
+    [TIDE_OP_GRAD_NORM] = {"e", "1"},
+    [TIDE_OP_ACCUMULATE] = {"ee", "e"},
+};
+
+/* (outputs, inputs...) of the layer's weight. */
+static tide_shape weight_shape(const tide_op_desc *d) {
+    if (d->kind >= TIDE_OP_FC_FWD) return (tide_shape){d->y.c, d->x.c, d->x.h, d->x.w};
+    return (tide_shape){d->y.c, d->x.c, d->kernel_h, d->kernel_w};
+}
+
+static bool shape_bytes(tide_shape shape, uint64_t element_bytes, uint64_t *out) {
+    uint64_t elements;
+    return tide__shape_elements(shape, &elements) && tide__mul(elements, element_bytes, out);
+}
+
+static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t *out) {
+    switch (letter) {
+    case 'x': return shape_bytes(d->x, 4, out);
+    case 'y': return shape_bytes(d->y, 4, out);
+    case 'w': return shape_bytes(weight_shape(d), 4, out);
+    case 'b': return *out = 4 * (uint64_t)d->y.c, true;
+    case 'c': return *out = 4 * (uint64_t)d->x.c, true;
+    case 'i': return shape_bytes(d->y, 1, out);
+    case 'm': return shape_bytes(d->x, 1, out);
+    case 'l': return *out = 4 * (uint64_t)d->x.n, true;
+    case 'e': return tide__mul(d->elements, 4, out);
+    default: return *out = 4, true;
+    }
+}
+
+static bool is_absent(const tide_op_desc *d, char letter) {
+    return (letter == 'b' && !d->bias) || (letter == 's' && !d->clipped);
+}
+
+static bool list_operands(const tide_op_desc *d, const char *letters, tide_operand_info *list, uint32_t *n) {
+    for (*n = 0; *letters; letters++) {
+        if (is_absent(d, *letters)) continue;
+        if (!letter_bytes(d, *letters, &list[*n].size_bytes)) return false;
+        ++*n;
+    }
+    return true;
+}
+
+tide_status tide__analytic_operands(const tide_op_desc *d, tide_kernel_info *info) {
+    if (d->kind >= TIDE_OP_KIND_COUNT || !operands[d->kind].reads)
+        return tide__fail(TIDE_E_INTERNAL, "no operands are known for op kind %d", (int)d->kind);
+    tide_kernel_info list = {.n_variants = 1};
+    if (!list_operands(d, operands[d->kind].reads, list.read, &list.n_reads) ||
+        !list_operands(d, operands[d->kind].writes, list.write, &list.n_writes))
+        return tide__fail(TIDE_E_OVERFLOW, "an operand of %s is too large", tide_op_kind_name(d->kind));
+    if (d->kind == TIDE_OP_GRAD_NORM) list.n_reads = d->n_grads;
+    *info = list;
+    return TIDE_OK;
+}
+
+/* ---- convolution variants ---- */
+
+/* Speeds relative to the default; see docs/costs.md. */
+#define SPEED_GEMM_ONE 1.10
+#define SPEED_GEMM_ALL 1.25
+#define SPEED_WINOGRAD 0.80 /* on 4/9 of the multiplications */
+
+#define MAX_WORKSPACE_BYTES (UINT64_C(1) << 59)
+
+static void add_variant(tide_kernel_info *info, tide__work *work, tide_variant variant, tide__work its_work) {
+    work[info->n_variants] = its_work;
+    info->variant[info->n_variants++] = variant;
+}
+
+/* Columns of one image: every input value under every kernel position. */
+static bool column_bytes(const tide_op_desc *d, uint64_t *out) {
+    uint64_t depth, pixels;
+    return tide__shape_elements((tide_shape){d->x.c, d->kernel_h, d->kernel_w, 1}, &depth) &&
+           tide__shape_elements((tide_shape){d->y.h, d->y.w, 1, 1}, &pixels) && tide__mul(depth, pixels, out) &&
+           tide__mul(*out, 4, out);
+}
+
+/* Explicit GEMM over the columns of one image, or of the whole batch. Each sum is formed in the order of the default
+ * variant, so the bits are the same; more images at once only means more parallel work. */
+static void add_gemm(const tide_op_desc *d, tide_kernel_info *info, tide__work *work) {
+    uint64_t one, all, traffic;
+    if (!column_bytes(d, &one) || !tide__mul(one, (uint64_t)d->x.n, &all) || all > MAX_WORKSPACE_BYTES ||
+        !tide__add(work[0].bytes, 2 * all, &traffic))
+        return;
+    add_variant(info, work, (tide_variant){.workspace_bytes = one},
+                (tide__work){work[0].flops, traffic, SPEED_GEMM_ONE});
+    if (d->x.n == 1) return;
+    add_variant(info, work, (tide_variant){.workspace_bytes = all},
+                (tide__work){work[0].flops, traffic, SPEED_GEMM_ALL});
+}
+
+/* Winograd's F(2x2, 3x3) (Lavin and Gray 2016): 16 products per 4 outputs instead of 36, other bits. */
+static void add_winograd(const tide_op_desc *d, tide_kernel_info *info, tide__work *work) {
+    uint64_t tiles, in_out, weights, floats, bytes, traffic;
+    tide_shape tile_shape = {d->y.n, (d->y.h + 1) / 2, (d->y.w + 1) / 2, 1};
+    if (!tide__shape_elements(tile_shape, &tiles) || !tide__mul(tiles, (uint64_t)(d->x.c + d->y.c), &in_out) ||
+        !tide__mul((uint64_t)d->x.c, (uint64_t)d->y.c, &weights) || !tide__add(in_out, weights, &floats) ||
+        !tide__mul(floats, 16 * 4, &bytes) || bytes > MAX_WORKSPACE_BYTES ||
+        !tide__add(work[0].bytes, 2 * bytes, &traffic))
+        return;
+    tide__work its_work = {work[0].flops / 9 * 4, traffic, SPEED_WINOGRAD};
+    add_variant(info, work, (tide_variant){.workspace_bytes = bytes, .bits_class = 1}, its_work);
+}
+
+void tide__analytic_variants(const tide_op_desc *d, tide_kernel_info *info, tide__work work[TIDE__MAX_VARIANTS]) {
+    if (d->kind > TIDE_OP_CONV_BWD_WEIGHTS) return;
+    bool pointwise = d->kernel_h == 1 && d->kernel_w == 1 && d->stride == 1 && d->pad == 0;
+    if (pointwise) return; /* its columns are its input */
+    add_gemm(d, info, work);
+    if (d->kernel_h == 3 && d->kernel_w == 3 && d->stride == 1) add_winograd(d, info, work);
+}

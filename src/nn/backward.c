@@ -1,0 +1,130 @@
+/* Reverse-mode differentiation: layers from last to first, each reading exactly what ops.h lists. Less than cuDNN's
+ * table asks for: ReLU needs y but not x, max pooling an index of a byte per output instead of x and y.
+ *
+ * Order within a layer: weight gradients first, because then x is dead when dx comes into being; updates last,
+ * because the data gradient still reads the old weights. */
+#include "nn/tape.h"
+
+/* One layer in backward. */
+typedef struct visit {
+    tide__tape *tape;
+    uint32_t index;
+    const tide__layer *layer;
+    const tide__node *node;
+    tide_id x; /* value of its first input */
+} visit;
+
+static tide_status emit_backward(const visit *v, tide_op_kind kind, const tide_id *reads, uint32_t n_reads,
+                                 tide_id writes[TIDE__MAX_WRITES]) {
+    tide_op_desc desc = v->layer->desc;
+    desc.kind = kind;
+    if (kind == TIDE_OP_SOFTMAX_LOSS_BWD) desc.loss_scale = 1.0f / (float)v->tape->n_micros;
+    tide__draft draft = {&desc, TIDE_BACKWARD, tide__layer_name(v->tape->graph, v->index), reads, n_reads};
+    return tide__emit(&v->tape->emit, &draft, writes);
+}
+
+/* ---- where gradients go ---- */
+
+/* Adds `dx` to the gradient of a layer's output. */
+static tide_status contribute(tide__tape *tape, uint32_t layer, tide_id dx) {
+    tide__node *node = &tape->nodes[layer];
+    if (!tape->graph->layers.data[layer].needs_grad) return TIDE_OK;
+    if (node->dy == TIDE_NONE) return node->dy = dx, TIDE_OK;
+    const char *name = tide__layer_name(tape->graph, layer);
+    if (node->dy == dx)
+        return tide__fail(TIDE_E_UNSUPPORTED, "layer %s: two joins of the same gradient would double it", name);
+    tide_shape shape = tide__layer_shape(tape->graph, layer);
+    tide_op_desc desc = {.kind = TIDE_OP_ADD, .x = shape, .y = shape, .needs_dx = 1};
+    tide_id reads[2] = {node->dy, dx}, writes[TIDE__MAX_WRITES];
+    tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2};
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    node->dy = writes[0];
+    return TIDE_OK;
+}
+
+/* A gradient of parameter `param` in this micro-batch; later micro-batches add to the sum. */
+static tide_status collect(tide__tape *tape, uint32_t param, tide_id grad) {
+    tide__weight *weight = &tape->weights[param];
+    if (weight->grad == TIDE_NONE) return weight->grad = grad, TIDE_OK;
+    const tide__param *p = &tape->graph->params.data[param];
+    tide_op_desc desc = {.kind = TIDE_OP_ACCUMULATE, .elements = tide__emitter_floats(&tape->emit, grad)};
+    tide_id reads[2] = {weight->grad, grad}, writes[TIDE__MAX_WRITES];
+    char name[TIDE__PARAM_NAME_BYTES];
+    tide__param_name(tape->graph, p, name);
+    tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2};
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    weight->grad = writes[0];
+    return TIDE_OK;
+}
+
+/* ---- layers ---- */
+
+/* Convolutions and fully connected layers. */
+static tide_status backward_linear(const visit *v, tide_op_kind weights_kind, tide_op_kind data_kind) {
+    tide__tape *tape = v->tape;
+    tide_id for_weights[2] = {v->x, v->node->dy}, writes[TIDE__MAX_WRITES];
+    TIDE_TRY(emit_backward(v, weights_kind, for_weights, 2, writes));
+    for (uint32_t i = 0; i < v->layer->n_params; i++) TIDE_TRY(collect(tape, v->layer->first_param + i, writes[i]));
+    if (!v->layer->desc.needs_dx) return TIDE_OK;
+    tide_id for_data[2] = {tape->weights[v->layer->first_param].now, v->node->dy};
+    TIDE_TRY(emit_backward(v, data_kind, for_data, 2, writes));
+    return contribute(tape, v->layer->input[0], writes[0]);
+}
+
+static tide_status backward_bn(const visit *v) {
+    tide__tape *tape = v->tape;
+    uint32_t scale = v->layer->first_param;
+    tide_id reads[5] = {v->x, v->node->dy, tape->weights[scale].now, v->node->aux[0], v->node->aux[1]};
+    tide_id writes[TIDE__MAX_WRITES];
+    TIDE_TRY(emit_backward(v, TIDE_OP_BN_BWD, reads, 5, writes));
+    TIDE_TRY(collect(tape, scale, writes[1]));
+    TIDE_TRY(collect(tape, scale + 1, writes[2]));
+    return contribute(tape, v->layer->input[0], writes[0]);
+}
+
+/* Layers without parameters: one op from these reads to dx. */
+static tide_status backward_plain(const visit *v, tide_op_kind kind, uint32_t n_reads, const tide_id *reads) {
+    tide_id writes[TIDE__MAX_WRITES];
+    if (!v->layer->desc.needs_dx) return TIDE_OK;
+    TIDE_TRY(emit_backward(v, kind, reads, n_reads, writes));
+    return contribute(v->tape, v->layer->input[0], writes[0]);
+}
+
+/* A join hands its gradient to both branches: no op, the same value. */
+static tide_status backward_add(const visit *v) {
+    TIDE_TRY(contribute(v->tape, v->layer->input[0], v->node->dy));
+    return contribute(v->tape, v->layer->input[1], v->node->dy);
+}
+
+#define READS(...) \
+    sizeof((tide_id[]){__VA_ARGS__}) / sizeof(tide_id), (tide_id[]) { __VA_ARGS__ }
+
+static tide_status backward_layer(const visit *v) {
+    const tide__node *n = v->node;
+    tide_id label = v->tape->micros[v->tape->emit.micro].label;
+    switch (v->layer->desc.kind) {
+    case TIDE_OP_CONV_FWD: return backward_linear(v, TIDE_OP_CONV_BWD_WEIGHTS, TIDE_OP_CONV_BWD_DATA);
+    case TIDE_OP_FC_FWD: return backward_linear(v, TIDE_OP_FC_BWD_WEIGHTS, TIDE_OP_FC_BWD_DATA);
+    case TIDE_OP_BN_FWD: return backward_bn(v);
+    case TIDE_OP_ADD: return backward_add(v);
+    case TIDE_OP_RELU_FWD: return backward_plain(v, TIDE_OP_RELU_BWD, READS(n->y, n->dy));
+    case TIDE_OP_MAXPOOL_FWD: return backward_plain(v, TIDE_OP_MAXPOOL_BWD, READS(n->aux[0], n->dy));
+    case TIDE_OP_AVGPOOL_FWD: return backward_plain(v, TIDE_OP_AVGPOOL_BWD, READS(n->dy));
+    case TIDE_OP_DROPOUT_FWD: return backward_plain(v, TIDE_OP_DROPOUT_BWD, READS(n->aux[0], n->dy));
+    case TIDE_OP_LRN_FWD: return backward_plain(v, TIDE_OP_LRN_BWD, READS(v->x, n->y, n->dy));
+    case TIDE_OP_SOFTMAX_LOSS_FWD: return backward_plain(v, TIDE_OP_SOFTMAX_LOSS_BWD, READS(n->y, label));
+    default: return tide__fail(TIDE_E_INTERNAL, "op kind %d has no gradient", (int)v->layer->desc.kind);
+    }
+}
+
+tide_status tide__tape_backward(tide__tape *tape) {
+    bool update = tape->options->fused_update && tide__tape_is_last_micro(tape);
+    for (uint32_t i = (uint32_t)tape->graph->layers.count; i-- > 1;) {
+        const tide__layer *layer = &tape->graph->layers.data[i];
+        if (!layer->needs_grad) continue;
+        visit v = {tape, i, layer, &tape->nodes[i], tape->nodes[layer->input[0]].y};
+        TIDE_TRY(backward_layer(&v));
+        if (update) TIDE_TRY(tide__tape_update_layer(tape, i));
+    }
+    return TIDE_OK;
+}

@@ -1,0 +1,93 @@
+/* Flops per op kind (docs/costs.md) and the roofline of machine.h. */
+#include "nn/cost.h"
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/size.h"
+#include "nn/graph.h"
+
+/* Longer than this (about 13 days) is a nonsensical model or machine; sums over a program stay within 64 bits. */
+#define MAX_COST_NS 0x1p50
+
+/* Flops per element of kinds that stream over their data; `over` is what is counted. */
+typedef struct stream_work {
+    enum { OVER_NOTHING, OVER_X, OVER_Y, OVER_ELEMENTS } over;
+    uint32_t flops;  /* per element */
+    bool per_window; /* times the kernel's area */
+    bool per_lrn;    /* times the window of channels */
+} stream_work;
+
+static const stream_work streams[TIDE_OP_KIND_COUNT] = {
+    [TIDE_OP_BN_FWD] = {OVER_X, 8},
+    [TIDE_OP_BN_INFER] = {OVER_X, 2},
+    [TIDE_OP_BN_BWD] = {OVER_X, 11},
+    [TIDE_OP_RELU_FWD] = {OVER_X, 1},
+    [TIDE_OP_RELU_BWD] = {OVER_X, 1},
+    [TIDE_OP_MAXPOOL_FWD] = {OVER_Y, 1, .per_window = true},
+    [TIDE_OP_MAXPOOL_BWD] = {OVER_Y, 1},
+    [TIDE_OP_AVGPOOL_FWD] = {OVER_Y, 1, .per_window = true},
+    [TIDE_OP_AVGPOOL_BWD] = {OVER_Y, 1, .per_window = true},
+    [TIDE_OP_ADD] = {OVER_X, 1},
+    [TIDE_OP_SOFTMAX_LOSS_FWD] = {OVER_X, 5},
+    [TIDE_OP_SOFTMAX_LOSS_BWD] = {OVER_X, 2},
+    [TIDE_OP_DROPOUT_FWD] = {OVER_X, 10},
+    [TIDE_OP_DROPOUT_BWD] = {OVER_X, 1},
+    [TIDE_OP_LRN_FWD] = {OVER_X, 4, .per_lrn = true},
+    [TIDE_OP_LRN_BWD] = {OVER_X, 8, .per_lrn = true},
+    [TIDE_OP_SGD] = {OVER_ELEMENTS, 4},
+    [TIDE_OP_MOMENTUM] = {OVER_ELEMENTS, 6},
+    [TIDE_OP_ADAM] = {OVER_ELEMENTS, 14},
+    [TIDE_OP_ADAMW] = {OVER_ELEMENTS, 15},
+    [TIDE_OP_GRAD_NORM] = {OVER_ELEMENTS, 2},
+    [TIDE_OP_ACCUMULATE] = {OVER_ELEMENTS, 1},
+};
+
+static bool is_matrix(tide_op_kind kind) { return kind <= TIDE_OP_FC_BWD_WEIGHTS; }
+
+/* Multiply-adds per output element of a convolution or a fully connected layer. */
+static bool matrix_depth(const tide_op_desc *d, uint64_t *out) {
+    bool conv = d->kind <= TIDE_OP_CONV_BWD_WEIGHTS;
+    tide_shape window = {d->x.c, conv ? d->kernel_h : d->x.h, conv ? d->kernel_w : d->x.w, 1};
+    return tide__shape_elements(window, out);
+}
+
+static bool matrix_flops(const tide_op_desc *d, uint64_t *out) {
+    uint64_t outputs, depth;
+    return tide__shape_elements(d->y, &outputs) && matrix_depth(d, &depth) && tide__mul(outputs, depth, out) &&
+           tide__mul(*out, 2, out) && tide__add(*out, d->bias ? outputs : 0, out);
+}
+
+static bool stream_flops(const tide_op_desc *d, uint64_t *out) {
+    const stream_work *work = &streams[d->kind];
+    uint64_t elements = d->elements;
+    if (work->over == OVER_NOTHING) return *out = 0, true;
+    if (work->over != OVER_ELEMENTS && !tide__shape_elements(work->over == OVER_X ? d->x : d->y, &elements))
+        return false;
+    uint64_t factor = work->flops;
+    if (work->per_window) factor *= (uint64_t)d->kernel_h * (uint64_t)d->kernel_w;
+    if (work->per_lrn) factor += 2 * (uint64_t)d->lrn_size;
+    return tide__mul(elements, factor, out);
+}
+
+tide_status tide__op_flops(const tide_op_desc *desc, uint64_t *out) {
+    uint64_t flops;
+    if (!(is_matrix(desc->kind) ? matrix_flops(desc, &flops) : stream_flops(desc, &flops)))
+        return tide__fail(TIDE_E_OVERFLOW, "the work of one %s does not fit 64 bits", tide_op_kind_name(desc->kind));
+    *out = flops;
+    return TIDE_OK;
+}
+
+tide_status tide__op_cost_ns(const tide_machine *m, tide_op_kind kind, tide__work work, uint64_t *out) {
+    if (!m) return *out = 0, TIDE_OK;
+    double efficiency = is_matrix(kind) ? m->matrix_efficiency * work.speed : 1.0;
+    if (efficiency > 1.0) efficiency = 1.0;
+    double compute = (double)work.flops / (m->flops_per_s * efficiency);
+    double memory = (double)work.bytes / (m->bytes_per_s * m->vector_efficiency);
+    double ns = (double)m->launch_ns + 1e9 * (compute > memory ? compute : memory);
+    if (!(ns <= MAX_COST_NS))
+        return tide__fail(TIDE_E_OVERFLOW, "one %s would take more than 13 days on %s", tide_op_kind_name(kind),
+                          m->name);
+    *out = (uint64_t)(ns + 0.5);
+    return TIDE_OK;
+}

@@ -1,0 +1,195 @@
+/* Operands, reorders and names of one op after the other. */
+#include "nn/emit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tide__emitter_deinit(tide__emitter *e) {
+    tide__vec_free(&e->ops);
+    tide__vec_free(&e->tensors);
+    tide__vec_free(&e->name);
+    tide__vec_free(&e->reads);
+}
+
+uint64_t tide__emitter_floats(const tide__emitter *e, tide_id tensor) {
+    return e->tensors.data[tensor].size_bytes / sizeof(float);
+}
+
+static const tide_operand_info *layout_of(const tide__emitter *e, tide_id tensor) {
+    const tide__origin *origin = &e->tensors.data[tensor];
+    return tide__recipe_operand(origin->recipe, origin->operand);
+}
+
+/* ---- names ---- */
+
+static tide_status append_text(tide__emitter *e, const char *text) {
+    size_t length = strlen(text);
+    TIDE_TRY(tide__vec_reserve(&e->name, length + 1));
+    memcpy(e->name.data + e->name.count, text, length + 1);
+    e->name.count += length;
+    return TIDE_OK;
+}
+
+/* a + b + c + "@micro" in the scratch buffer; valid until the next name. */
+static tide_status make_name(tide__emitter *e, const char *a, const char *b, const char *c, const char **out) {
+    e->name.count = 0;
+    TIDE_TRY(append_text(e, a));
+    TIDE_TRY(append_text(e, b));
+    TIDE_TRY(append_text(e, c));
+    if (e->micro > 0) {
+        char micro[16];
+        snprintf(micro, sizeof micro, "@%u", e->micro);
+        TIDE_TRY(append_text(e, micro));
+    }
+    *out = e->name.data;
+    return TIDE_OK;
+}
+
+/* ---- tensors ---- */
+
+/* tensor->size_bytes is the origin's. */
+static tide_status add_tensor(tide__emitter *e, tide_tensor tensor, tide__origin origin, tide_id *out) {
+    tensor.size_bytes = origin.size_bytes;
+    origin.cls = tensor.cls;
+    origin.copy = TIDE_NONE;
+    TIDE_TRY(tide__vec_reserve(&e->tensors, 1));
+    TIDE_TRY(tide_program_builder_tensor(e->builder, &tensor, out));
+    e->tensors.data[e->tensors.count++] = origin;
+    return TIDE_OK;
+}
+
+static tide_status add_leaf(tide__emitter *e, const tide__leaf *leaf, tide__origin origin, tide_id *out) {
+    tide_tensor tensor = leaf->tensor;
+    TIDE_TRY(make_name(e, leaf->name, leaf->role ? "." : "", leaf->role ? leaf->role : "", &tensor.name));
+    return add_tensor(e, tensor, origin, out);
+}
+
+tide_status tide__emit_leaf(tide__emitter *e, const tide__leaf *leaf, tide_id *out) {
+    const tide__recipe *recipe;
+    TIDE_TRY(tide__recipes_find(e->recipes, leaf->desc, &recipe));
+    tide__origin origin = {.recipe = recipe, .operand = leaf->operand};
+    origin.size_bytes = tide__recipe_operand(recipe, leaf->operand)->size_bytes;
+    return add_leaf(e, leaf, origin, out);
+}
+
+tide_status tide__emit_leaf_like(tide__emitter *e, const tide__leaf *leaf, tide_id like, tide_id *out) {
+    return add_leaf(e, leaf, e->tensors.data[like], out);
+}
+
+/* ---- ops ---- */
+
+/* Name, phase and operands are set; the rest follows from rule and recipe. */
+static tide_status add_op(tide__emitter *e, const tide__op_rule *rule, const tide__recipe *recipe, tide_op op) {
+    op.rerunnable = !rule->once;
+    op.random = rule->random;
+    op.counter = rule->random ? e->counter : 0;
+    op.n_variants = recipe->info.n_variants;
+    op.variants = recipe->info.variant;
+    TIDE_TRY(tide__vec_reserve(&e->ops, 1));
+    TIDE_TRY(tide_program_builder_op(e->builder, &op, NULL));
+    e->ops.data[e->ops.count++] = recipe;
+    e->counter += rule->random;
+    return TIDE_OK;
+}
+
+/* REORDER of `tensor` into the layout of an operand of `to`; named after the op that wants it. */
+static tide_status reorder(tide__emitter *e, const tide__draft *reader, tide_id tensor, const tide__recipe *to,
+                           uint32_t operand, tide_id *out) {
+    tide__origin *from = &e->tensors.data[tensor];
+    tide_op_desc desc = {.kind = TIDE_OP_REORDER, .from = &from->recipe->desc, .from_operand = from->operand};
+    desc.to = &to->desc;
+    desc.to_operand = operand;
+    const tide__recipe *recipe;
+    TIDE_TRY(tide__recipes_find(e->recipes, &desc, &recipe));
+    const char *reader_suffix = tide__op_rule_of(reader->desc->kind, reader->phase)->suffix;
+    tide_tensor copy = {.dtype = TIDE_F32, .cls = from->cls};
+    tide__origin origin = {.recipe = to, .operand = operand, .size_bytes = recipe->info.write[0].size_bytes};
+    tide_id id;
+    TIDE_TRY(make_name(e, reader->name, reader_suffix, ".reorder", &copy.name));
+    TIDE_TRY(add_tensor(e, copy, origin, &id));
+    tide_op op = {.name = copy.name, .phase = reader->phase, .n_reads = 1, .reads = &tensor, .n_writes = 1};
+    op.writes = &id;
+    TIDE_TRY(add_op(e, tide__op_rule_of(TIDE_OP_REORDER, reader->phase), recipe, op));
+    e->tensors.data[id].copy = e->tensors.data[tensor].copy;
+    e->tensors.data[tensor].copy = id;
+    *out = id;
+    return TIDE_OK;
+}
+
+/* The value in that layout: itself, a copy made earlier, or a new one. */
+static tide_status in_layout(tide__emitter *e, const tide__draft *reader, tide_id tensor, const tide__recipe *to,
+                             uint32_t operand, tide_id *out) {
+    uint64_t wanted = tide__recipe_operand(to, operand)->layout;
+    for (tide_id t = tensor; t != TIDE_NONE; t = e->tensors.data[t].copy)
+        if (layout_of(e, t)->layout == wanted) return *out = t, TIDE_OK;
+    return reorder(e, reader, tensor, to, operand, out);
+}
+
+tide_status tide__emit_in_layout_of(tide__emitter *e, const tide__draft *reader, tide_id tensor, tide_id like,
+                                    tide_id *out) {
+    tide__origin origin = e->tensors.data[like];
+    return in_layout(e, reader, tensor, origin.recipe, origin.operand, out);
+}
+
+static tide_status resolve_reads(tide__emitter *e, const tide__draft *draft, const tide__op_rule *rule,
+                                 const tide__recipe *recipe) {
+    if (draft->n_reads != recipe->info.n_reads)
+        return tide__fail(TIDE_E_INTERNAL, "%s%s: %u reads, but its kernel has %u", draft->name, rule->suffix,
+                          draft->n_reads, recipe->info.n_reads);
+    e->reads.count = 0;
+    TIDE_TRY(tide__vec_reserve(&e->reads, draft->n_reads));
+    for (uint32_t i = 0; i < draft->n_reads; i++) {
+        tide_id read = draft->reads[i];
+        if (!rule->flat) TIDE_TRY(in_layout(e, draft, read, recipe, i, &read));
+        e->reads.data[e->reads.count++] = read;
+    }
+    return TIDE_OK;
+}
+
+/* The read whose bytes this write takes over; TIDE_NONE if there is none. */
+static tide_id paired_read(const tide__emitter *e, const tide__op_rule *rule, uint32_t write) {
+    for (uint32_t i = 0; i < rule->n_pairs; i++)
+        if (rule->pair[i].write == write) return e->reads.data[rule->pair[i].read];
+    return TIDE_NONE;
+}
+
+static tide_status add_write(tide__emitter *e, const tide__draft *draft, const tide__op_rule *rule,
+                             const tide__recipe *recipe, uint32_t i, tide_id *out) {
+    tide__origin origin = {.recipe = recipe, .operand = recipe->info.n_reads + i};
+    origin.size_bytes = recipe->info.write[i].size_bytes;
+    tide_id read = paired_read(e, rule, i);
+    if (rule->flat && read != TIDE_NONE) origin = e->tensors.data[read];
+    const tide__write_rule *write = &rule->write[i];
+    tide_tensor tensor = {.dtype = write->dtype, .cls = write->cls, .keep = write->keep};
+    TIDE_TRY(make_name(e, draft->name, write->suffix, "", &tensor.name));
+    return add_tensor(e, tensor, origin, out);
+}
+
+/* Pairs of the rule whose tensors are equally large as stored. */
+static uint32_t list_pairs(const tide__emitter *e, const tide__op_rule *rule, const tide_id *writes,
+                           tide_inplace *pairs) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rule->n_pairs; i++) {
+        tide_id read = e->reads.data[rule->pair[i].read], write = writes[rule->pair[i].write];
+        if (e->tensors.data[read].size_bytes == e->tensors.data[write].size_bytes) pairs[n++] = rule->pair[i];
+    }
+    return n;
+}
+
+tide_status tide__emit(tide__emitter *e, const tide__draft *draft, tide_id writes[TIDE__MAX_WRITES]) {
+    const tide__op_rule *rule = tide__op_rule_of(draft->desc->kind, draft->phase);
+    if (!rule) return tide__fail(TIDE_E_INTERNAL, "%s: op kind %d has no rule", draft->name, (int)draft->desc->kind);
+    uint32_t n_writes = tide__op_n_writes(rule, draft->desc);
+    const tide__recipe *recipe;
+    TIDE_TRY(tide__recipes_find(e->recipes, draft->desc, &recipe));
+    TIDE_TRY(resolve_reads(e, draft, rule, recipe));
+    for (uint32_t i = 0; i < n_writes; i++) TIDE_TRY(add_write(e, draft, rule, recipe, i, &writes[i]));
+    tide_inplace pairs[3];
+    tide_op op = {.phase = draft->phase, .n_reads = draft->n_reads, .reads = e->reads.data, .n_writes = n_writes};
+    op.writes = writes;
+    op.n_inplace = list_pairs(e, rule, writes, pairs);
+    op.inplace = pairs;
+    TIDE_TRY(make_name(e, draft->name, rule->suffix, "", &op.name));
+    return add_op(e, rule, recipe, op);
+}

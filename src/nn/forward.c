@@ -1,0 +1,124 @@
+/* The forward pass. All layers follow one pattern: read the inputs, the parameters and (the loss) the labels; write
+ * y and what else backward wants. Leaves are created at their first use, in the layout of that use. */
+#include "nn/tape.h"
+
+bool tide__tape_is_last_micro(const tide__tape *tape) { return tape->emit.micro + 1 == tape->n_micros; }
+
+/* ---- leaves ---- */
+
+tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
+                             tide_id *out) {
+    tide__weight *weight = &tape->weights[param];
+    if (weight->now != TIDE_NONE) return *out = weight->now, TIDE_OK;
+    const tide__param *p = &tape->graph->params.data[param];
+    tide__leaf leaf = {.desc = desc, .operand = operand, .name = tide__layer_name(tape->graph, p->layer)};
+    leaf.role = p->role;
+    leaf.tensor = (tide_tensor){.cls = p->trainable ? TIDE_CLASS_WEIGHT : TIDE_CLASS_OTHER,
+                                .start = TIDE_START_PRESENT,
+                                .keep = tape->options->inference};
+    TIDE_TRY(tide__emit_leaf(&tape->emit, &leaf, &weight->now));
+    weight->start = weight->now;
+    weight->state = (uint32_t)tape->states.count;
+    tide_state state = {.cls = leaf.tensor.cls, .trainable = p->trainable, .at_start = weight->start};
+    state.at_end = TIDE_NONE;
+    state.shape = p->shape;
+    state.init = p->init;
+    state.init_scale = p->init_scale;
+    *out = weight->now;
+    return tide__vec_push(&tape->states, state);
+}
+
+static tide_status client_leaf(tide__tape *tape, const tide_op_desc *desc, uint32_t operand, const char *name,
+                               tide_dtype dtype, tide_id *out) {
+    tide__leaf leaf = {.desc = desc, .operand = operand, .name = name};
+    leaf.tensor = (tide_tensor){.cls = TIDE_CLASS_INPUT, .start = TIDE_START_CLIENT, .dtype = dtype};
+    return tide__emit_leaf(&tape->emit, &leaf, out);
+}
+
+/* Dropout in inference: nothing is dropped, its output is its input. */
+static bool is_skipped(const tide__tape *tape, uint32_t layer) {
+    return tape->options->inference && tape->graph->layers.data[layer].desc.kind == TIDE_OP_DROPOUT_FWD;
+}
+
+/* The output of layer `input`, as operand `operand` of `desc`; the network's input comes into being here. */
+static tide_status read_layer(tide__tape *tape, uint32_t input, const tide_op_desc *desc, uint32_t operand,
+                              tide_id *out) {
+    while (is_skipped(tape, input)) input = tape->graph->layers.data[input].input[0];
+    tide__node *node = &tape->nodes[input];
+    if (node->y == TIDE_NONE) {
+        TIDE_TRY(client_leaf(tape, desc, operand, "input", TIDE_F32, &node->y));
+        tape->micros[tape->emit.micro].input = node->y;
+    }
+    *out = node->y;
+    return TIDE_OK;
+}
+
+/* ---- layers ---- */
+
+#define MAX_READS 5
+
+/* Inputs, parameters and labels in the order of ops.h. */
+static tide_status list_reads(tide__tape *tape, const tide__layer *layer, const tide_op_desc *desc,
+                              tide_id reads[MAX_READS], uint32_t *n_out) {
+    uint32_t n = 0;
+    for (int i = 0; i < 2 && layer->input[i] != TIDE_NONE; i++, n++)
+        TIDE_TRY(read_layer(tape, layer->input[i], desc, n, &reads[n]));
+    for (uint32_t i = layer->first_param; i < layer->first_param + layer->n_params; i++) {
+        if (!tape->graph->params.data[i].trainable && !tape->options->inference) continue;
+        TIDE_TRY(tide__tape_param(tape, i, desc, n, &reads[n]));
+        n++;
+    }
+    if (desc->kind == TIDE_OP_SOFTMAX_LOSS_FWD) {
+        TIDE_TRY(client_leaf(tape, desc, n, "label", TIDE_I32, &reads[n]));
+        tape->micros[tape->emit.micro].label = reads[n++];
+    }
+    *n_out = n;
+    return TIDE_OK;
+}
+
+/* Running statistics: a side effect, so an op of its own that is never re-run. */
+static tide_status update_statistics(tide__tape *tape, uint32_t index) {
+    const tide__layer *layer = &tape->graph->layers.data[index];
+    const tide__node *node = &tape->nodes[index];
+    tide__weight *mean = &tape->weights[layer->first_param + 2], *var = mean + 1;
+    tide_op_desc desc = layer->desc;
+    desc.kind = TIDE_OP_BN_STATS;
+    tide_id reads[4] = {node->aux[0], node->aux[1]}, writes[TIDE__MAX_WRITES];
+    TIDE_TRY(tide__tape_param(tape, layer->first_param + 2, &desc, 2, &reads[2]));
+    TIDE_TRY(tide__tape_param(tape, layer->first_param + 3, &desc, 3, &reads[3]));
+    tide__draft draft = {&desc, TIDE_FORWARD, tide__layer_name(tape->graph, index), reads, 4};
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    mean->now = writes[0];
+    var->now = writes[1];
+    return TIDE_OK;
+}
+
+static tide_status record_loss(tide__tape *tape, const tide__node *node) {
+    tide__micro *micro = &tape->micros[tape->emit.micro];
+    micro->prob = node->y;
+    micro->loss = node->aux[0];
+    return tape->options->inference ? tide_program_builder_keep(tape->emit.builder, micro->prob) : TIDE_OK;
+}
+
+static tide_status forward_layer(tide__tape *tape, uint32_t index) {
+    const tide__layer *layer = &tape->graph->layers.data[index];
+    tide__node *node = &tape->nodes[index];
+    tide_op_desc desc = layer->desc;
+    if (tape->options->inference && desc.kind == TIDE_OP_BN_FWD) desc.kind = TIDE_OP_BN_INFER;
+    tide_id reads[MAX_READS], writes[TIDE__MAX_WRITES] = {TIDE_NONE, TIDE_NONE, TIDE_NONE};
+    tide__draft draft = {&desc, TIDE_FORWARD, tide__layer_name(tape->graph, index), reads, 0};
+    TIDE_TRY(list_reads(tape, layer, &desc, reads, &draft.n_reads));
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    *node = (tide__node){.y = writes[0], .aux = {writes[1], writes[2]}, .dy = TIDE_NONE};
+    if (desc.kind == TIDE_OP_BN_FWD) return update_statistics(tape, index);
+    return desc.kind == TIDE_OP_SOFTMAX_LOSS_FWD ? record_loss(tape, node) : TIDE_OK;
+}
+
+tide_status tide__tape_forward(tide__tape *tape) {
+    uint32_t n = (uint32_t)tape->graph->layers.count;
+    for (uint32_t i = 0; i < n; i++)
+        tape->nodes[i] = (tide__node){.y = TIDE_NONE, .aux = {TIDE_NONE, TIDE_NONE}, .dy = TIDE_NONE};
+    for (uint32_t i = 1; i < n; i++)
+        if (!is_skipped(tape, i)) TIDE_TRY(forward_layer(tape, i));
+    return TIDE_OK;
+}

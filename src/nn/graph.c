@@ -1,0 +1,289 @@
+/* Appending layers: shape inference, parameters and all the checks that hostile model specs need. */
+#include "nn/graph.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+#define MAX_ELEMENTS (UINT64_C(1) << 57)
+
+void tide__graph_deinit(tide__graph *g) {
+    tide__vec_free(&g->layers);
+    tide__vec_free(&g->params);
+    tide__vec_free(&g->names);
+}
+
+void tide__graph_prefix(tide__graph *g, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(g->prefix, sizeof g->prefix, format, args);
+    va_end(args);
+}
+
+const char *tide__layer_name(const tide__graph *g, uint32_t layer) {
+    return g->names.data + g->layers.data[layer].name;
+}
+
+void tide__param_name(const tide__graph *g, const tide__param *param, char out[TIDE__PARAM_NAME_BYTES]) {
+    snprintf(out, TIDE__PARAM_NAME_BYTES, "%s.%s", tide__layer_name(g, param->layer), param->role);
+}
+
+tide_shape tide__layer_shape(const tide__graph *g, uint32_t layer) { return g->layers.data[layer].desc.y; }
+
+bool tide__shape_elements(tide_shape s, uint64_t *out) {
+    const int64_t dims[4] = {s.n, s.c, s.h, s.w};
+    uint64_t product = 1;
+    for (int i = 0; i < 4; i++) {
+        if (dims[i] < 1 || dims[i] > INT32_MAX) return false;
+        if (!tide__mul(product, (uint64_t)dims[i], &product) || product >= MAX_ELEMENTS) return false;
+    }
+    *out = product;
+    return true;
+}
+
+/* ---- appending ---- */
+
+static tide_status append_name(tide__graph *g, const char *name) {
+    size_t prefix = strlen(g->prefix), length = strlen(name);
+    if (g->names.count + prefix + length + 1 > UINT32_MAX) return tide__fail(TIDE_E_OVERFLOW, "too many layer names");
+    TIDE_TRY(tide__vec_reserve(&g->names, prefix + length + 1));
+    memcpy(g->names.data + g->names.count, g->prefix, prefix);
+    memcpy(g->names.data + g->names.count + prefix, name, length + 1);
+    g->names.count += prefix + length + 1;
+    return TIDE_OK;
+}
+
+static tide_status check_shape(const tide__graph *g, const char *name, tide_shape y) {
+    uint64_t elements;
+    if (tide__shape_elements(y, &elements)) return TIDE_OK;
+    return tide__fail(TIDE_E_OVERFLOW, "layer %s%s: an output of %lld x %lld x %lld x %lld is too large", g->prefix,
+                      name, (long long)y.n, (long long)y.c, (long long)y.h, (long long)y.w);
+}
+
+static bool wants_gradient(const tide__graph *g, uint32_t layer) {
+    return layer != TIDE_NONE && g->layers.data[layer].needs_grad;
+}
+
+static void count_consumer(tide__graph *g, uint32_t layer) {
+    if (layer != TIDE_NONE) g->layers.data[layer].n_consumers++;
+}
+
+/* desc->x and desc->y are set; a and b are the inputs. */
+static tide_status append(tide__graph *g, const char *name, const tide_op_desc *desc, uint32_t a, uint32_t b) {
+    if (g->layers.count >= TIDE__MAX_LAYERS)
+        return tide__fail(TIDE_E_ARGUMENT, "a model has at most %u layers", TIDE__MAX_LAYERS);
+    TIDE_TRY(check_shape(g, name, desc->y));
+    tide__layer layer = {.desc = *desc, .input = {a, b}, .name = (uint32_t)g->names.count};
+    layer.first_param = (uint32_t)g->params.count;
+    layer.needs_grad = wants_gradient(g, a) || wants_gradient(g, b);
+    layer.desc.needs_dx = layer.needs_grad;
+    TIDE_TRY(append_name(g, name));
+    TIDE_TRY(tide__vec_push(&g->layers, layer));
+    count_consumer(g, a);
+    count_consumer(g, b);
+    return TIDE_OK;
+}
+
+/* Remembers the first failure; the id of the layer just appended otherwise. */
+static uint32_t settle(tide__graph *g, tide_status status) {
+    if (status == TIDE_OK) return (uint32_t)g->layers.count - 1;
+    g->status = status;
+    return 0;
+}
+
+/* A parameter of the newest layer. */
+static tide_status add_param(tide__graph *g, tide__param param) {
+    tide__layer *layer = &g->layers.data[g->layers.count - 1];
+    param.layer = (uint32_t)g->layers.count - 1;
+    uint64_t elements;
+    if (!tide__shape_elements(param.shape, &elements) ||
+        (param.trainable && !tide__add(g->parameter_count, elements, &g->parameter_count)))
+        return tide__fail(TIDE_E_OVERFLOW, "layer %s: its %s is too large", tide__layer_name(g, param.layer),
+                          param.role);
+    TIDE_TRY(tide__vec_push(&g->params, param));
+    layer->n_params++;
+    layer->needs_grad = layer->needs_grad || param.trainable;
+    return TIDE_OK;
+}
+
+static tide_shape vector_shape(int64_t length) { return (tide_shape){length, 1, 1, 1}; }
+
+static tide_status add_weight(tide__graph *g, tide_shape shape, bool bias) {
+    float inputs = (float)shape.c * (float)shape.h * (float)shape.w;
+    tide__param weight = {.role = "weight", .shape = shape, .init = TIDE_INIT_NORMAL, .trainable = true};
+    weight.init_scale = sqrtf(2.0f / inputs);
+    TIDE_TRY(add_param(g, weight));
+    if (!bias) return TIDE_OK;
+    return add_param(g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .trainable = true});
+}
+
+/* ---- layers ---- */
+
+uint32_t tide__graph_input(tide__graph *g, tide_shape shape) {
+    if (g->status != TIDE_OK) return 0;
+    tide_op_desc desc = {.kind = TIDE__LAYER_INPUT, .x = shape, .y = shape};
+    return settle(g, append(g, "input", &desc, TIDE_NONE, TIDE_NONE));
+}
+
+/* Output size of a window that slides over `size` with padding; *out is 0 if it does not fit. */
+static tide_status slide(const tide__graph *g, const char *name, int64_t size, const tide__pool *window, int64_t *out) {
+    if (window->kernel == 0 || window->stride == 0 || window->kernel > INT16_MAX || window->stride > INT16_MAX ||
+        window->pad >= window->kernel)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: kernel %u, stride %u, padding %u make no sense", g->prefix,
+                          name, window->kernel, window->stride, window->pad);
+    int64_t padded = size + 2 * (int64_t)window->pad;
+    if (padded < window->kernel)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: a kernel of %u does not fit an input of %lld", g->prefix, name,
+                          window->kernel, (long long)size);
+    *out = (padded - window->kernel) / window->stride + 1;
+    return TIDE_OK;
+}
+
+/* Fills x, y (but for its channels) and the window's fields. */
+static tide_status set_window(const tide__graph *g, const char *name, uint32_t x, const tide__pool *window,
+                              tide_op_desc *desc) {
+    desc->x = desc->y = tide__layer_shape(g, x);
+    TIDE_TRY(slide(g, name, desc->x.h, window, &desc->y.h));
+    TIDE_TRY(slide(g, name, desc->x.w, window, &desc->y.w));
+    desc->kernel_h = desc->kernel_w = (int32_t)window->kernel;
+    desc->stride = (int32_t)window->stride;
+    desc->pad = (int32_t)window->pad;
+    return TIDE_OK;
+}
+
+static tide_status append_conv(tide__graph *g, const char *name, uint32_t x, const tide__conv *conv) {
+    tide_op_desc desc = {.kind = TIDE_OP_CONV_FWD, .bias = conv->bias};
+    tide__pool window = {conv->kernel, conv->stride, conv->pad};
+    TIDE_TRY(set_window(g, name, x, &window, &desc));
+    desc.y.c = conv->channels;
+    TIDE_TRY(append(g, name, &desc, x, TIDE_NONE));
+    return add_weight(g, (tide_shape){conv->channels, desc.x.c, conv->kernel, conv->kernel}, conv->bias);
+}
+
+uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__conv conv) {
+    return g->status != TIDE_OK ? 0 : settle(g, append_conv(g, name, x, &conv));
+}
+
+static tide_status append_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
+    tide_shape in = tide__layer_shape(g, x);
+    tide_op_desc desc = {.kind = TIDE_OP_FC_FWD, .x = in, .y = {in.n, outputs, 1, 1}, .bias = 1};
+    TIDE_TRY(append(g, name, &desc, x, TIDE_NONE));
+    return add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, true);
+}
+
+uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
+    return g->status != TIDE_OK ? 0 : settle(g, append_fc(g, name, x, outputs));
+}
+
+static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {
+    tide_shape shape = tide__layer_shape(g, x), channels = vector_shape(shape.c);
+    tide_op_desc desc = {.kind = TIDE_OP_BN_FWD, .x = shape, .y = shape, .eps = 1e-5f, .momentum = 0.1f};
+    TIDE_TRY(append(g, name, &desc, x, TIDE_NONE));
+    TIDE_TRY(
+        add_param(g, (tide__param){.role = "weight", .shape = channels, .init = TIDE_INIT_ONE, .trainable = true}));
+    TIDE_TRY(add_param(g, (tide__param){.role = "bias", .shape = channels, .trainable = true}));
+    TIDE_TRY(add_param(g, (tide__param){.role = "running_mean", .shape = channels}));
+    return add_param(g, (tide__param){.role = "running_var", .shape = channels, .init = TIDE_INIT_ONE});
+}
+
+uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x) {
+    return g->status != TIDE_OK ? 0 : settle(g, append_bn(g, name, x));
+}
+
+/* Layers whose output has the shape of their input and that have no parameters. */
+static uint32_t append_same(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc) {
+    if (g->status != TIDE_OK) return 0;
+    desc.x = desc.y = tide__layer_shape(g, x);
+    return settle(g, append(g, name, &desc, x, TIDE_NONE));
+}
+
+uint32_t tide__graph_relu(tide__graph *g, const char *name, uint32_t x) {
+    return append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_RELU_FWD});
+}
+
+uint32_t tide__graph_dropout(tide__graph *g, const char *name, uint32_t x, float rate) {
+    return append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_DROPOUT_FWD, .drop_rate = rate});
+}
+
+/* The constants of Krizhevsky et al. 2012. */
+uint32_t tide__graph_lrn(tide__graph *g, const char *name, uint32_t x, uint32_t size) {
+    tide_op_desc desc = {.kind = TIDE_OP_LRN_FWD, .lrn_size = (int32_t)size};
+    desc.lrn_alpha = 1e-4f;
+    desc.lrn_beta = 0.75f;
+    desc.lrn_k = 2.0f;
+    return append_same(g, name, x, desc);
+}
+
+static tide_status append_pool(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc, tide__pool pool) {
+    TIDE_TRY(set_window(g, name, x, &pool, &desc));
+    if (desc.kind == TIDE_OP_MAXPOOL_FWD && pool.kernel > 16)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: max pooling keeps its index in a byte: kernel at most 16",
+                          g->prefix, name);
+    if (desc.kind == TIDE_OP_AVGPOOL_FWD && pool.pad != 0)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: average pooling has no padding", g->prefix, name);
+    return append(g, name, &desc, x, TIDE_NONE);
+}
+
+uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool) {
+    tide_op_desc desc = {.kind = TIDE_OP_MAXPOOL_FWD};
+    return g->status != TIDE_OK ? 0 : settle(g, append_pool(g, name, x, desc, pool));
+}
+
+uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool) {
+    tide_op_desc desc = {.kind = TIDE_OP_AVGPOOL_FWD};
+    return g->status != TIDE_OK ? 0 : settle(g, append_pool(g, name, x, desc, pool));
+}
+
+uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x) {
+    if (g->status != TIDE_OK) return 0;
+    tide_shape in = tide__layer_shape(g, x);
+    tide_op_desc desc = {.kind = TIDE_OP_AVGPOOL_FWD, .x = in, .y = {in.n, in.c, 1, 1}, .stride = 1};
+    desc.kernel_h = (int32_t)in.h;
+    desc.kernel_w = (int32_t)in.w;
+    return settle(g, append(g, name, &desc, x, TIDE_NONE));
+}
+
+static tide_status append_add(tide__graph *g, const char *name, uint32_t a, uint32_t b) {
+    tide_shape sa = tide__layer_shape(g, a), sb = tide__layer_shape(g, b);
+    if (a == b || sa.n != sb.n || sa.c != sb.c || sa.h != sb.h || sa.w != sb.w)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: joins two different outputs of the same shape", g->prefix,
+                          name);
+    tide_op_desc desc = {.kind = TIDE_OP_ADD, .x = sa, .y = sa};
+    return append(g, name, &desc, a, b);
+}
+
+uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t b) {
+    return g->status != TIDE_OK ? 0 : settle(g, append_add(g, name, a, b));
+}
+
+static tide_status append_loss(tide__graph *g, const char *name, uint32_t x) {
+    tide_shape in = tide__layer_shape(g, x);
+    if (in.h != 1 || in.w != 1)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: the loss wants one score per class", g->prefix, name);
+    tide_op_desc desc = {.kind = TIDE_OP_SOFTMAX_LOSS_FWD, .x = in, .y = in};
+    return append(g, name, &desc, x, TIDE_NONE);
+}
+
+uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x) {
+    return g->status != TIDE_OK ? 0 : settle(g, append_loss(g, name, x));
+}
+
+/* ---- the whole ---- */
+
+tide_status tide__graph_finish(tide__graph *g) {
+    if (g->status != TIDE_OK) return g->status;
+    size_t n = g->layers.count;
+    if (n < 2 || g->layers.data[0].desc.kind != TIDE__LAYER_INPUT)
+        return tide__fail(TIDE_E_ARGUMENT, "a model starts with its input and has at least one layer");
+    for (size_t i = 0; i < n; i++) {
+        bool loss = g->layers.data[i].desc.kind == TIDE_OP_SOFTMAX_LOSS_FWD, last = i + 1 == n;
+        if (loss != last || (!last && g->layers.data[i].n_consumers == 0))
+            return tide__fail(TIDE_E_ARGUMENT, "layer %s: every output is used, and the loss comes last",
+                              tide__layer_name(g, (uint32_t)i));
+    }
+    return TIDE_OK;
+}

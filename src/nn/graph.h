@@ -1,0 +1,91 @@
+/* A network as a graph: layers in execution order, their shapes and their parameters. Families (models/) append
+ * layers; differentiate.c turns the graph into a training step.
+ *
+ * Invariant: a layer's inputs come before it, so the order of `layers` is topological. Families append depth-first
+ * (a branch up to its join, then the next branch), as SuperNeurons linearises its routes. A fork is implicit: a
+ * layer with several consumers.
+ *
+ * Failures are sticky: after the first one every call does nothing, and tide__graph_finish() returns it. So a family
+ * reads as a list of layers. */
+#ifndef TIDE_NN_GRAPH_H
+#define TIDE_NN_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tidemark/nn.h>
+
+#include "base/vec.h"
+
+/* The kind of the one layer that is not an op: the input. */
+#define TIDE__LAYER_INPUT TIDE_OP_KIND_COUNT
+
+#define TIDE__MAX_LAYERS (UINT32_C(1) << 20)
+
+typedef struct tide__layer {
+    tide_op_desc desc; /* of its forward op; backward ops differ from it in `kind` only */
+    uint32_t input[2]; /* layers; TIDE_NONE where there is none */
+    uint32_t first_param, n_params;
+    uint32_t n_consumers;
+    uint32_t name;   /* offset in the graph's names */
+    bool needs_grad; /* a trainable parameter at this layer or before it: the gradient of its output is wanted */
+} tide__layer;
+
+typedef struct tide__param {
+    uint32_t layer;
+    const char *role; /* "weight", "bias", "running_mean", "running_var"; a literal */
+    tide_shape shape; /* (O, I, H, W) or (C, 1, 1, 1) */
+    tide_init_kind init;
+    float init_scale;
+    bool trainable;
+} tide__param;
+
+typedef struct tide__graph {
+    TIDE_VEC(tide__layer) layers;
+    TIDE_VEC(tide__param) params;
+    TIDE_VEC(char) names;     /* zero-terminated, one after the other */
+    char prefix[48];          /* put before the names of the layers to come */
+    uint64_t parameter_count; /* trainable scalars */
+    tide_status status;
+} tide__graph;
+
+typedef struct tide__conv {
+    uint32_t channels, kernel, stride, pad;
+    bool bias;
+} tide__conv;
+
+typedef struct tide__pool {
+    uint32_t kernel, stride, pad;
+} tide__pool;
+
+void tide__graph_deinit(tide__graph *g);
+void tide__graph_prefix(tide__graph *g, const char *format, ...) TIDE_PRINTF(2, 3);
+
+/* Each returns the new layer's id; shapes are inferred and checked. Convolutions and fully connected layers start
+ * with He's normal distribution (deviation sqrt(2 / inputs)), biases at 0, batch norm at scale 1 and shift 0. */
+uint32_t tide__graph_input(tide__graph *g, tide_shape shape);
+uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__conv conv);
+uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs);
+uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x);
+uint32_t tide__graph_relu(tide__graph *g, const char *name, uint32_t x);
+uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool);
+uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool); /* no padding */
+uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x);
+uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t b);
+uint32_t tide__graph_dropout(tide__graph *g, const char *name, uint32_t x, float rate);
+uint32_t tide__graph_lrn(tide__graph *g, const char *name, uint32_t x, uint32_t size);
+uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x); /* the last layer */
+
+/* The first failure, or whether the whole is a network: one loss, at the end, and no output without a consumer. */
+tide_status tide__graph_finish(tide__graph *g);
+
+/* "conv1.weight". */
+#define TIDE__PARAM_NAME_BYTES 128
+void tide__param_name(const tide__graph *g, const tide__param *param, char out[TIDE__PARAM_NAME_BYTES]);
+const char *tide__layer_name(const tide__graph *g, uint32_t layer);
+tide_shape tide__layer_shape(const tide__graph *g, uint32_t layer); /* of its output */
+
+/* false if a dimension is not in [1, 2^31) or the product is 2^57 or more (so that bytes of a few operands can be added). */
+bool tide__shape_elements(tide_shape shape, uint64_t *out);
+
+#endif

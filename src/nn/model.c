@@ -1,0 +1,178 @@
+/* Specs become models: the table of families, strict parsing, defaults. Specs are hostile input. */
+#include "nn/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define DEFAULT_BATCH 32
+
+typedef struct family {
+    const char *name;
+    const char *usage; /* the spec as people write it */
+    const char *summary;
+    tide__family_build build;
+    uint32_t min_numbers, max_numbers; /* after the colon */
+    uint32_t depth;
+    uint32_t channels, height, width, classes; /* own; 0: taken from the numbers (mlp) */
+} family;
+
+#define IMAGENET 3, 224, 224, 1000
+
+static const family families[] = {
+    {"mlp", "mlp:W0,W1,...", "fully connected layers of these widths, ReLU between", tide__build_mlp, 2,
+     TIDE__MAX_LAYERS / 2, 0, 0, 0, 0, 0},
+    {"lenet", "lenet", "LeNet-5 with ReLU and max pooling, for 28 x 28 digits", tide__build_lenet, 0, 0, 5, 1, 28, 28,
+     10},
+    {"alexnet", "alexnet", "AlexNet in one column (no groups), with LRN and dropout, 227 x 227", tide__build_alexnet, 0,
+     0, 8, 3, 227, 227, 1000},
+    {"vgg11", "vgg11", "VGG, configuration A", tide__build_vgg, 0, 0, 11, IMAGENET},
+    {"vgg13", "vgg13", "VGG, configuration B", tide__build_vgg, 0, 0, 13, IMAGENET},
+    {"vgg16", "vgg16", "VGG, configuration D", tide__build_vgg, 0, 0, 16, IMAGENET},
+    {"vgg19", "vgg19", "VGG, configuration E", tide__build_vgg, 0, 0, 19, IMAGENET},
+    {"resnet18", "resnet18", "ResNet of basic blocks", tide__build_resnet, 0, 0, 18, IMAGENET},
+    {"resnet34", "resnet34", "ResNet of basic blocks", tide__build_resnet, 0, 0, 34, IMAGENET},
+    {"resnet50", "resnet50", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 50, IMAGENET},
+    {"resnet101", "resnet101", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 101, IMAGENET},
+    {"resnet152", "resnet152", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 152, IMAGENET},
+    {"resnet", "resnet:N1,N2,N3,N4",
+     "bottleneck ResNet of any depth: blocks per stage, 3 (N1 + N2 + N3 + N4) + 2 layers",
+     tide__build_resnet_bottleneck, 4, 4, 0, IMAGENET},
+    {"resnet-cifar", "resnet-cifar:N", "ResNet of 6 N + 2 layers for small images", tide__build_resnet_cifar, 1, 1, 0,
+     3, 32, 32, 10},
+};
+#define N_FAMILIES (sizeof families / sizeof families[0])
+
+const char *tide_model_family(uint32_t i, const char **summary) {
+    if (i >= N_FAMILIES) return NULL;
+    if (summary) *summary = families[i].summary;
+    return families[i].usage;
+}
+
+void tide_model_options_init(tide_model_options *options) { *options = (tide_model_options){.size = sizeof *options}; }
+
+/* ---- parsing ---- */
+
+static tide_status fail_unknown(const char *spec) {
+    char known[512] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", families[i].usage);
+    return tide__fail(TIDE_E_ARGUMENT, "unknown model \"%.60s\"; known: %s", spec, known);
+}
+
+static tide_status find_family(const char *spec, const family **out) {
+    size_t length = strcspn(spec, ":");
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        if (strlen(families[i].name) == length && strncmp(spec, families[i].name, length) == 0)
+            return *out = &families[i], TIDE_OK;
+    return fail_unknown(spec);
+}
+
+typedef TIDE_VEC(uint32_t) number_vec;
+
+/* "6,32,100,6": positive decimal numbers, at most `max` of them. */
+static tide_status parse_numbers(const char *spec, const char *text, uint32_t max, number_vec *out) {
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        uint64_t value;
+        if (!tide__parse_u64(text, length, INT32_MAX, &value) || value == 0)
+            return tide__fail(TIDE_E_ARGUMENT, "model \"%.60s\": \"%.*s\" is not a number from 1 to %d", spec,
+                              (int)(length < 40 ? length : 40), text, INT32_MAX);
+        if (out->count == max) return tide__fail(TIDE_E_ARGUMENT, "model \"%.60s\": too many numbers", spec);
+        TIDE_TRY(tide__vec_push(out, (uint32_t)value));
+        if (text[length] == '\0') return TIDE_OK;
+        text += length + 1;
+    }
+}
+
+static tide_status parse(const char *spec, const family *f, number_vec *numbers) {
+    const char *colon = strchr(spec, ':');
+    if (colon && f->max_numbers == 0)
+        return tide__fail(TIDE_E_ARGUMENT, "model \"%.60s\": %s takes no numbers", spec, f->name);
+    if (colon) TIDE_TRY(parse_numbers(spec, colon + 1, f->max_numbers, numbers));
+    if (numbers->count >= f->min_numbers) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "model \"%.60s\": write %s with at least %u number%s", spec, f->usage,
+                      f->min_numbers, f->min_numbers == 1 ? "" : "s");
+}
+
+/* ---- defaults ---- */
+
+static uint32_t or_default(uint32_t value, uint32_t own) { return value ? value : own; }
+
+static tide_status fill_request(const family *f, const tide_model_options *o, const number_vec *numbers,
+                                tide__request *r) {
+    uint32_t first = numbers->count ? numbers->data[0] : 0,
+             last = numbers->count ? numbers->data[numbers->count - 1] : 0;
+    bool own_shape = f->channels == 0 && !o->channels && !o->height && !o->width; /* mlp: a flat input */
+    *r = (tide__request){.numbers = numbers->data, .n_numbers = (uint32_t)numbers->count, .depth = f->depth};
+    r->input.n = or_default(o->batch, DEFAULT_BATCH);
+    r->input.c = own_shape ? first : or_default(o->channels, or_default(f->channels, 1));
+    r->input.h = own_shape ? 1 : or_default(o->height, or_default(f->height, 1));
+    r->input.w = own_shape ? 1 : or_default(o->width, or_default(f->width, 1));
+    r->classes = or_default(o->classes, or_default(f->classes, last));
+    if (f->classes == 0 && r->classes != last)
+        return tide__fail(TIDE_E_ARGUMENT, "%u classes were asked for, but the last width is %u", r->classes, last);
+    return TIDE_OK;
+}
+
+/* ---- models ---- */
+
+static tide_status build(const family *f, const tide__request *request, const char *spec, tide_model *model) {
+    model->name = strdup(spec);
+    if (!model->name) return tide__fail_memory();
+    model->classes = request->classes;
+    f->build(&model->graph, request);
+    return tide__graph_finish(&model->graph);
+}
+
+static tide_status create(const char *spec, const tide_model_options *options, const family *f, number_vec *numbers,
+                          tide_model **out) {
+    tide__request request;
+    TIDE_TRY(parse(spec, f, numbers));
+    TIDE_TRY(fill_request(f, options, numbers, &request));
+    tide_model *model = calloc(1, sizeof *model);
+    if (!model) return tide__fail_memory();
+    tide_status status = build(f, &request, spec, model);
+    if (status != TIDE_OK) {
+        tide_model_destroy(model);
+        return tide__fail_in(status, "model \"%.60s\"", spec);
+    }
+    *out = model;
+    return TIDE_OK;
+}
+
+tide_status tide_model_create(const char *spec, const tide_model_options *options, tide_model **out) {
+    tide_model_options defaults;
+    tide_model_options_init(&defaults);
+    if (!spec || !out) return tide__fail(TIDE_E_ARGUMENT, "a model needs a spec and a place for its handle");
+    if (!options) options = &defaults;
+    if (options->size != sizeof *options)
+        return tide__fail(TIDE_E_ARGUMENT, "tide_model_options.size is %zu, expected %zu", options->size,
+                          sizeof *options);
+    const family *f;
+    number_vec numbers = {0};
+    TIDE_TRY(find_family(spec, &f));
+    tide_status status = create(spec, options, f, &numbers, out);
+    tide__vec_free(&numbers);
+    return status;
+}
+
+void tide_model_destroy(tide_model *model) {
+    if (!model) return;
+    tide__graph_deinit(&model->graph);
+    free(model->name);
+    free(model);
+}
+
+const char *tide_model_name(const tide_model *model) { return model->name; }
+
+uint64_t tide_model_parameter_count(const tide_model *model) { return model->graph.parameter_count; }
+
+uint32_t tide_model_layer_count(const tide_model *model) { return (uint32_t)model->graph.layers.count - 1; }
+
+tide_shape tide_model_input(const tide_model *model) { return model->graph.layers.data[0].desc.y; }
+
+uint32_t tide_model_classes(const tide_model *model) { return model->classes; }

@@ -1,0 +1,30 @@
+/* AlexNet (Krizhevsky et al. 2012) in one column: no groups, so 62,378,344 parameters. */
+#include "nn/model.h"
+
+static uint32_t conv_relu(tide__graph *g, uint32_t x, const char *conv_name, const char *relu_name, tide__conv conv) {
+    conv.bias = true;
+    return tide__graph_relu(g, relu_name, tide__graph_conv(g, conv_name, x, conv));
+}
+
+static uint32_t features(tide__graph *g, uint32_t x) {
+    const tide__pool pool = {.kernel = 3, .stride = 2};
+    const tide__conv wide = {.channels = 384, .kernel = 3, .stride = 1, .pad = 1};
+    x = conv_relu(g, x, "conv1", "relu1", (tide__conv){.channels = 96, .kernel = 11, .stride = 4});
+    x = tide__graph_maxpool(g, "pool1", tide__graph_lrn(g, "lrn1", x, 5), pool);
+    x = conv_relu(g, x, "conv2", "relu2", (tide__conv){.channels = 256, .kernel = 5, .stride = 1, .pad = 2});
+    x = tide__graph_maxpool(g, "pool2", tide__graph_lrn(g, "lrn2", x, 5), pool);
+    x = conv_relu(g, x, "conv3", "relu3", wide);
+    x = conv_relu(g, x, "conv4", "relu4", wide);
+    x = conv_relu(g, x, "conv5", "relu5", (tide__conv){.channels = 256, .kernel = 3, .stride = 1, .pad = 1});
+    return tide__graph_maxpool(g, "pool5", x, pool);
+}
+
+void tide__build_alexnet(tide__graph *g, const tide__request *r) {
+    uint32_t x = features(g, tide__graph_input(g, r->input));
+    x = tide__graph_relu(g, "relu6", tide__graph_fc(g, "fc6", x, 4096));
+    x = tide__graph_dropout(g, "drop6", x, 0.5f);
+    x = tide__graph_relu(g, "relu7", tide__graph_fc(g, "fc7", x, 4096));
+    x = tide__graph_dropout(g, "drop7", x, 0.5f);
+    x = tide__graph_fc(g, "fc8", x, r->classes);
+    tide__graph_softmax_loss(g, "loss", x);
+}

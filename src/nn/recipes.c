@@ -1,0 +1,182 @@
+/* Interning of descriptors: a hash table over words that hold every field, and the queries behind a miss. */
+#include "nn/recipes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/size.h"
+#include "nn/analytic.h"
+
+void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machine *machine) {
+    *r = (tide__recipes){.device = device, .machine = machine};
+}
+
+void tide__recipes_deinit(tide__recipes *r) {
+    for (size_t i = 0; i < r->all.count; i++) {
+        free(r->all.data[i]->grad_elements);
+        free(r->all.data[i]);
+    }
+    tide__vec_free(&r->all);
+    free(r->slots);
+}
+
+const tide_operand_info *tide__recipe_operand(const tide__recipe *recipe, uint32_t i) {
+    uint32_t n_reads = recipe->info.n_reads;
+    return i < n_reads ? &recipe->info.read[i] : &recipe->info.write[i - n_reads];
+}
+
+/* ---- keys ---- */
+
+static uint64_t pair_word(int32_t a, int32_t b) { return (uint64_t)(uint32_t)a << 32 | (uint32_t)b; }
+
+static uint64_t float_words(float a, float b) {
+    uint32_t bits[2];
+    memcpy(&bits[0], &a, sizeof a);
+    memcpy(&bits[1], &b, sizeof b);
+    return (uint64_t)bits[0] << 32 | bits[1];
+}
+
+/* Every field that makes a kernel different; `grad_elements` only by its address: such a descriptor is used once. */
+static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) {
+    const uint64_t words[TIDE__DESC_KEY_WORDS] = {
+        (uint64_t)d->kind,
+        (uint64_t)d->x.n,
+        (uint64_t)d->x.c,
+        (uint64_t)d->x.h,
+        (uint64_t)d->x.w,
+        (uint64_t)d->y.n,
+        (uint64_t)d->y.c,
+        (uint64_t)d->y.h,
+        (uint64_t)d->y.w,
+        pair_word(d->kernel_h, d->kernel_w),
+        pair_word(d->stride, d->pad),
+        pair_word(d->bias, d->needs_dx),
+        float_words(d->eps, d->momentum),
+        float_words(d->drop_rate, d->lrn_alpha),
+        float_words(d->lrn_beta, d->lrn_k),
+        pair_word(d->lrn_size, d->clipped),
+        d->elements,
+        (uint64_t)d->n_grads << 32 | d->from_operand,
+        (uint64_t)(uintptr_t)d->grad_elements,
+        float_words(d->beta1, d->beta2),
+        float_words(d->weight_decay, d->clip_norm),
+        (uint64_t)(uintptr_t)d->from,
+        (uint64_t)(uintptr_t)d->to,
+        d->to_operand,
+        float_words(d->loss_scale, 0.0f),
+    };
+    memcpy(key, words, sizeof words);
+}
+
+static size_t hash_key(const uint64_t key[TIDE__DESC_KEY_WORDS]) {
+    uint64_t hash = 0;
+    for (int i = 0; i < TIDE__DESC_KEY_WORDS; i++) hash = tide__hash_word(hash, key[i]);
+    return (size_t)hash;
+}
+
+/* ---- the table ---- */
+
+/* The slot of this key: its own, or the empty one where it belongs. */
+static uint32_t *find_slot(const tide__recipes *r, const uint64_t key[TIDE__DESC_KEY_WORDS]) {
+    size_t mask = r->n_slots - 1, at = hash_key(key) & mask;
+    while (r->slots[at] && memcmp(r->all.data[r->slots[at] - 1]->key, key, sizeof r->all.data[0]->key) != 0)
+        at = (at + 1) & mask;
+    return &r->slots[at];
+}
+
+static tide_status grow(tide__recipes *r) {
+    if (r->n_slots > 2 * r->all.count) return TIDE_OK;
+    size_t n = r->n_slots ? 2 * r->n_slots : 64;
+    uint32_t *slots = calloc(n, sizeof *slots);
+    if (!slots) return tide__fail_memory();
+    free(r->slots);
+    r->slots = slots;
+    r->n_slots = n;
+    for (size_t i = 0; i < r->all.count; i++) *find_slot(r, r->all.data[i]->key) = (uint32_t)i + 1;
+    return TIDE_OK;
+}
+
+/* ---- making one ---- */
+
+static tide_status query_device(tide_device *device, const tide_op_desc *desc, tide_kernel_info *info) {
+    tide_kernel *kernel;
+    TIDE_TRY(tide_kernel_create(device, desc, &kernel));
+    tide_status status = tide_kernel_get_info(kernel, info);
+    tide_kernel_destroy(kernel);
+    return status;
+}
+
+static uint64_t operand_bytes(const tide__recipe *recipe) {
+    uint64_t sum = 0;
+    uint32_t reads = recipe->info.n_reads, writes = recipe->info.n_writes;
+    if (recipe->desc.kind == TIDE_OP_GRAD_NORM) {
+        reads = 0;
+        sum = recipe->desc.elements * sizeof(float);
+    }
+    for (uint32_t i = 0; i < reads; i++) sum += recipe->info.read[i].size_bytes;
+    for (uint32_t i = 0; i < writes; i++) sum += recipe->info.write[i].size_bytes;
+    return sum;
+}
+
+/* Costs that the source of `info` did not give, by the machine's roofline. */
+static tide_status fill_costs(const tide__recipes *r, tide__recipe *recipe) {
+    tide__work work[TIDE__MAX_VARIANTS];
+    for (int i = 0; i < TIDE__MAX_VARIANTS; i++) work[i] = (tide__work){recipe->flops, recipe->bytes, 1.0};
+    if (!r->device) tide__analytic_variants(&recipe->desc, &recipe->info, work);
+    for (uint32_t i = 0; i < recipe->info.n_variants; i++) {
+        uint64_t *cost = &recipe->info.variant[i].cost_ns;
+        if (*cost == 0) TIDE_TRY(tide__op_cost_ns(r->machine, recipe->desc.kind, work[i], cost));
+    }
+    return TIDE_OK;
+}
+
+static tide_status fill(const tide__recipes *r, tide__recipe *recipe) {
+    if (r->device)
+        TIDE_TRY(query_device(r->device, &recipe->desc, &recipe->info));
+    else
+        TIDE_TRY(tide__analytic_operands(&recipe->desc, &recipe->info));
+    TIDE_TRY(tide__op_flops(&recipe->desc, &recipe->flops));
+    recipe->bytes = operand_bytes(recipe);
+    return fill_costs(r, recipe);
+}
+
+static tide_status copy_grad_elements(tide__recipe *recipe) {
+    if (recipe->desc.n_grads == 0) return TIDE_OK;
+    size_t size = recipe->desc.n_grads * sizeof *recipe->grad_elements;
+    recipe->grad_elements = malloc(size);
+    if (!recipe->grad_elements) return tide__fail_memory();
+    memcpy(recipe->grad_elements, recipe->desc.grad_elements, size);
+    recipe->desc.grad_elements = recipe->grad_elements;
+    return TIDE_OK;
+}
+
+static tide_status make(tide__recipes *r, const tide_op_desc *desc, const uint64_t *key, tide__recipe **out) {
+    tide__recipe *recipe = calloc(1, sizeof *recipe);
+    if (!recipe) return tide__fail_memory();
+    tide_status status;
+    recipe->desc = *desc;
+    memcpy(recipe->key, key, sizeof recipe->key);
+    TIDE_TRY_GOTO(copy_grad_elements(recipe), fail);
+    TIDE_TRY_GOTO(fill(r, recipe), fail);
+    TIDE_TRY_GOTO(tide__vec_push(&r->all, recipe), fail);
+    *out = recipe;
+    return TIDE_OK;
+fail:
+    free(recipe->grad_elements);
+    free(recipe);
+    return status;
+}
+
+tide_status tide__recipes_find(tide__recipes *r, const tide_op_desc *desc, const tide__recipe **out) {
+    uint64_t key[TIDE__DESC_KEY_WORDS];
+    make_key(desc, key);
+    TIDE_TRY(grow(r));
+    uint32_t *slot = find_slot(r, key);
+    if (*slot) return *out = r->all.data[*slot - 1], TIDE_OK;
+    tide__recipe *recipe;
+    TIDE_TRY(make(r, desc, key, &recipe));
+    *slot = (uint32_t)r->all.count;
+    *out = recipe;
+    return TIDE_OK;
+}

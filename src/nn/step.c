@@ -1,0 +1,216 @@
+/* One whole step from a model: forward and backward per micro-batch, then the update. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/model.h"
+#include "nn/tape.h"
+
+/* Unrolled layers of all micro-batches together: keeps ids and memory sane for hostile options. */
+#define MAX_UNROLLED_LAYERS (UINT32_C(1) << 22)
+
+struct tide_step {
+    tide_program *program;
+    tide__recipes recipes;
+    const tide__recipe **ops; /* per op */
+    tide__micro *micros;
+    uint32_t n_micros;
+    tide_state *states;
+    uint32_t n_states;
+};
+
+void tide_step_options_init(tide_step_options *options) { *options = (tide_step_options){.size = sizeof *options}; }
+
+static bool is_plain(float value) { return isfinite(value) && value >= 0; }
+
+static tide_status check_options(const tide_step_options *o, const tide__graph *g) {
+    if (o->size != sizeof *o)
+        return tide__fail(TIDE_E_ARGUMENT, "tide_step_options.size is %zu, expected %zu", o->size, sizeof *o);
+    if ((unsigned)o->optimizer > TIDE_ADAMW)
+        return tide__fail(TIDE_E_ARGUMENT, "unknown optimizer %d", (int)o->optimizer);
+    if (!is_plain(o->weight_decay) || !is_plain(o->clip_norm))
+        return tide__fail(TIDE_E_ARGUMENT, "weight decay and clip norm are finite numbers from 0");
+    if (o->fused_update && o->clip_norm > 0)
+        return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot wait for the global gradient norm: "
+                                           "choose one of fused update and norm clipping");
+    if (o->accumulate > MAX_UNROLLED_LAYERS / g->layers.count)
+        return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches of %zu layers are too many", o->accumulate,
+                          g->layers.count);
+    return o->machine ? tide_machine_validate(o->machine) : TIDE_OK;
+}
+
+/* ---- building ---- */
+
+static tide_status tape_init(tide__tape *tape, const tide__graph *graph, const tide_step_options *options) {
+    *tape = (tide__tape){.graph = graph, .options = options, .clip_scale = TIDE_NONE};
+    tape->n_micros = options->accumulate > 1 ? options->accumulate : 1;
+    tape->nodes = malloc(graph->layers.count * sizeof *tape->nodes);
+    tape->weights = malloc((graph->params.count + 1) * sizeof *tape->weights);
+    tape->micros = malloc(tape->n_micros * sizeof *tape->micros);
+    if (!tape->nodes || !tape->weights || !tape->micros) return tide__fail_memory();
+    for (size_t i = 0; i < graph->params.count; i++)
+        tape->weights[i] = (tide__weight){TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE};
+    return TIDE_OK;
+}
+
+static void tape_deinit(tide__tape *tape) {
+    tide__emitter_deinit(&tape->emit);
+    free(tape->nodes);
+    free(tape->weights);
+    free(tape->micros);
+    tide__vec_free(&tape->states);
+}
+
+static tide_status unroll(tide__tape *tape) {
+    for (uint32_t micro = 0; micro < tape->n_micros; micro++) {
+        tape->emit.micro = micro;
+        TIDE_TRY(tide__tape_forward(tape));
+        if (!tape->options->inference) TIDE_TRY(tide__tape_backward(tape));
+    }
+    if (tape->options->inference || tape->options->fused_update) return TIDE_OK;
+    return tide__tape_update(tape);
+}
+
+/* The newest value of everything that was there at the start is there at the end. */
+static tide_status carry_states(tide__tape *tape) {
+    for (size_t i = 0; i < tape->graph->params.count; i++) {
+        tide__weight *weight = &tape->weights[i];
+        tape->states.data[weight->state].at_end = weight->now;
+        TIDE_TRY(tide_program_builder_keep(tape->emit.builder, weight->now));
+    }
+    for (size_t i = 0; i < tape->states.count; i++) {
+        tide_carry carry = {tape->states.data[i].at_end, tape->states.data[i].at_start};
+        TIDE_TRY(tide_program_builder_carry(tape->emit.builder, carry));
+    }
+    return TIDE_OK;
+}
+
+/* Names and the first op that reads each state: the op in whose layout it was created. */
+static tide_status describe_states(tide_step *step) {
+    uint32_t n_tensors = tide_program_tensor_count(step->program);
+    uint32_t *state_of = malloc((n_tensors + 1) * sizeof *state_of);
+    if (!state_of) return tide__fail_memory();
+    memset(state_of, 0xff, n_tensors * sizeof *state_of);
+    for (uint32_t i = 0; i < step->n_states; i++) {
+        state_of[step->states[i].at_start] = i;
+        step->states[i].op = TIDE_NONE;
+        step->states[i].name = tide_program_tensor(step->program, step->states[i].at_start)->name;
+    }
+    for (tide_id op = tide_program_op_count(step->program); op-- > 0;) {
+        const tide_op *o = tide_program_op(step->program, op);
+        for (uint32_t k = 0; k < o->n_reads; k++) {
+            if (state_of[o->reads[k]] == TIDE_NONE) continue;
+            step->states[state_of[o->reads[k]]].op = op;
+            step->states[state_of[o->reads[k]]].operand = k;
+        }
+    }
+    free(state_of);
+    return TIDE_OK;
+}
+
+/* Hands the vectors of the tape over to the step. */
+static void take_over(tide_step *step, tide__tape *tape) {
+    step->ops = tape->emit.ops.data;
+    tape->emit.ops.data = NULL;
+    step->states = tape->states.data;
+    step->n_states = (uint32_t)tape->states.count;
+    tape->states.data = NULL;
+    step->micros = tape->micros;
+    step->n_micros = tape->n_micros;
+    tape->micros = NULL;
+}
+
+static tide_status build(const tide_model *model, const tide_step_options *options, tide_step *step) {
+    tide__tape tape;
+    tide_program_builder *builder = NULL;
+    tide_status status;
+    TIDE_TRY_GOTO(tape_init(&tape, &model->graph, options), done);
+    TIDE_TRY_GOTO(tide_program_builder_create(model->name, true, &builder), done);
+    tape.emit.builder = builder;
+    tape.emit.recipes = &step->recipes;
+    TIDE_TRY_GOTO(unroll(&tape), done);
+    TIDE_TRY_GOTO(carry_states(&tape), done);
+    TIDE_TRY_GOTO(tide_program_builder_finish(builder, &step->program), done);
+    builder = NULL;
+    take_over(step, &tape);
+    status = describe_states(step);
+done:
+    tide_program_builder_destroy(builder);
+    tape_deinit(&tape);
+    return status;
+}
+
+tide_status tide_step_create(const tide_model *model, const tide_step_options *options, tide_step **out) {
+    tide_step_options defaults;
+    tide_step_options_init(&defaults);
+    if (!model || !out) return tide__fail(TIDE_E_ARGUMENT, "a step needs a model and a place for its handle");
+    if (!options) options = &defaults;
+    TIDE_TRY(check_options(options, &model->graph));
+    tide_step *step = calloc(1, sizeof *step);
+    if (!step) return tide__fail_memory();
+    tide__recipes_init(&step->recipes, options->device, options->machine);
+    tide_status status = build(model, options, step);
+    if (status != TIDE_OK) {
+        tide_step_destroy(step);
+        return tide__fail_in(status, "%s", model->name);
+    }
+    step->recipes.device = NULL; /* borrowed until here */
+    step->recipes.machine = NULL;
+    *out = step;
+    return TIDE_OK;
+}
+
+void tide_step_destroy(tide_step *step) {
+    if (!step) return;
+    tide_program_destroy(step->program);
+    tide__recipes_deinit(&step->recipes);
+    free(step->ops);
+    free(step->micros);
+    free(step->states);
+    free(step);
+}
+
+/* ---- reading ---- */
+
+const tide_program *tide_step_program(const tide_step *step) { return step->program; }
+
+static const tide__recipe *recipe_of(const tide_step *step, tide_id op) {
+    return op < tide_program_op_count(step->program) ? step->ops[op] : NULL;
+}
+
+const tide_op_desc *tide_step_op_desc(const tide_step *step, tide_id op) {
+    const tide__recipe *recipe = recipe_of(step, op);
+    return recipe ? &recipe->desc : NULL;
+}
+
+uint64_t tide_step_op_flops(const tide_step *step, tide_id op) {
+    const tide__recipe *recipe = recipe_of(step, op);
+    return recipe ? recipe->flops : 0;
+}
+
+uint64_t tide_step_op_bytes(const tide_step *step, tide_id op) {
+    const tide__recipe *recipe = recipe_of(step, op);
+    return recipe ? recipe->bytes : 0;
+}
+
+tide_id tide_step_input(const tide_step *step, uint32_t micro) {
+    return micro < step->n_micros ? step->micros[micro].input : TIDE_NONE;
+}
+
+tide_id tide_step_label(const tide_step *step, uint32_t micro) {
+    return micro < step->n_micros ? step->micros[micro].label : TIDE_NONE;
+}
+
+tide_id tide_step_loss(const tide_step *step, uint32_t micro) {
+    return micro < step->n_micros ? step->micros[micro].loss : TIDE_NONE;
+}
+
+tide_id tide_step_probabilities(const tide_step *step, uint32_t micro) {
+    return micro < step->n_micros ? step->micros[micro].prob : TIDE_NONE;
+}
+
+uint32_t tide_step_state_count(const tide_step *step) { return step->n_states; }
+
+const tide_state *tide_step_state(const tide_step *step, uint32_t i) {
+    return i < step->n_states ? &step->states[i] : NULL;
+}

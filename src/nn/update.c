@@ -1,0 +1,110 @@
+/* Updates: clip factor, then one op per parameter, in place. */
+#include "nn/tape.h"
+
+#include <stdlib.h>
+
+/* What an optimizer is made of. Betas and eps are the usual ones (momentum's mu is beta1). */
+typedef struct optimizer {
+    tide_op_kind kind;
+    float beta1, beta2, eps;
+    uint32_t n_states;
+    const char *state[2]; /* roles of its state tensors */
+} optimizer;
+
+static const optimizer optimizers[] = {
+    [TIDE_SGD] = {TIDE_OP_SGD, 0.0f, 0.0f, 0.0f, 0, {NULL, NULL}},
+    [TIDE_MOMENTUM] = {TIDE_OP_MOMENTUM, 0.9f, 0.0f, 0.0f, 1, {"momentum", NULL}},
+    [TIDE_ADAM] = {TIDE_OP_ADAM, 0.9f, 0.999f, 1e-8f, 2, {"m", "v"}},
+    [TIDE_ADAMW] = {TIDE_OP_ADAMW, 0.9f, 0.999f, 1e-8f, 2, {"m", "v"}},
+};
+
+#define MAX_READS 5
+
+/* Optimizer state exists since the first step, with the weight's layout. */
+static tide_status add_state(tide__tape *tape, const char *param_name, const char *role, tide_id weight,
+                             const tide__param *param, tide_id *out) {
+    tide__leaf leaf = {.name = param_name, .role = role};
+    leaf.tensor = (tide_tensor){.cls = TIDE_CLASS_OPTIMIZER, .start = TIDE_START_PRESENT};
+    TIDE_TRY(tide__emit_leaf_like(&tape->emit, &leaf, weight, out));
+    tide_state state = {.cls = TIDE_CLASS_OPTIMIZER, .at_start = *out, .at_end = TIDE_NONE, .shape = param->shape};
+    return tide__vec_push(&tape->states, state);
+}
+
+static tide_status emit_update(tide__tape *tape, uint32_t param) {
+    const optimizer *o = &optimizers[tape->options->optimizer];
+    const tide__param *p = &tape->graph->params.data[param];
+    tide__weight *weight = &tape->weights[param];
+    char name[TIDE__PARAM_NAME_BYTES];
+    tide__param_name(tape->graph, p, name);
+    tide_op_desc desc = {.kind = o->kind, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps};
+    desc.elements = tide__emitter_floats(&tape->emit, weight->now);
+    desc.weight_decay = tape->options->weight_decay;
+    desc.clipped = tape->clip_scale != TIDE_NONE;
+    tide_id reads[MAX_READS] = {weight->now}, writes[TIDE__MAX_WRITES];
+    tide__draft draft = {&desc, TIDE_UPDATE, name, reads, 1};
+    uint32_t first_state = (uint32_t)tape->states.count;
+    for (uint32_t i = 0; i < o->n_states; i++)
+        TIDE_TRY(add_state(tape, name, o->state[i], weight->now, p, &reads[draft.n_reads++]));
+    TIDE_TRY(tide__emit_in_layout_of(&tape->emit, &draft, weight->grad, weight->now, &reads[draft.n_reads++]));
+    if (desc.clipped) reads[draft.n_reads++] = tape->clip_scale;
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    weight->now = writes[0];
+    for (uint32_t i = 0; i < o->n_states; i++) tape->states.data[first_state + i].at_end = writes[1 + i];
+    return TIDE_OK;
+}
+
+/* Updates belong to the step, not to a micro-batch: their names carry no number. */
+static tide_status update_param(tide__tape *tape, uint32_t param) {
+    if (!tape->graph->params.data[param].trainable) return TIDE_OK;
+    uint32_t micro = tape->emit.micro;
+    tape->emit.micro = 0;
+    tide_status status = emit_update(tape, param);
+    tape->emit.micro = micro;
+    return status;
+}
+
+tide_status tide__tape_update_layer(tide__tape *tape, uint32_t layer) {
+    const tide__layer *l = &tape->graph->layers.data[layer];
+    for (uint32_t i = 0; i < l->n_params; i++) TIDE_TRY(update_param(tape, l->first_param + i));
+    return TIDE_OK;
+}
+
+/* ---- clipping by the global norm ---- */
+
+static tide_status emit_norm(tide__tape *tape, const tide_id *grads, const uint64_t *elements, uint32_t n) {
+    tide_op_desc desc = {.kind = TIDE_OP_GRAD_NORM, .n_grads = n, .grad_elements = elements};
+    desc.clip_norm = tape->options->clip_norm;
+    for (uint32_t i = 0; i < n; i++) desc.elements += elements[i];
+    tide_id writes[TIDE__MAX_WRITES];
+    tide__draft draft = {&desc, TIDE_UPDATE, "grad-norm", grads, n};
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    tape->clip_scale = writes[0];
+    return TIDE_OK;
+}
+
+static tide_status clip(tide__tape *tape) {
+    size_t n_params = tape->graph->params.count;
+    tide_id *grads = malloc(n_params * sizeof *grads);
+    uint64_t *elements = malloc(n_params * sizeof *elements);
+    tide_status status = grads && elements ? TIDE_OK : tide__fail_memory();
+    uint32_t n = 0;
+    for (size_t i = 0; i < n_params && status == TIDE_OK; i++) {
+        if (!tape->graph->params.data[i].trainable) continue;
+        grads[n] = tape->weights[i].grad;
+        elements[n] = tide__emitter_floats(&tape->emit, grads[n]);
+        n++;
+    }
+    if (status == TIDE_OK) status = emit_norm(tape, grads, elements, n);
+    free(grads);
+    free(elements);
+    return status;
+}
+
+/* In the order of the parameters, which is against the order in which gradients came: the newest gradients, the
+ * likeliest to be still on the device, go first. (The peak is the same in any order: every update only frees.) */
+tide_status tide__tape_update(tide__tape *tape) {
+    tape->emit.micro = 0;
+    if (tape->options->clip_norm > 0) TIDE_TRY(clip(tape));
+    for (uint32_t i = 0; i < tape->graph->params.count; i++) TIDE_TRY(update_param(tape, i));
+    return TIDE_OK;
+}
