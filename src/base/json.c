@@ -111,32 +111,40 @@ static size_t utf8_length(const unsigned char *s, size_t room) {
     return n;
 }
 
+/* How many bytes from s on are plain: no quote, backslash, control or multi-byte character. Most of every string. */
+static size_t plain_length(const char *s, size_t room) {
+    size_t n = 0;
+    while (n < room && (unsigned char)s[n] >= 0x20 && (unsigned char)s[n] < 0x80 && s[n] != '"' && s[n] != '\\') n++;
+    return n;
+}
+
+static void copy_to_scratch(parser *p, const char *text, size_t n) {
+    memcpy(p->doc->scratch.data + p->doc->scratch.count, text, n); /* it holds the whole text's size, so this fits */
+    p->doc->scratch.count += n;
+}
+
 /* p->at is after the opening quote; stops after the closing one. */
 static tide_status read_string(parser *p, uint32_t index) {
     size_t begin = p->at, scratch_begin = p->doc->scratch.count;
     bool escaped = false;
     for (;;) {
+        size_t n = plain_length(p->text + p->at, p->size - p->at);
+        if (escaped) copy_to_scratch(p, p->text + p->at, n);
+        p->at += n;
         if (p->at == p->size) return fail(p, "unfinished string");
         unsigned char c = (unsigned char)p->text[p->at];
         if (c == '"') break;
         if (c < 0x20) return fail(p, "control character in a string");
         if (c == '\\') {
-            if (!escaped) {
-                size_t n = p->at - begin; /* the scratch buffer holds the whole text's size, so this fits */
-                memcpy(p->doc->scratch.data + p->doc->scratch.count, p->text + begin, n);
-                p->doc->scratch.count += n;
-                escaped = true;
-            }
+            if (!escaped) copy_to_scratch(p, p->text + begin, p->at - begin);
+            escaped = true;
             p->at++;
             TIDE_TRY(read_escape(p));
             continue;
         }
-        size_t n = utf8_length((const unsigned char *)p->text + p->at, p->size - p->at);
+        n = utf8_length((const unsigned char *)p->text + p->at, p->size - p->at);
         if (n == 0) return fail(p, "invalid UTF-8");
-        if (escaped) {
-            memcpy(p->doc->scratch.data + p->doc->scratch.count, p->text + p->at, n);
-            p->doc->scratch.count += n;
-        }
+        if (escaped) copy_to_scratch(p, p->text + p->at, n);
         p->at += n;
     }
     tide__json_node *node = &p->doc->nodes.data[index];
@@ -374,24 +382,28 @@ tide_status tide__json_only(const tide__json *doc, uint32_t object, const char *
     return TIDE_OK;
 }
 
+/* The character at text, which is not plain; its length. */
+static size_t write_special(FILE *stream, const char *text, size_t room) {
+    unsigned char c = (unsigned char)*text;
+    size_t n = utf8_length((const unsigned char *)text, room);
+    if (n == 0)
+        fputs("\\ufffd", stream);
+    else if (c == '"' || c == '\\')
+        fprintf(stream, "\\%c", c);
+    else if (c < 0x20)
+        fprintf(stream, "\\u%04x", c);
+    else
+        fwrite(text, 1, n, stream);
+    return n ? n : 1;
+}
+
 void tide__json_write_string(FILE *stream, const char *text) {
     size_t size = strlen(text);
     fputc('"', stream);
     for (size_t i = 0; i < size;) {
-        unsigned char c = (unsigned char)text[i];
-        size_t n = utf8_length((const unsigned char *)text + i, size - i);
-        if (n == 0) {
-            fputs("\\ufffd", stream);
-            i++;
-            continue;
-        }
-        if (c == '"' || c == '\\')
-            fprintf(stream, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(stream, "\\u%04x", c);
-        else
-            fwrite(text + i, 1, n, stream);
-        i += n;
+        size_t n = plain_length(text + i, size - i);
+        if (n > 0) fwrite(text + i, 1, n, stream);
+        i += n > 0 ? n : write_special(stream, text + i, size - i);
     }
     fputc('"', stream);
 }

@@ -2,6 +2,8 @@
 #ifndef TIDE_PROGRAM_PROGRAM_DATA_H
 #define TIDE_PROGRAM_PROGRAM_DATA_H
 
+#include <stdio.h>
+
 #include <tidemark/program.h>
 
 #include "base/vec.h"
@@ -21,5 +23,8 @@ struct tide_program {
 
 /* Of a complete program. Fails only for lack of memory. */
 tide_status tide__signature_compute(const tide_program *p, tide_signature *out);
+
+/* The text of tide_program_write; errors stay in the stream. */
+void tide__program_write_stream(const tide_program *p, FILE *f);
 
 #endif

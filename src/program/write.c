@@ -72,7 +72,7 @@ static void write_op(FILE *f, const tide_op *op, size_t id) {
     fputs("}\n", f);
 }
 
-static void write_all(FILE *f, const tide_program *p) {
+void tide__program_write_stream(const tide_program *p, FILE *f) {
     write_header(f, p);
     for (size_t i = 0; i < p->tensors.count; i++) write_tensor(f, &p->tensors.data[i], i);
     for (size_t i = 0; i < p->ops.count; i++) write_op(f, &p->ops.data[i], i);
@@ -85,6 +85,6 @@ static void write_all(FILE *f, const tide_program *p) {
 tide_status tide_program_write(const tide_program *p, const char *path) {
     tide__writer writer;
     TIDE_TRY(tide__writer_open(&writer, path));
-    write_all(writer.stream, p);
+    tide__program_write_stream(p, writer.stream);
     return tide__writer_commit(&writer);
 }

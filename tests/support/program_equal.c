@@ -1,4 +1,4 @@
-/* See program_equal.h. Uses no cmocka, so that fuzz targets can link it too. */
+/* See program_equal.h. Field by field: structs have padding. */
 #include "support/program_equal.h"
 
 #include <string.h>
