@@ -1,0 +1,30 @@
+/* The table of policies. A new policy is one file and one line here. */
+#include "plan/decide/decide.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/decide/policies.h"
+
+static const tide__policy table[] = {
+    {"none", "every value stays for the whole step: what no memory management costs", tide__decide_none},
+    {"liveness", "a value leaves after its last use; nothing moves, nothing is run twice", tide__decide_liveness},
+    {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual},
+};
+
+const tide__policy *tide__policy_table(size_t *n) {
+    *n = sizeof table / sizeof *table;
+    return table;
+}
+
+const tide__policy *tide__policy_find(const char *name) {
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(table[i].name, name) == 0) return &table[i];
+    return NULL;
+}
+
+void tide__decisions_free(tide__decisions *d) {
+    tide__vec_free(&d->swaps);
+    tide__vec_free(&d->reruns);
+    tide__vec_free(&d->variants);
+}

@@ -1,0 +1,9 @@
+/* Policy `liveness` (SuperNeurons): a value leaves the arena after its last use. That is what a schedule does when
+ * nothing is decided, so there is nothing to decide. "Unconstrained" means this policy without a budget. */
+#include "plan/decide/policies.h"
+
+tide_status tide__decide_liveness(const tide_program *program, const tide_machine *machine,
+                                  const tide_plan_options *options, tide__decisions *out) {
+    (void)program, (void)machine, (void)options, (void)out;
+    return TIDE_OK;
+}

@@ -1,0 +1,14 @@
+/* The policies of the table in decide.c, one file each. */
+#ifndef TIDE_PLAN_DECIDE_POLICIES_H
+#define TIDE_PLAN_DECIDE_POLICIES_H
+
+#include "plan/decide/decide.h"
+
+tide_status tide__decide_none(const tide_program *program, const tide_machine *machine,
+                              const tide_plan_options *options, tide__decisions *out);
+tide_status tide__decide_liveness(const tide_program *program, const tide_machine *machine,
+                                  const tide_plan_options *options, tide__decisions *out);
+tide_status tide__decide_manual(const tide_program *program, const tide_machine *machine,
+                                const tide_plan_options *options, tide__decisions *out);
+
+#endif

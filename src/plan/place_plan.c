@@ -1,0 +1,373 @@
+/* Place, for plans: residencies and copies become items of the placement engine.
+ *
+ * Places that must lie at one offset become one item: in-place pairs (`must` always, `may` where the read dies at
+ * that op), and the end of a carried value with its start in the next step. An item is alive on the union of its
+ * members' intervals; with a carry in it that can be two stretches, one at each end of the step. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "plan/place/place.h"
+#include "plan/schedule.h"
+
+/* Disjoint sets over the residencies, or the copies, of a plan. What is carried occupies its place at the start of
+ * the step, until `head`, and again at its end, from `tail`; other groups from `head` to `tail`:
+ *
+ *     carried   0 ████████ head        tail ██████ n
+ *     other            head ████████ tail
+ */
+typedef struct span {
+    uint32_t head, tail;
+} span;
+
+typedef struct groups {
+    uint32_t *parent;
+    span *spans;   /* per root */
+    bool *carried; /* per root: a member is carried over the end of the step */
+    bool *joined;  /* per root: it has more than one member */
+    size_t count;
+} groups;
+
+static void groups_deinit(groups *g) {
+    free(g->parent);
+    free(g->spans);
+    free(g->carried);
+    free(g->joined);
+}
+
+static tide_status groups_init(groups *g, size_t n) {
+    *g = (groups){.count = n};
+    g->parent = malloc((n + 1) * sizeof *g->parent);
+    g->spans = calloc(n + 1, sizeof *g->spans);
+    g->carried = calloc(n + 1, sizeof *g->carried);
+    g->joined = calloc(n + 1, sizeof *g->joined);
+    if (!g->parent || !g->spans || !g->carried || !g->joined) return tide__fail_memory();
+    for (size_t i = 0; i < n; i++) g->parent[i] = (uint32_t)i;
+    return TIDE_OK;
+}
+
+static uint32_t groups_find(groups *g, uint32_t i) {
+    while (g->parent[i] != i) i = g->parent[i] = g->parent[g->parent[i]];
+    return i;
+}
+
+/* The root of the two groups' union; spans are the caller's business. */
+static uint32_t groups_join(groups *g, uint32_t a, uint32_t b) {
+    a = groups_find(g, a);
+    b = groups_find(g, b);
+    uint32_t root = a < b ? a : b;
+    g->carried[root] = g->carried[a] || g->carried[b];
+    g->joined[root] = g->joined[root] || a != b;
+    g->parent[a] = g->parent[b] = root;
+    return root;
+}
+
+/* ---- which residencies share an offset ---- */
+
+typedef struct joiner {
+    const tide_program *program;
+    const tide_plan *plan;
+    groups *groups;
+    bool *gave, *took; /* per residency: handed its bytes over / took them over; each at most once */
+} joiner;
+
+/* Residencies are numbered by their beginnings, so one pass each way finds the two ends of a carried group. */
+static void measure_groups(joiner *j) {
+    groups *g = j->groups;
+    size_t n = g->count;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t root = groups_find(g, i);
+        if (root == i)
+            g->spans[i] = (span){.head = g->carried[i] ? 0 : UINT32_MAX, .tail = g->carried[i] ? UINT32_MAX : 0};
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const tide_residency *r = &j->plan->residencies.data[i];
+        span *s = &g->spans[groups_find(g, i)];
+        if (!g->carried[groups_find(g, i)]) {
+            if (r->begin < s->head) s->head = r->begin;
+            if (r->end > s->tail) s->tail = r->end;
+        } else if (r->begin <= s->head && r->end > s->head) {
+            s->head = r->end;
+        }
+    }
+    for (uint32_t i = (uint32_t)n; i-- > 0;) {
+        const tide_residency *r = &j->plan->residencies.data[i];
+        span *s = &g->spans[groups_find(g, i)];
+        if (g->carried[groups_find(g, i)] && (r->at_end || r->end >= s->tail) && r->begin < s->tail) s->tail = r->begin;
+    }
+}
+
+/* `may`: the read dies here, and neither of two carried values would lose its place to the other. */
+static bool may_join(joiner *j, uint32_t i, tide_id read, tide_id write) {
+    const tide_residency *r = &j->plan->residencies.data[read], *w = &j->plan->residencies.data[write];
+    if (j->gave[read] || j->took[write] || r->end != i + 1 || r->at_end || r->size_bytes != w->size_bytes) return false;
+    groups *g = j->groups;
+    uint32_t a = groups_find(g, read), b = groups_find(g, write);
+    if (a == b) return true;
+    if (g->carried[a] && g->carried[b]) return false;
+    if (g->carried[a]) return g->spans[b].tail <= g->spans[a].tail;
+    if (g->carried[b]) return g->spans[a].head >= g->spans[b].head;
+    return true;
+}
+
+static void join_pair(joiner *j, tide_id read, tide_id write) {
+    groups *g = j->groups;
+    span a = g->spans[groups_find(g, read)], b = g->spans[groups_find(g, write)], joined;
+    bool read_carried = g->carried[groups_find(g, read)], write_carried = g->carried[groups_find(g, write)];
+    if (groups_find(g, read) == groups_find(g, write))
+        joined = a;
+    else if (read_carried) /* the written group follows the head */
+        joined = (span){.head = b.tail > a.head ? b.tail : a.head, .tail = a.tail};
+    else if (write_carried) /* the read group precedes the tail */
+        joined = (span){.head = b.head, .tail = a.head < b.tail ? a.head : b.tail};
+    else
+        joined = (span){.head = a.head < b.head ? a.head : b.head, .tail = a.tail > b.tail ? a.tail : b.tail};
+    g->spans[groups_join(g, read, write)] = joined;
+    j->gave[read] = j->took[write] = true;
+}
+
+static void join_run(joiner *j, uint32_t i, bool must) {
+    tide_action a = tide_plan_action(j->plan, i);
+    const tide_op *op = tide_program_op(j->program, a.op);
+    for (uint32_t k = 0; k < op->n_inplace; k++) {
+        tide_id read = a.uses[op->inplace[k].read], write = a.uses[op->n_reads + op->inplace[k].write];
+        if (op->inplace[k].must != must) continue;
+        if (must || may_join(j, i, read, write)) join_pair(j, read, write);
+    }
+}
+
+static void join_runs(joiner *j, bool must) {
+    for (uint32_t i = 0; i < j->plan->actions.count; i++)
+        if (j->plan->actions.data[i].kind == TIDE_RUN) join_run(j, i, must);
+}
+
+/* Per tensor: its residency in the start map, or in the end map. */
+static tide_id *map_residencies(const tide_program *program, const tide_plan *plan, bool end) {
+    size_t n = tide_program_tensor_count(program);
+    tide_id *map = malloc((n ? n : 1) * sizeof *map);
+    if (!map) return NULL;
+    memset(map, 0xff, n * sizeof *map);
+    for (size_t i = 0; i < plan->residencies.count; i++) {
+        const tide_residency *r = &plan->residencies.data[i];
+        if (end ? r->at_end : r->at_start) map[r->tensor] = (tide_id)i;
+    }
+    return map;
+}
+
+static tide_status join_carries(joiner *j) {
+    tide_id *starts = map_residencies(j->program, j->plan, false), *ends = map_residencies(j->program, j->plan, true);
+    tide_status status = starts && ends ? TIDE_OK : tide__fail_memory();
+    for (uint32_t i = 0; status == TIDE_OK && i < tide_program_carry_count(j->program); i++) {
+        const tide_carry *c = tide_program_carry(j->program, i);
+        tide_id from = ends[c->from], to = starts[c->to];
+        if (from == TIDE_NONE || to == TIDE_NONE) continue; /* carried through a tier */
+        groups_join(j->groups, from, to);
+        j->groups->carried[groups_find(j->groups, from)] = true;
+    }
+    free(starts);
+    free(ends);
+    return status;
+}
+
+/* gave: per residency, filled. */
+static tide_status join_residencies(const tide_program *program, const tide_plan *plan, bool share, groups *g,
+                                    bool *gave) {
+    joiner j = {.program = program, .plan = plan, .groups = g, .gave = gave};
+    j.took = calloc(plan->residencies.count + 1, sizeof *j.took);
+    tide_status status = j.took ? join_carries(&j) : tide__fail_memory();
+    if (status == TIDE_OK) {
+        join_runs(&j, true);
+        measure_groups(&j);
+        if (share) join_runs(&j, false);
+    }
+    free(j.took);
+    return status;
+}
+
+/* ---- groups become items ---- */
+
+/* One member's claim on its group's place. */
+typedef struct claim {
+    uint32_t member, group, begin, end;
+    uint64_t size, align;
+    bool gave; /* the next claim begins with the action that ends this one: they share bytes there */
+} claim;
+
+static int by_group_and_time(const void *a, const void *b) {
+    const claim *x = a, *y = b;
+    if (x->group != y->group) return x->group < y->group ? -1 : 1;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* The claims of one group, in time order, as one item: its widest inner gap is left free, smaller ones are not. */
+static tide_status merge_claims(const claim *claims, size_t n, tide__place_item *item) {
+    *item = (tide__place_item){.align = 1, .fixed = TIDE__PLACE_FREE, .begin = claims[0].begin};
+    uint32_t end = claims[0].end, widest = 0;
+    bool gave = claims[0].gave;
+    for (size_t i = 0; i < n; i++) {
+        item->size = tide__max_u64(item->size, claims[i].size);
+        item->align = tide__max_u64(item->align, claims[i].align);
+        if (i > 0 && end > claims[i].begin + (gave ? 1 : 0))
+            return tide__fail(TIDE_E_UNSUPPORTED,
+                              "a carried value and its successor are alive at the same time and need the same place");
+        if (claims[i].begin > end && claims[i].begin - end > widest) {
+            widest = claims[i].begin - end;
+            item->end = end;
+            item->begin2 = claims[i].begin;
+        }
+        if (claims[i].end >= end) {
+            end = claims[i].end;
+            gave = claims[i].gave;
+        }
+    }
+    if (widest)
+        item->end2 = end;
+    else
+        item->end = end;
+    return TIDE_OK;
+}
+
+/* Places the groups of n claims (which get sorted); offsets[k] is that of claims[k], then. */
+static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, uint64_t *offsets, uint64_t *height) {
+    tide__place_item *items = malloc((n + 1) * sizeof *items);
+    uint64_t *item_offsets = malloc((n + 1) * sizeof *item_offsets);
+    tide_status status = items && item_offsets ? TIDE_OK : tide__fail_memory();
+    if (status != TIDE_OK) goto done;
+    qsort(claims, n, sizeof *claims, by_group_and_time);
+    size_t n_items = 0;
+    for (size_t i = 0, next; i < n; i = next) {
+        for (next = i + 1; next < n && claims[next].group == claims[i].group;) next++;
+        TIDE_TRY_GOTO(merge_claims(&claims[i], next - i, &items[n_items++]), done);
+    }
+    tide__place_result result;
+    tide__place_options options = {.capacity = capacity == UINT64_MAX ? 0 : capacity};
+    TIDE_TRY_GOTO(tide__place(items, n_items, &options, item_offsets, &result), done);
+    for (size_t i = 0, item = 0; i < n; i++) {
+        item += i > 0 && claims[i].group != claims[i - 1].group;
+        offsets[i] = item_offsets[item];
+    }
+    *height = result.height;
+done:
+    free(items);
+    free(item_offsets);
+    return status;
+}
+
+/* ---- the arena ---- */
+
+/* Bytes that move start at a multiple of the tier's block, for direct I/O. */
+static void align_moved(const tide_machine *machine, const tide_plan *plan, claim *claims) {
+    for (size_t i = 0; i < plan->actions.count; i++) {
+        const tide__action *a = &plan->actions.data[i];
+        if (a->kind == TIDE_RUN) continue;
+        claim *c = &claims[plan->uses.data[a->uses]];
+        c->align = tide__max_u64(c->align, machine->tier[plan->copies.data[a->copy].tier].block_bytes);
+    }
+}
+
+static tide_status place_arena(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                               uint64_t capacity, tide_plan *plan) {
+    size_t n = plan->residencies.count;
+    groups g;
+    tide_status status = groups_init(&g, n);
+    claim *claims = malloc((n ? n : 1) * sizeof *claims);
+    uint64_t *offsets = malloc((n ? n : 1) * sizeof *offsets);
+    bool *gave = calloc(n + 1, sizeof *gave);
+    if (status == TIDE_OK && (!claims || !offsets || !gave)) status = tide__fail_memory();
+    if (status == TIDE_OK) status = join_residencies(program, plan, !keep_everything, &g, gave);
+    if (status != TIDE_OK) goto done;
+    for (uint32_t i = 0; i < n; i++) {
+        tide_residency *r = &plan->residencies.data[i];
+        uint32_t group = groups_find(&g, i);
+        bool whole_step = keep_everything && r->tensor != TIDE_NONE && !g.joined[group];
+        if (whole_step) r->end = (uint32_t)plan->actions.count;
+        claims[i] = (claim){.member = i,
+                            .group = group,
+                            .begin = whole_step ? 0 : r->begin,
+                            .end = r->end,
+                            .size = r->size_bytes,
+                            .align = machine->align_bytes,
+                            .gave = gave[i]};
+    }
+    align_moved(machine, plan, claims);
+    TIDE_TRY_GOTO(place_claims(claims, n, capacity, offsets, &plan->arena_bytes), done);
+    for (size_t i = 0; i < n; i++) plan->residencies.data[claims[i].member].offset_bytes = offsets[i];
+done:
+    groups_deinit(&g);
+    free(claims);
+    free(offsets);
+    free(gave);
+    return status;
+}
+
+/* ---- the tiers ---- */
+
+/* The end copy of a carried value and the start copy of its successor lie in one slot. */
+static tide_status join_copies(const tide_program *program, const tide_plan *plan, groups *g) {
+    size_t n = tide_program_tensor_count(program);
+    tide_id *end_copy = malloc((n ? n : 1) * TIDE_MACHINE_MAX_TIERS * sizeof *end_copy); /* [tensor][tier] */
+    if (!end_copy) return tide__fail_memory();
+    memset(end_copy, 0xff, n * TIDE_MACHINE_MAX_TIERS * sizeof *end_copy);
+    for (uint32_t i = 0; i < plan->copies.count; i++) {
+        const tide_copy *c = &plan->copies.data[i];
+        if (c->at_end) end_copy[(size_t)c->tensor * TIDE_MACHINE_MAX_TIERS + c->tier] = i;
+    }
+    tide_id *from = malloc((n ? n : 1) * sizeof *from); /* per carried-to tensor: what it is carried from */
+    if (!from) {
+        free(end_copy);
+        return tide__fail_memory();
+    }
+    memset(from, 0xff, n * sizeof *from);
+    for (uint32_t i = 0; i < tide_program_carry_count(program); i++)
+        from[tide_program_carry(program, i)->to] = tide_program_carry(program, i)->from;
+    for (uint32_t i = 0; i < plan->copies.count; i++) {
+        const tide_copy *c = &plan->copies.data[i];
+        if (!c->at_start || from[c->tensor] == TIDE_NONE) continue;
+        tide_id end = end_copy[(size_t)from[c->tensor] * TIDE_MACHINE_MAX_TIERS + c->tier];
+        if (end != TIDE_NONE) groups_join(g, i, end);
+    }
+    free(from);
+    free(end_copy);
+    return TIDE_OK;
+}
+
+static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups *g, tide_plan *plan) {
+    size_t n = plan->copies.count, used = 0;
+    claim *claims = malloc((n ? n : 1) * sizeof *claims);
+    uint64_t *offsets = malloc((n ? n : 1) * sizeof *offsets);
+    tide_status status = claims && offsets ? TIDE_OK : tide__fail_memory();
+    if (status != TIDE_OK) goto done;
+    for (uint32_t i = 0; i < n; i++) {
+        const tide_copy *c = &plan->copies.data[i];
+        if (c->tier != tier) continue;
+        claims[used++] = (claim){.member = i,
+                                 .group = groups_find(g, i),
+                                 .begin = c->begin,
+                                 .end = c->end,
+                                 .size = c->size_bytes,
+                                 .align = machine->tier[tier].block_bytes};
+    }
+    TIDE_TRY_GOTO(place_claims(claims, used, 0, offsets, &plan->tier_bytes[tier]), done);
+    for (size_t k = 0; k < used; k++) plan->copies.data[claims[k].member].offset_bytes = offsets[k];
+done:
+    free(claims);
+    free(offsets);
+    return status;
+}
+
+static tide_status place_tiers(const tide_program *program, const tide_machine *machine, tide_plan *plan) {
+    groups g;
+    tide_status status = groups_init(&g, plan->copies.count);
+    if (status == TIDE_OK) status = join_copies(program, plan, &g);
+    for (uint32_t t = 0; t < machine->n_tiers && status == TIDE_OK; t++)
+        if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, plan);
+    groups_deinit(&g);
+    return status;
+}
+
+tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                             uint64_t capacity_bytes, tide_plan *plan) {
+    TIDE_TRY(place_arena(program, machine, keep_everything, capacity_bytes, plan));
+    return place_tiers(program, machine, plan);
+}

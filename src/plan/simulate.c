@@ -1,0 +1,210 @@
+/* Simulate: a plan on a machine's virtual clock. Times, exposed waits, load curve, peak.
+ *
+ * A residency counts from the start of the action that makes it to the end of its last access; where a write takes
+ * over the bytes of a read, from the end of that op, so that no byte counts twice. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/vclock.h"
+#include "plan/plan_data.h"
+
+typedef struct simulator {
+    const tide_plan *plan;
+    const tide_program *program;
+    const tide_machine *machine;
+    tide_timeline *out;
+} simulator;
+
+/* ---- times ---- */
+
+static tide__vjob job_of(const simulator *s, const tide_action *a) {
+    tide__vjob job = {.queue = a->queue, .waits = a->waits, .n_waits = a->n_waits};
+    if (a->kind == TIDE_RUN) {
+        job.fixed_ns = tide_program_op(s->program, a->op)->variants[a->variant].cost_ns;
+        return job;
+    }
+    const tide_machine_channel *channel = &s->machine->channel[a->queue - 1];
+    job.fixed_ns = channel->latency_ns;
+    job.work = s->plan->copies.data[a->copy].size_bytes;
+    job.rate_per_s = channel->bytes_per_s;
+    job.share = channel->share;
+    return job;
+}
+
+static tide_status run_clock(const simulator *s, tide__vclock *clock) {
+    uint32_t id;
+    for (uint32_t i = 0; i < s->out->n_actions; i++) {
+        tide_action a = tide_plan_action(s->plan, i);
+        tide__vjob job = job_of(s, &a);
+        TIDE_TRY(tide__vclock_submit(clock, &job, &id));
+    }
+    TIDE_TRY(tide__vclock_run(clock));
+    for (uint32_t i = 0; i < s->out->n_actions; i++) {
+        s->out->start_ns[i] = tide__vclock_start(clock, i);
+        s->out->end_ns[i] = tide__vclock_end(clock, i);
+    }
+    s->out->prediction.step_ns = tide__vclock_now(clock);
+    return TIDE_OK;
+}
+
+static tide_status simulate_times(const simulator *s) {
+    tide__vclock *clock;
+    TIDE_TRY(tide__vclock_create(s->plan->n_queues, &clock));
+    tide_status status = run_clock(s, clock);
+    tide__vclock_destroy(clock);
+    return status;
+}
+
+static tide_status sum_up(const simulator *s) {
+    tide_prediction *p = &s->out->prediction;
+    bool *ran = calloc(tide_program_op_count(s->program) + 1, sizeof *ran);
+    if (!ran) return tide__fail_memory();
+    for (uint32_t i = 0; i < s->out->n_actions; i++) {
+        const tide__action *a = &s->plan->actions.data[i];
+        uint64_t ns = s->out->end_ns[i] - s->out->start_ns[i];
+        if (a->kind == TIDE_RUN) {
+            p->compute_ns += ns;
+            p->recomputed_ns += ran[a->op] ? ns : 0;
+            ran[a->op] = true;
+            continue;
+        }
+        const tide_copy *c = &s->plan->copies.data[a->copy];
+        p->transfer_ns += ns;
+        if (s->machine->tier[c->tier].kind != TIDE_TIER_CLIENT) p->moved_bytes += c->size_bytes;
+    }
+    p->exposed_ns = p->step_ns - p->compute_ns;
+    free(ran);
+    return TIDE_OK;
+}
+
+/* ---- the load curve ---- */
+
+typedef struct change {
+    uint64_t t_ns;
+    uint64_t bytes;
+    bool arrives;
+} change;
+
+/* Leaving first: bytes freed at an instant are there for whoever comes at it. */
+static int by_time(const void *a, const void *b) {
+    const change *x = a, *y = b;
+    if (x->t_ns != y->t_ns) return x->t_ns < y->t_ns ? -1 : 1;
+    return (int)x->arrives - (int)y->arrives;
+}
+
+/* Per residency: when its bytes are first and last in use. */
+typedef struct stretch {
+    uint64_t from_ns, to_ns;
+} stretch;
+
+static bool takes_over(const tide_residency *write, const tide_residency *read, uint32_t i) {
+    return read->end == i + 1 && read->offset_bytes == write->offset_bytes && read->size_bytes > 0;
+}
+
+static void open_writes(const simulator *s, uint32_t i, stretch *stretches) {
+    const tide__action *a = &s->plan->actions.data[i];
+    const tide_id *uses = s->plan->uses.data + a->uses;
+    const tide_residency *all = s->plan->residencies.data;
+    uint32_t n_reads = a->kind == TIDE_RUN ? tide_program_op(s->program, a->op)->n_reads : 0;
+    for (uint32_t k = 0; k < a->n_uses; k++) {
+        const tide_residency *r = &all[uses[k]];
+        if (r->at_start || r->begin != i) continue;
+        stretches[uses[k]].from_ns = s->out->start_ns[i];
+        for (uint32_t j = 0; j < n_reads; j++)
+            if (takes_over(r, &all[uses[j]], i)) stretches[uses[k]].from_ns = s->out->end_ns[i];
+    }
+}
+
+static void measure_stretches(const simulator *s, stretch *stretches) {
+    for (uint32_t i = 0; i < s->out->n_actions; i++) {
+        const tide__action *a = &s->plan->actions.data[i];
+        open_writes(s, i, stretches);
+        for (uint32_t k = 0; k < a->n_uses; k++) {
+            stretch *x = &stretches[s->plan->uses.data[a->uses + k]];
+            x->to_ns = tide__max_u64(x->to_ns, s->out->end_ns[i]);
+        }
+    }
+    for (size_t i = 0; i < s->plan->residencies.count; i++)
+        if (s->plan->residencies.data[i].end == s->out->n_actions) stretches[i].to_ns = s->out->prediction.step_ns;
+}
+
+/* Sorted changes -> points, one per instant. */
+static void sum_changes(tide_timeline *out, const change *changes, size_t n) {
+    uint64_t load = 0;
+    for (size_t i = 0; i < n; i++) {
+        load = changes[i].arrives ? load + changes[i].bytes : load - changes[i].bytes;
+        out->prediction.peak_bytes = tide__max_u64(out->prediction.peak_bytes, load);
+        bool last_of_instant = i + 1 == n || changes[i + 1].t_ns != changes[i].t_ns;
+        if (!last_of_instant) continue;
+        out->t_ns[out->n_points] = changes[i].t_ns;
+        out->load_bytes[out->n_points++] = load;
+    }
+}
+
+static tide_status draw_load(const simulator *s) {
+    size_t n = s->plan->residencies.count, room = 2 * n + 1, count = 0;
+    stretch *stretches = calloc(n + 1, sizeof *stretches);
+    change *changes = malloc(room * sizeof *changes);
+    s->out->t_ns = malloc(room * sizeof *s->out->t_ns);
+    s->out->load_bytes = malloc(room * sizeof *s->out->load_bytes);
+    tide_status status = TIDE_OK;
+    if (!stretches || !changes || !s->out->t_ns || !s->out->load_bytes) {
+        status = tide__fail_memory();
+        goto done;
+    }
+    measure_stretches(s, stretches);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bytes = s->plan->residencies.data[i].size_bytes;
+        if (bytes == 0 || stretches[i].to_ns <= stretches[i].from_ns) continue;
+        changes[count++] = (change){.t_ns = stretches[i].from_ns, .bytes = bytes, .arrives = true};
+        changes[count++] = (change){.t_ns = stretches[i].to_ns, .bytes = bytes};
+    }
+    qsort(changes, count, sizeof *changes, by_time);
+    sum_changes(s->out, changes, count);
+done:
+    free(stretches);
+    free(changes);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+void tide_timeline_destroy(tide_timeline *t) {
+    if (!t) return;
+    free(t->start_ns);
+    free(t->end_ns);
+    free(t->t_ns);
+    free(t->load_bytes);
+    free(t);
+}
+
+static tide_status check(const simulator *s) {
+    if (s->plan->n_queues != 1 + s->machine->n_channels)
+        return tide__fail(TIDE_E_ARGUMENT, "the plan has %u queues, machine \"%s\" has %u", s->plan->n_queues,
+                          s->machine->name, 1 + s->machine->n_channels);
+    tide_signature a = s->plan->signature, b = tide_program_signature(s->program);
+    if (a.word[0] != b.word[0] || a.word[1] != b.word[1])
+        return tide__fail(TIDE_E_ARGUMENT, "the plan is for another program");
+    return TIDE_OK;
+}
+
+tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                               tide_timeline **out) {
+    size_t n = plan->actions.count + 1;
+    simulator s = {.plan = plan, .program = program, .machine = machine};
+    TIDE_TRY(check(&s));
+    s.out = calloc(1, sizeof *s.out);
+    if (!s.out) return tide__fail_memory();
+    s.out->n_actions = (uint32_t)plan->actions.count;
+    s.out->start_ns = calloc(n, sizeof *s.out->start_ns);
+    s.out->end_ns = calloc(n, sizeof *s.out->end_ns);
+    tide_status status = s.out->start_ns && s.out->end_ns ? simulate_times(&s) : tide__fail_memory();
+    if (status == TIDE_OK) status = sum_up(&s);
+    if (status == TIDE_OK) status = draw_load(&s);
+    if (status == TIDE_OK)
+        *out = s.out;
+    else
+        tide_timeline_destroy(s.out);
+    return status;
+}
