@@ -1,0 +1,86 @@
+/* Values between steps: bytes in and out of wherever the start or the end map has them, through the device's own
+ * copies, so that it works on devices whose arena the host cannot see. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "run/run_data.h"
+
+typedef struct window {
+    char *data; /* the client's; only read when writing to the run */
+    uint64_t size_bytes;
+} window;
+
+static tide_status from_client(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    const window *w = context;
+    if (size_bytes) memcpy(data, w->data + position, size_bytes);
+    return TIDE_OK;
+}
+
+static tide_status to_client(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    const window *w = context;
+    if (size_bytes) memcpy(w->data + position, data, size_bytes);
+    return TIDE_OK;
+}
+
+/* Between steps every queue is idle; any will do. */
+static tide_status access_arena(tide_run *run, tide_id residency, window *w, bool write) {
+    const tide_residency *r = tide_plan_residency(run->options.plan, residency);
+    tide_io io = {.fn = write ? from_client : to_client, .context = w, .channel = TIDE_NONE};
+    TIDE_TRY(write ? tide_copy_in(run->queue[0], run->arena, r->offset_bytes, w->size_bytes, io)
+                   : tide_copy_out(run->queue[0], run->arena, r->offset_bytes, w->size_bytes, io));
+    return tide_queue_sync(run->queue[0]);
+}
+
+/* A tier moves whole blocks, so the value goes through a buffer of the copy's size. */
+static tide_status access_tier(tide_run *run, tide_id copy, window *w, bool write) {
+    const tide_copy *c = tide_plan_copy(run->options.plan, copy);
+    void *buffer;
+    if (posix_memalign(&buffer, 4096, c->size_bytes ? c->size_bytes : 1) != 0) return tide__fail_memory();
+    memset(buffer, 0, c->size_bytes);
+    tide__tier_slot slot = {.tier = run->tier[c->tier], .offset = c->offset_bytes};
+    tide_status status;
+    if (write) {
+        memcpy(buffer, w->data, w->size_bytes);
+        status = tide__tier_save(&slot, 0, buffer, c->size_bytes);
+    } else {
+        status = tide__tier_load(&slot, 0, buffer, c->size_bytes);
+        if (status == TIDE_OK) memcpy(w->data, buffer, w->size_bytes);
+    }
+    free(buffer);
+    return status;
+}
+
+static bool somewhere(tide__spot spot) { return spot.residency != TIDE_NONE || spot.copy != TIDE_NONE; }
+
+/* After a step the end map holds; through the carries it is the next start map. */
+static tide__spot find_spot(const tide_run *run, tide_id tensor) {
+    if (!run->stepped) return run->starts[tensor];
+    if (somewhere(run->ends[tensor]) || !run->carried[tensor]) return run->ends[tensor];
+    return run->starts[tensor];
+}
+
+static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool write) {
+    const tide_tensor *t = tide_program_tensor(run->options.program, tensor);
+    if (!t) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u", tensor);
+    if (w->size_bytes != t->size_bytes)
+        return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu", t->name,
+                          (unsigned long long)t->size_bytes, (unsigned long long)w->size_bytes);
+    if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    tide__spot spot = find_spot(run, tensor);
+    if (!somewhere(spot)) return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps", t->name);
+    if (write && spot.copy != TIDE_NONE) TIDE_TRY(access_tier(run, spot.copy, w, true)); /* all its places agree */
+    if (spot.residency != TIDE_NONE) return access_arena(run, spot.residency, w, write);
+    return write ? TIDE_OK : access_tier(run, spot.copy, w, false);
+}
+
+tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes) {
+    window w = {.size_bytes = size_bytes};
+    memcpy(&w.data, &data, sizeof data); /* drops the const: from_client only reads */
+    return access_value(run, tensor, &w, true);
+}
+
+tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes) {
+    window w = {.data = data, .size_bytes = size_bytes};
+    return access_value(run, tensor, &w, false);
+}

@@ -1,0 +1,50 @@
+/* Planned: one step, action by action, as the plan says. Nothing is decided, searched or allocated here. */
+#include "base/error.h"
+#include "run/run_data.h"
+
+static tide_status load_input(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    const tide__move *m = context;
+    const tide_run_options *o = &m->run->options;
+    if (position >= m->size_bytes) return TIDE_OK; /* padding */
+    uint64_t left = m->size_bytes - position;
+    return o->input(o->input_context, m->tensor, position, data, size_bytes < left ? size_bytes : left);
+}
+
+static tide_status issue_move(tide_run *run, uint32_t i, const tide_action *a) {
+    const tide_residency *r = tide_plan_residency(run->options.plan, a->uses[0]);
+    tide__move *m = &run->moves[i];
+    tide_io io = {.context = &m->slot, .channel = a->queue - 1};
+    tide_queue *queue = run->queue[a->queue];
+    if (a->kind == TIDE_SAVE) {
+        io.fn = tide__tier_save;
+        return tide_copy_out(queue, run->arena, r->offset_bytes, r->size_bytes, io);
+    }
+    if (m->slot.tier)
+        io.fn = tide__tier_load;
+    else
+        io = (tide_io){.fn = load_input, .context = m, .channel = a->queue - 1};
+    return tide_copy_in(queue, run->arena, r->offset_bytes, r->size_bytes, io);
+}
+
+static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, const tide_step_args *args) {
+    const tide_call call = {.op = a->op,
+                            .variant = a->variant,
+                            .rerun = run->rerun[i],
+                            .queue = run->queue[0],
+                            .arena = run->arena,
+                            .offsets = run->offsets + run->first_offset[i],
+                            .n_offsets = a->n_uses,
+                            .args = args};
+    return run->options.op(run->options.op_context, &call);
+}
+
+tide_status tide__run_issue(tide_run *run, const tide_step_args *args) {
+    for (uint32_t i = 0; i < run->n_actions; i++) {
+        tide_action a = tide_plan_action(run->options.plan, i);
+        for (uint32_t k = 0; k < a.n_waits; k++)
+            if (run->done[a.waits[k]]) TIDE_TRY(tide_event_wait(run->done[a.waits[k]], run->queue[a.queue]));
+        TIDE_TRY(a.kind == TIDE_RUN ? issue_run(run, i, &a, args) : issue_move(run, i, &a));
+        if (run->done[i]) TIDE_TRY(tide_event_record(run->done[i], run->queue[a.queue]));
+    }
+    return TIDE_OK;
+}

@@ -1,0 +1,233 @@
+/* The run: prepares everything a plan needs, then steps. Invariant: between steps every queue is idle, and the arena
+ * and the tiers hold the plan's start map (or, after a step, its end map). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "run/run_data.h"
+
+void tide_run_options_init(tide_run_options *options) {
+    *options = (tide_run_options){.size = sizeof *options};
+    tide_budgets_init(&options->budgets);
+}
+
+/* ---- preparing ---- */
+
+static tide_status check_options(const tide_run_options *o) {
+    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_run_options: wrong size");
+    if (!o->device || !o->program || !o->machine || !o->plan || !o->op)
+        return tide__fail(TIDE_E_ARGUMENT, "a run needs a device, a program, a machine, a plan and op closures");
+    for (tide_id t = 0; t < tide_program_tensor_count(o->program) && !o->input; t++)
+        if (tide_program_tensor(o->program, t)->start == TIDE_START_CLIENT)
+            return tide__fail(TIDE_E_ARGUMENT, "the program has inputs, the run no input function");
+    tide_verdict verdict;
+    tide_status status = tide_plan_verify(o->plan, o->program, o->machine, &o->budgets, &verdict);
+    if (status != TIDE_E_PLAN) return status;
+    return tide__fail(TIDE_E_PLAN, "rule %s broken at action %u: %s", verdict.rule, verdict.action, verdict.message);
+}
+
+static void *zeros(size_t n, size_t size) { return calloc(n ? n : 1, size); }
+
+static tide__spot *nowhere(size_t n) {
+    tide__spot *spots = malloc((n ? n : 1) * sizeof *spots);
+    for (size_t i = 0; spots && i < n; i++) spots[i] = (tide__spot){TIDE_NONE, TIDE_NONE};
+    return spots;
+}
+
+static tide_status allocate(tide_run *run) {
+    const tide_plan *plan = run->options.plan;
+    size_t n = run->n_actions, tensors = tide_program_tensor_count(run->options.program), uses = 0;
+    for (uint32_t i = 0; i < n; i++) uses += tide_plan_action(plan, i).n_uses;
+    run->done = zeros(n, sizeof *run->done);
+    run->moves = zeros(n, sizeof *run->moves);
+    run->offsets = zeros(uses, sizeof *run->offsets);
+    run->first_offset = zeros(n, sizeof *run->first_offset);
+    run->rerun = zeros(n, sizeof *run->rerun);
+    run->starts = nowhere(tensors);
+    run->ends = nowhere(tensors);
+    run->carried = zeros(tensors, sizeof *run->carried);
+    bool complete = run->done && run->moves && run->offsets && run->first_offset && run->rerun && run->starts &&
+                    run->ends && run->carried;
+    return complete ? TIDE_OK : tide__fail_memory();
+}
+
+static void read_maps(tide_run *run) {
+    const tide_plan *plan = run->options.plan;
+    for (tide_id i = 0; i < tide_plan_residency_count(plan); i++) {
+        const tide_residency *r = tide_plan_residency(plan, i);
+        if (r->at_start) run->starts[r->tensor].residency = i;
+        if (r->at_end) run->ends[r->tensor].residency = i;
+    }
+    for (tide_id i = 0; i < tide_plan_copy_count(plan); i++) {
+        const tide_copy *c = tide_plan_copy(plan, i);
+        if (run->options.machine->tier[c->tier].kind == TIDE_TIER_CLIENT) continue;
+        if (c->at_start) run->starts[c->tensor].copy = i;
+        if (c->at_end) run->ends[c->tensor].copy = i;
+    }
+    for (uint32_t i = 0; i < tide_program_carry_count(run->options.program); i++)
+        run->carried[tide_program_carry(run->options.program, i)->to] = true;
+}
+
+static void prepare_move(tide_run *run, uint32_t i, const tide_action *a) {
+    const tide_copy *c = tide_plan_copy(run->options.plan, a->copy);
+    run->moves[i] = (tide__move){.slot = {.tier = run->tier[c->tier], .offset = c->offset_bytes},
+                                 .run = run,
+                                 .tensor = c->tensor,
+                                 .size_bytes = tide_program_tensor(run->options.program, c->tensor)->size_bytes};
+    if (a->kind == TIDE_SAVE)
+        run->saved_bytes += c->size_bytes;
+    else
+        run->loaded_bytes += c->size_bytes;
+}
+
+/* Events only where an action of another queue waits. */
+static tide_status prepare_waits(tide_run *run, const tide_action *a) {
+    for (uint32_t k = 0; k < a->n_waits; k++) {
+        uint32_t on = a->waits[k];
+        if (run->done[on] || tide_plan_action(run->options.plan, on).queue == a->queue) continue;
+        TIDE_TRY(tide_event_create(run->options.device, &run->done[on]));
+    }
+    return TIDE_OK;
+}
+
+static tide_status prepare_actions(tide_run *run) {
+    const tide_plan *plan = run->options.plan;
+    bool *ran = zeros(tide_program_op_count(run->options.program), sizeof *ran);
+    if (!ran) return tide__fail_memory();
+    tide_status status = TIDE_OK;
+    size_t at = 0;
+    for (uint32_t i = 0; i < run->n_actions && status == TIDE_OK; i++) {
+        tide_action a = tide_plan_action(plan, i);
+        run->first_offset[i] = at;
+        for (uint32_t k = 0; k < a.n_uses; k++) run->offsets[at++] = tide_plan_residency(plan, a.uses[k])->offset_bytes;
+        if (a.kind == TIDE_RUN) {
+            run->rerun[i] = ran[a.op];
+            run->n_reruns += ran[a.op];
+            ran[a.op] = true;
+        } else {
+            prepare_move(run, i, &a);
+        }
+        status = prepare_waits(run, &a);
+    }
+    free(ran);
+    return status;
+}
+
+static tide_status open_memory(tide_run *run) {
+    const tide_run_options *o = &run->options;
+    uint64_t arena = tide_plan_arena_bytes(o->plan);
+    TIDE_TRY(tide_arena_create(o->device, arena ? arena : 1, &run->arena));
+    for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
+        const tide_machine_tier *tier = &o->machine->tier[t];
+        uint64_t bytes = tide_plan_tier_bytes(o->plan, t);
+        if (bytes == 0 || tier->kind == TIDE_TIER_CLIENT) continue;
+        TIDE_TRY(tide__tier_create(tier->kind, bytes, tier->block_bytes, o->disk_path, &run->tier[t]));
+    }
+    return TIDE_OK;
+}
+
+static tide_status open_queues(tide_run *run) {
+    tide_device *device = run->options.device;
+    for (uint32_t q = 0; q < run->n_queues; q++) {
+        TIDE_TRY(tide_queue_create(device, q ? TIDE_QUEUE_COPY : TIDE_QUEUE_COMPUTE, &run->queue[q]));
+        TIDE_TRY(tide_event_create(device, &run->drained[q]));
+    }
+    TIDE_TRY(tide_event_create(device, &run->begin));
+    return tide_event_create(device, &run->end);
+}
+
+static tide_status prepare(tide_run *run) {
+    run->n_actions = tide_plan_action_count(run->options.plan);
+    run->n_queues = 1 + run->options.machine->n_channels;
+    TIDE_TRY(allocate(run));
+    TIDE_TRY(open_memory(run));
+    TIDE_TRY(open_queues(run));
+    read_maps(run);
+    return prepare_actions(run);
+}
+
+tide_status tide_run_create(const tide_run_options *options, tide_run **out) {
+    TIDE_TRY(check_options(options));
+    tide_run *run = calloc(1, sizeof *run);
+    if (!run) return tide__fail_memory();
+    run->options = *options;
+    tide_status status = prepare(run);
+    if (status == TIDE_OK)
+        *out = run;
+    else
+        tide_run_destroy(run);
+    return status;
+}
+
+void tide_run_destroy(tide_run *run) {
+    if (!run) return;
+    for (uint32_t q = 0; q < run->n_queues; q++) tide_queue_destroy(run->queue[q]);
+    for (uint32_t q = 0; q < run->n_queues; q++) tide_event_destroy(run->drained[q]);
+    for (uint32_t i = 0; run->done && i < run->n_actions; i++) tide_event_destroy(run->done[i]);
+    tide_event_destroy(run->begin);
+    tide_event_destroy(run->end);
+    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) tide__tier_destroy(run->tier[t]);
+    tide_arena_destroy(run->arena);
+    free(run->done);
+    free(run->moves);
+    free(run->offsets);
+    free(run->first_offset);
+    free(run->rerun);
+    free(run->starts);
+    free(run->ends);
+    free(run->carried);
+    free(run);
+}
+
+/* ---- stepping ---- */
+
+/* The compute queue ends after all others, so that begin to end spans the whole step. */
+static tide_status close_step(tide_run *run) {
+    for (uint32_t q = 1; q < run->n_queues; q++) {
+        TIDE_TRY(tide_event_record(run->drained[q], run->queue[q]));
+        TIDE_TRY(tide_event_wait(run->drained[q], run->queue[0]));
+    }
+    return tide_event_record(run->end, run->queue[0]);
+}
+
+/* Waits for every queue, also when one failed; the first failure counts. */
+static tide_status sync_queues(tide_run *run, tide_status status) {
+    for (uint32_t q = 0; q < run->n_queues; q++) {
+        if (status == TIDE_OK)
+            status = tide_queue_sync(run->queue[q]);
+        else
+            (void)tide_queue_sync(run->queue[q]);
+    }
+    return status;
+}
+
+static tide_status step(tide_run *run, const tide_step_args *args) {
+    tide_status status = tide_event_record(run->begin, run->queue[0]);
+    if (status == TIDE_OK) status = tide__run_issue(run, args);
+    if (status == TIDE_OK) status = close_step(run);
+    return sync_queues(run, status);
+}
+
+static tide_status report_step(const tide_run *run, tide_step_report *report) {
+    *report = (tide_step_report){.arena_bytes = tide_plan_arena_bytes(run->options.plan),
+                                 .saved_bytes = run->saved_bytes,
+                                 .loaded_bytes = run->loaded_bytes,
+                                 .n_actions = run->n_actions,
+                                 .n_reruns = run->n_reruns};
+    for (uint32_t t = 0; t < run->options.machine->n_tiers; t++)
+        report->tier_bytes[t] = tide_plan_tier_bytes(run->options.plan, t);
+    return tide_event_elapsed(run->begin, run->end, &report->step_ns);
+}
+
+tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
+    if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    if (run->stepped && !tide_program_is_repeating(run->options.program))
+        return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");
+    tide_status status = step(run, args);
+    if (status != TIDE_OK) {
+        run->poisoned = true;
+        return tide__fail_in(status, "step %llu", (unsigned long long)args->step);
+    }
+    run->stepped = true;
+    return report ? report_step(run, report) : TIDE_OK;
+}
