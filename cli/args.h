@@ -1,0 +1,53 @@
+/* Command lines, declared as tables: one row per option, checked strictly. Unknown options, options given twice,
+ * missing and superfluous arguments are usage errors (exit code 2). */
+#ifndef TIDE_CLI_ARGS_H
+#define TIDE_CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum arg_kind {
+    ARG_FLAG,     /* bool */
+    ARG_TEXT,     /* const char * */
+    ARG_COUNT,    /* uint32_t */
+    ARG_U64,      /* uint64_t */
+    ARG_NUMBER,   /* double */
+    ARG_SIZE,     /* size_arg: "512MiB", "4GB", "60%" */
+    ARG_DURATION, /* uint64_t ns: "81.57ms", "2s" */
+} arg_kind;
+
+/* Bytes, or a percentage of something known later. */
+typedef struct size_arg {
+    bool given, is_percent;
+    uint64_t bytes;
+    double percent;
+} size_arg;
+
+typedef struct arg_option {
+    const char *name; /* with its dashes: "--budget", "-o" */
+    arg_kind kind;
+    void *target;
+    const char *value; /* "BYTES", for the help; NULL for flags */
+    const char *help;
+} arg_option;
+
+typedef struct arg_command {
+    const char *usage;   /* "plan PROGRAM [options]" */
+    const char *summary; /* one line */
+    const char *details; /* more lines for --help, or NULL */
+    const arg_option *options;
+    uint32_t n_options;
+    const char **positional; /* filled */
+    uint32_t min_positional, max_positional;
+} arg_command;
+
+/* argv[0] is the command's name. Returns true to go on; else *exit_code says how to end (0 after --help). */
+bool args_parse(const arg_command *command, int argc, char **argv, int *exit_code);
+
+/* A percentage resolved against `whole`; UINT64_MAX when not given. */
+uint64_t size_arg_bytes(const size_arg *size, uint64_t whole);
+
+/* "512MiB" -> bytes, "60%" -> percent. */
+bool size_arg_parse(const char *text, size_arg *out);
+
+#endif

@@ -1,0 +1,82 @@
+/* What the commands share: exit codes, messages, loading, and small output helpers. cli/ is the only place that
+ * prints, prompts or exits. Data goes to stdout, messages to stderr. */
+#ifndef TIDE_CLI_CLI_H
+#define TIDE_CLI_CLI_H
+
+#include <stdio.h>
+
+#include <tidemark/tidemark.h>
+
+#include "args.h"
+
+enum { EXIT_USAGE = 2 };
+
+/* One per command file; argv[0] is the command's name; returns the exit code. */
+int cmd_model(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_import(int argc, char **argv);
+int cmd_devices(int argc, char **argv);
+int cmd_train(int argc, char **argv);
+
+/* "tidemark: text" on stderr with the library's last error; the exit code of the status. */
+int report_failure(tide_status status);
+
+/* ---- models and programs from the command line ---- */
+
+typedef struct model_args {
+    uint32_t batch, classes, accumulate;
+    const char *input;     /* "3x32x32" */
+    const char *optimizer; /* "momentum" */
+    double weight_decay, clip_norm;
+    bool fused_update, inference;
+} model_args;
+
+/* The rows of model_args for a command's table. */
+#define MODEL_OPTIONS(m)                                                                                      \
+    {"--batch", ARG_COUNT, &(m).batch, "N", "samples per (micro-)batch [32]"},                                \
+        {"--input", ARG_TEXT, &(m).input, "CxHxW", "size of one sample [the family's own]"},                  \
+        {"--classes", ARG_COUNT, &(m).classes, "N", "classes of the last layer [the family's own]"},          \
+        {"--optimizer", ARG_TEXT, &(m).optimizer, "NAME", "sgd, momentum, adam or adamw [momentum]"},         \
+        {"--weight-decay", ARG_NUMBER, &(m).weight_decay, "X", "decay of weights per unit of rate [0]"},      \
+        {"--fused-update", ARG_FLAG, &(m).fused_update, NULL, "update each weight right after its gradient"}, \
+        {"--accumulate", ARG_COUNT, &(m).accumulate, "K", "micro-batches per step [1]"}, {                    \
+        "--clip-norm", ARG_NUMBER, &(m).clip_norm, "X", "clip the gradients' global norm [off]"               \
+    }
+
+/* A program: a file (a path with '/' or '.'), or a model's training step, of plain shapes or as a device has it. */
+typedef struct loaded {
+    tide_model *model; /* NULL for files */
+    tide_step *step;   /* NULL for files */
+    tide_program *file;
+    const tide_program *program;
+} loaded;
+tide_status load_model(const char *spec, const model_args *args, tide_model **out);
+tide_status load_step(const tide_model *model, const model_args *args, const tide_machine *machine, tide_device *device,
+                      tide_step **out);
+tide_status load_program(const char *name, const model_args *args, const tide_machine *machine, loaded *out);
+void unload(loaded *l);
+
+/* ---- output ---- */
+
+/* "1.5 GiB", "12.3 ms": into one of a few static buffers, good for one printf. */
+const char *show_bytes(uint64_t bytes);
+const char *show_ns(uint64_t ns);
+
+/* JSON objects on stdout: json_begin, fields, json_end; values are written as they come. */
+typedef struct json_out {
+    FILE *stream;
+    int depth;
+    bool first;
+} json_out;
+void json_begin(json_out *j, FILE *stream);
+void json_end(json_out *j);
+void json_open(json_out *j, const char *key, char bracket); /* '{' or '['; key NULL inside lists */
+void json_close(json_out *j, char bracket);
+void json_u64(json_out *j, const char *key, uint64_t value);
+void json_number(json_out *j, const char *key, double value);
+void json_text(json_out *j, const char *key, const char *value);
+void json_bool(json_out *j, const char *key, bool value);
+
+#endif

@@ -1,0 +1,112 @@
+/* tidemark verify and simulate: what a plan file is worth. */
+#include <inttypes.h>
+
+#include "plan_output.h"
+
+typedef struct judge_options {
+    model_args model;
+    const char *machine;
+    size_arg budget;
+    bool json;
+} judge_options;
+
+typedef struct case_at_hand {
+    tide_machine machine;
+    loaded program;
+    tide_plan *plan;
+} case_at_hand;
+
+static tide_status open_case(const char *const *names, const judge_options *o, case_at_hand *c) {
+    tide_status status = tide_machine_load(o->machine, &c->machine);
+    if (status == TIDE_OK) status = tide_plan_read(names[0], &c->plan);
+    if (status == TIDE_OK) status = load_program(names[1], &o->model, &c->machine, &c->program);
+    return status;
+}
+
+static void close_case(case_at_hand *c) {
+    tide_plan_destroy(c->plan);
+    unload(&c->program);
+}
+
+static int judge(const case_at_hand *c, const judge_options *o) {
+    tide_budgets budgets;
+    tide_verdict verdict = {.action = TIDE_NONE};
+    tide_budgets_init(&budgets);
+    budgets.arena_bytes = size_arg_bytes(&o->budget, tide_plan_arena_bytes(c->plan));
+    tide_status status = tide_plan_verify(c->plan, c->program.program, &c->machine, &budgets, &verdict);
+    if (status != TIDE_OK && status != TIDE_E_PLAN) return report_failure(status);
+    if (o->json) {
+        json_out j;
+        json_begin(&j, stdout);
+        json_bool(&j, "valid", status == TIDE_OK);
+        json_u64(&j, "actions", tide_plan_action_count(c->plan));
+        if (status != TIDE_OK) {
+            json_text(&j, "rule", verdict.rule);
+            if (verdict.action != TIDE_NONE) json_u64(&j, "action", verdict.action);
+            json_text(&j, "message", verdict.message);
+        }
+        json_end(&j);
+    } else if (status == TIDE_OK) {
+        printf("valid: %u actions, arena %s\n", tide_plan_action_count(c->plan),
+               show_bytes(tide_plan_arena_bytes(c->plan)));
+    } else if (verdict.action == TIDE_NONE) {
+        printf("not valid: rule %s: %s\n", verdict.rule, verdict.message);
+    } else {
+        printf("not valid: rule %s at action %u: %s\n", verdict.rule, verdict.action, verdict.message);
+    }
+    return tide_status_exit_code(status);
+}
+
+static int predict(const case_at_hand *c, const judge_options *o) {
+    tide_timeline *timeline;
+    tide_verdict verdict;
+    tide_status status = tide_plan_verify(c->plan, c->program.program, &c->machine, NULL, &verdict);
+    if (status == TIDE_E_PLAN) {
+        fprintf(stderr, "tidemark: the plan is not valid (rule %s): %s\n", verdict.rule, verdict.message);
+        return tide_status_exit_code(status);
+    }
+    if (status == TIDE_OK) status = tide_plan_simulate(c->plan, c->program.program, &c->machine, &timeline);
+    if (status != TIDE_OK) return report_failure(status);
+    plan_figures figures = {
+        .plan = c->plan, .program = c->program.program, .machine = &c->machine, .prediction = timeline->prediction};
+    print_plan(&figures, o->json);
+    tide_timeline_destroy(timeline);
+    return 0;
+}
+
+static int judge_command(int argc, char **argv, const char *usage, const char *summary,
+                         int (*act)(const case_at_hand *, const judge_options *)) {
+    judge_options o = {.machine = "default"};
+    const char *names[2];
+    const arg_option options[] = {
+        MODEL_OPTIONS(o.model),
+        {"--machine", ARG_TEXT, &o.machine, "NAME", "profile: a name or a file [default]"},
+        {"--budget", ARG_SIZE, &o.budget, "SIZE", "bytes the arena may have [what the plan says]"},
+        {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
+    };
+    const arg_command command = {.usage = usage,
+                                 .summary = summary,
+                                 .options = options,
+                                 .n_options = sizeof options / sizeof *options,
+                                 .positional = names,
+                                 .min_positional = 2,
+                                 .max_positional = 2};
+    int exit_code;
+    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    case_at_hand c = {0};
+    tide_status status = open_case(names, &o, &c);
+    exit_code = status == TIDE_OK ? act(&c, &o) : report_failure(status);
+    close_case(&c);
+    return exit_code;
+}
+
+int cmd_verify(int argc, char **argv) {
+    return judge_command(argc, argv, "verify PLAN PROGRAM|MODEL [options]",
+                         "Proves a plan safe for a program on a machine, or names the rule it breaks (exit code 5).",
+                         judge);
+}
+
+int cmd_simulate(int argc, char **argv) {
+    return judge_command(argc, argv, "simulate PLAN PROGRAM|MODEL [options]",
+                         "Predicts a plan on a machine: step time, exposed waits, peak load.", predict);
+}

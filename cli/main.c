@@ -1,0 +1,53 @@
+/* The command `tidemark`: chooses a command and returns its exit code. */
+#include <string.h>
+
+#include "cli.h"
+
+static const struct {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"model", "what one training step of a model does to memory", cmd_model},
+    {"plan", "plan a step inside a byte budget, prove and predict it", cmd_plan},
+    {"simulate", "predict a plan: step time, waits, load", cmd_simulate},
+    {"verify", "prove a plan safe, or say which rule it breaks", cmd_verify},
+    {"import", "turn another tool's log into a program", cmd_import},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_usage(FILE *stream) {
+    fprintf(stream, "usage: tidemark COMMAND [options]\n\n"
+                    "Trains neural networks past the memory of the device.\n\ncommands:\n");
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fprintf(stream, "\n`tidemark COMMAND --help` tells more. Sizes: 512MiB, 4GB, 60%% (of the unconstrained arena).\n\n"
+                    "exit codes:\n");
+    static const struct {
+        tide_status status;
+        int code;
+    } codes[] = {
+#define ROW(code, number, exit_code, text) {code, exit_code},
+        TIDE_STATUS_TABLE(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        fprintf(stream, "  %2d  %s\n", codes[i].code, tide_status_text(codes[i].status));
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("tidemark %s\n", tide_version());
+        return 0;
+    }
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "tidemark: there is no command \"%s\"; `tidemark --help` lists them\n", argv[1]);
+    return EXIT_USAGE;
+}
