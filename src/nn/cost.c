@@ -80,10 +80,11 @@ tide_status tide__op_flops(const tide_op_desc *desc, uint64_t *out) {
 
 tide_status tide__op_cost_ns(const tide_machine *m, tide_op_kind kind, tide__work work, uint64_t *out) {
     if (!m) return *out = 0, TIDE_OK;
-    double efficiency = is_matrix(kind) ? m->matrix_efficiency * work.speed : 1.0;
-    if (efficiency > 1.0) efficiency = 1.0;
-    double compute = (double)work.flops / (m->flops_per_s * efficiency);
-    double memory = (double)work.bytes / (m->bytes_per_s * m->vector_efficiency);
+    bool matrix = is_matrix(kind);
+    double of_flops = matrix ? m->matrix_efficiency * work.speed : 1.0;
+    double of_bytes = matrix ? 1.0 : m->vector_efficiency;
+    double compute = (double)work.flops / (m->flops_per_s * (of_flops < 1.0 ? of_flops : 1.0));
+    double memory = (double)work.bytes / (m->bytes_per_s * of_bytes);
     double ns = (double)m->launch_ns + 1e9 * (compute > memory ? compute : memory);
     if (!(ns <= MAX_COST_NS))
         return tide__fail(TIDE_E_OVERFLOW, "one %s would take more than 13 days on %s", tide_op_kind_name(kind),
