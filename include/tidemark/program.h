@@ -196,8 +196,8 @@ typedef struct tide_import_stats {
  * with TIDE_E_REPEAT and the line where it stops repeating. */
 TIDE_API tide_status tide_program_import(const char *path, const tide_import_options *options, tide_program **out);
 /* The same; `stats` may be NULL. */
-TIDE_API tide_status tide_program_import_stats(const char *path, const tide_import_options *options,
-                                               tide_program **out, tide_import_stats *stats);
+TIDE_API tide_status tide_program_import_stats(const char *path, const tide_import_options *options, tide_program **out,
+                                               tide_import_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -71,7 +71,7 @@ static bool stream_flops(const tide_op_desc *d, uint64_t *out) {
 }
 
 tide_status tide__op_flops(const tide_op_desc *desc, uint64_t *out) {
-    uint64_t flops;
+    uint64_t flops = 0;
     if (!(is_matrix(desc->kind) ? matrix_flops(desc, &flops) : stream_flops(desc, &flops)))
         return tide__fail(TIDE_E_OVERFLOW, "the work of one %s does not fit 64 bits", tide_op_kind_name(desc->kind));
     *out = flops;
