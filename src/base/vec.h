@@ -17,11 +17,13 @@
 /* Room for `extra` more elements of `element_size` bytes; *data is reallocated. */
 tide_status tide__vec_grow(void **data, size_t count, size_t *capacity, size_t extra, size_t element_size);
 
-/* The (void **) detour goes through memcpy inside tide__vec_grow, so no aliasing rule is broken. */
-#define tide__vec_reserve(v, extra)                \
-    ((v)->capacity - (v)->count >= (size_t)(extra) \
-         ? TIDE_OK                                 \
-         : tide__vec_grow((void **)(void *)&(v)->data, (v)->count, &(v)->capacity, (extra), sizeof *(v)->data))
+/* The (void **) detour goes through memcpy inside tide__vec_grow, so no aliasing rule is broken. Elements may be
+ * pointers, whose size clang-tidy takes for a slip. */
+#define tide__vec_reserve(v, extra)                                                         \
+    ((v)->capacity - (v)->count >= (size_t)(extra)                                          \
+         ? TIDE_OK                                                                          \
+         : tide__vec_grow((void **)(void *)&(v)->data, (v)->count, &(v)->capacity, (extra), \
+                          sizeof *(v)->data)) /* NOLINT(bugprone-sizeof-expression) */
 
 /* status; evaluates `value` once, after growing: it must not be an element of the same vector, which may have moved. */
 #define tide__vec_push(v, value) \

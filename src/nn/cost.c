@@ -13,34 +13,33 @@
 /* Flops per element of kinds that stream over their data; `over` is what is counted. */
 typedef struct stream_work {
     enum { OVER_NOTHING, OVER_X, OVER_Y, OVER_ELEMENTS } over;
-    uint32_t flops;  /* per element */
-    bool per_window; /* times the kernel's area */
-    bool per_lrn;    /* times the window of channels */
+    uint32_t flops; /* per element */
+    enum { ALONE, TIMES_KERNEL_AREA, PLUS_TWICE_LRN_SIZE } factor;
 } stream_work;
 
 static const stream_work streams[TIDE_OP_KIND_COUNT] = {
-    [TIDE_OP_BN_FWD] = {OVER_X, 8},
-    [TIDE_OP_BN_INFER] = {OVER_X, 2},
-    [TIDE_OP_BN_BWD] = {OVER_X, 11},
-    [TIDE_OP_RELU_FWD] = {OVER_X, 1},
-    [TIDE_OP_RELU_BWD] = {OVER_X, 1},
-    [TIDE_OP_MAXPOOL_FWD] = {OVER_Y, 1, .per_window = true},
-    [TIDE_OP_MAXPOOL_BWD] = {OVER_Y, 1},
-    [TIDE_OP_AVGPOOL_FWD] = {OVER_Y, 1, .per_window = true},
-    [TIDE_OP_AVGPOOL_BWD] = {OVER_Y, 1, .per_window = true},
-    [TIDE_OP_ADD] = {OVER_X, 1},
-    [TIDE_OP_SOFTMAX_LOSS_FWD] = {OVER_X, 5},
-    [TIDE_OP_SOFTMAX_LOSS_BWD] = {OVER_X, 2},
-    [TIDE_OP_DROPOUT_FWD] = {OVER_X, 10},
-    [TIDE_OP_DROPOUT_BWD] = {OVER_X, 1},
-    [TIDE_OP_LRN_FWD] = {OVER_X, 4, .per_lrn = true},
-    [TIDE_OP_LRN_BWD] = {OVER_X, 8, .per_lrn = true},
-    [TIDE_OP_SGD] = {OVER_ELEMENTS, 4},
-    [TIDE_OP_MOMENTUM] = {OVER_ELEMENTS, 6},
-    [TIDE_OP_ADAM] = {OVER_ELEMENTS, 14},
-    [TIDE_OP_ADAMW] = {OVER_ELEMENTS, 15},
-    [TIDE_OP_GRAD_NORM] = {OVER_ELEMENTS, 2},
-    [TIDE_OP_ACCUMULATE] = {OVER_ELEMENTS, 1},
+    [TIDE_OP_BN_FWD] = {OVER_X, 8, ALONE},
+    [TIDE_OP_BN_INFER] = {OVER_X, 2, ALONE},
+    [TIDE_OP_BN_BWD] = {OVER_X, 11, ALONE},
+    [TIDE_OP_RELU_FWD] = {OVER_X, 1, ALONE},
+    [TIDE_OP_RELU_BWD] = {OVER_X, 1, ALONE},
+    [TIDE_OP_MAXPOOL_FWD] = {OVER_Y, 1, TIMES_KERNEL_AREA},
+    [TIDE_OP_MAXPOOL_BWD] = {OVER_Y, 1, ALONE},
+    [TIDE_OP_AVGPOOL_FWD] = {OVER_Y, 1, TIMES_KERNEL_AREA},
+    [TIDE_OP_AVGPOOL_BWD] = {OVER_Y, 1, TIMES_KERNEL_AREA},
+    [TIDE_OP_ADD] = {OVER_X, 1, ALONE},
+    [TIDE_OP_SOFTMAX_LOSS_FWD] = {OVER_X, 5, ALONE},
+    [TIDE_OP_SOFTMAX_LOSS_BWD] = {OVER_X, 2, ALONE},
+    [TIDE_OP_DROPOUT_FWD] = {OVER_X, 10, ALONE},
+    [TIDE_OP_DROPOUT_BWD] = {OVER_X, 1, ALONE},
+    [TIDE_OP_LRN_FWD] = {OVER_X, 4, PLUS_TWICE_LRN_SIZE},
+    [TIDE_OP_LRN_BWD] = {OVER_X, 8, PLUS_TWICE_LRN_SIZE},
+    [TIDE_OP_SGD] = {OVER_ELEMENTS, 4, ALONE},
+    [TIDE_OP_MOMENTUM] = {OVER_ELEMENTS, 6, ALONE},
+    [TIDE_OP_ADAM] = {OVER_ELEMENTS, 14, ALONE},
+    [TIDE_OP_ADAMW] = {OVER_ELEMENTS, 15, ALONE},
+    [TIDE_OP_GRAD_NORM] = {OVER_ELEMENTS, 2, ALONE},
+    [TIDE_OP_ACCUMULATE] = {OVER_ELEMENTS, 1, ALONE},
 };
 
 static bool is_matrix(tide_op_kind kind) { return kind <= TIDE_OP_FC_BWD_WEIGHTS; }
@@ -65,8 +64,8 @@ static bool stream_flops(const tide_op_desc *d, uint64_t *out) {
     if (work->over != OVER_ELEMENTS && !tide__shape_elements(work->over == OVER_X ? d->x : d->y, &elements))
         return false;
     uint64_t factor = work->flops;
-    if (work->per_window) factor *= (uint64_t)d->kernel_h * (uint64_t)d->kernel_w;
-    if (work->per_lrn) factor += 2 * (uint64_t)d->lrn_size;
+    if (work->factor == TIMES_KERNEL_AREA) factor *= (uint64_t)d->kernel_h * (uint64_t)d->kernel_w;
+    if (work->factor == PLUS_TWICE_LRN_SIZE) factor += 2 * (uint64_t)d->lrn_size;
     return tide__mul(elements, factor, out);
 }
 

@@ -24,7 +24,7 @@
 #define KEPT(suffix_) \
     { suffix_, TIDE_CLASS_OTHER, TIDE_F32, true }
 
-#define OP(suffix_, n, ...) .suffix = suffix_, .n_writes = n, .write = {__VA_ARGS__}
+#define OP(suffix_, n, ...) .suffix = suffix_, .write = {__VA_ARGS__}, .n_writes = n
 #define FORWARD OP("", 1, ACTIVATION(""))
 #define WEIGHT_GRADIENTS OP(".bwd-weights", 2, GRADIENT(".weight.grad"), GRADIENT(".bias.grad"))
 #define INPUT_GRADIENT(suffix_) OP(suffix_, 1, ACTIVATION_GRADIENT(".dx"))

@@ -15,8 +15,8 @@ typedef struct tide__write_rule {
 
 typedef struct tide__op_rule {
     const char *suffix; /* of the op's name */
-    uint32_t n_writes;  /* a convolution or fully connected layer without bias has one gradient less */
     tide__write_rule write[3];
+    uint32_t n_writes; /* a convolution or fully connected layer without bias has one gradient less */
     uint32_t n_pairs;
     tide_inplace pair[3];
     bool once;   /* a side effect: not re-runnable */

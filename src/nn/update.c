@@ -1,4 +1,5 @@
-/* Updates: clip factor, then one op per parameter, in place. */
+/* Updates: clip factor, then one op per parameter, in place. Weight decay goes for every parameter, biases and batch
+ * norm included. */
 #include "nn/tape.h"
 
 #include <stdlib.h>
