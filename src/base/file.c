@@ -66,6 +66,14 @@ void tide__file_close(tide__file *file) {
     *file = (tide__file){0};
 }
 
+void tide__file_drop(tide__file *file, size_t end) {
+    size_t step = (size_t)1 << 20; /* a multiple of every page size */
+    end -= end % step;
+    if (!file->mapped || end <= file->dropped) return;
+    (void)madvise((char *)file->owned + file->dropped, end - file->dropped, MADV_DONTNEED);
+    file->dropped = end;
+}
+
 static void writer_free(tide__writer *w) {
     free(w->path);
     free(w->temporary);

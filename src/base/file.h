@@ -14,9 +14,13 @@ typedef struct tide__file {
     size_t size;
     void *owned; /* what to free: a mapping if mapped, else heap */
     int mapped;
+    size_t dropped; /* bytes at the beginning that tide__file_drop has given back */
 } tide__file;
 tide_status tide__file_open(const char *path, tide__file *out);
 void tide__file_close(tide__file *file);
+/* The caller is done with text[0, end): a mapping gives those pages back, so that a reader's peak memory does not
+ * count the file. Cheap enough for every line. */
+void tide__file_drop(tide__file *file, size_t end);
 
 typedef struct tide__writer {
     FILE *stream; /* write with fprintf, fputs, fwrite; errors are sticky and reported by commit */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 32 };
+enum { MAX_DEPTH = 32, MAX_LINE = 4 << 20 };
 
 typedef struct parser {
     tide__json *doc;
@@ -443,6 +443,7 @@ tide_status tide__lines_next(tide__lines *lines, bool *more) {
         size_t length = newline ? (size_t)(newline - begin) : lines->size - lines->at;
         lines->at += length + (newline != NULL);
         lines->line++;
+        if (length > MAX_LINE) return tide__lines_fail(lines, "a line over 4 MiB");
         if (is_blank(begin, length)) continue;
         TIDE_TRY(tide__lines_check(lines, tide__json_parse(&lines->doc, begin, length)));
         if (lines->doc.nodes.data[0].type != TIDE__JSON_OBJECT) return tide__lines_fail(lines, "not an object");

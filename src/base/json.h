@@ -62,7 +62,8 @@ bool tide__parse_u64(const char *text, size_t length, uint64_t max, uint64_t *ou
 /* Writes a string with quotes and escapes. Bytes that are not UTF-8 become U+FFFD. */
 void tide__json_write_string(FILE *stream, const char *text);
 
-/* The lines of a JSON Lines text, one parsed object at a time; blank lines are skipped. */
+/* The lines of a JSON Lines text, one parsed object at a time; blank lines are skipped. A line over 4 MiB is refused:
+ * its nodes would take many times the memory of its text. */
 typedef struct tide__lines {
     const char *text;
     size_t size, at;

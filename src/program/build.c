@@ -78,13 +78,18 @@ static void account_op(tide_program_builder *b, const tide_op *op, tide_id id) {
         if (op->inplace[i].must) b->states.data[op->reads[op->inplace[i].read]].destroyed_by = id;
 }
 
+static tide_status blame_op(tide_status status, tide_id id, const char *name) {
+    if (!name || !*name) return tide__fail_in(status, "op %u", id);
+    return tide__fail_in(status, "op %u \"%.60s\"", id, name);
+}
+
 tide_status tide_program_builder_op(tide_program_builder *b, const tide_op *op, tide_id *out) {
     tide_program *p = b->program;
     tide_op copy;
     tide_id id = (tide_id)p->ops.count;
     if (!op) return tide__fail(TIDE_E_ARGUMENT, "no op given");
     tide_status status = tide__check_op(b, op);
-    if (status != TIDE_OK) return tide__fail_in(status, "op %u \"%.60s\"", id, op->name ? op->name : "");
+    if (status != TIDE_OK) return blame_op(status, id, op->name);
     TIDE_TRY(tide__vec_reserve(&p->ops, 1));
     TIDE_TRY(copy_op(p, op, &copy));
     p->ops.data[p->ops.count++] = copy;

@@ -1,7 +1,8 @@
 /* Reading program files; docs/formats.md describes them.
  *
  * Hostile input: one line at a time over the mapped file, every value checked, every error with file and line. The
- * rules of programs themselves are the builder's. Invariant: memory is the program's plus that of the longest line. */
+ * rules of programs themselves are the builder's. Invariant: memory is the program's plus that of the longest line;
+ * pages of the file are given back as soon as they are read. */
 #include "program/program_data.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 typedef struct reader {
     tide__lines lines;
+    tide__file *file;              /* what the lines are read from, or NULL */
     tide_program_builder *builder; /* NULL before the header */
     uint64_t n_tensors, n_ops, n_carries;
     bool ended;
@@ -336,6 +338,7 @@ static tide_status read_lines(reader *r, tide_program **out) {
         TIDE_TRY(tide__lines_next(&r->lines, &more));
         if (!more) break;
         TIDE_TRY(blame_line(r, read_line(r)));
+        if (r->file) tide__file_drop(r->file, r->lines.at);
     }
     if (r->lines.line == 0) r->lines.line = 1; /* an empty file has no line that could be named */
     if (!r->ended) return tide__lines_fail(&r->lines, "the file is cut short: it has no end line");
@@ -344,9 +347,9 @@ static tide_status read_lines(reader *r, tide_program **out) {
     return TIDE_OK;
 }
 
-tide_status tide_program_read_memory(const void *text, size_t size, const char *name_in_errors, tide_program **out) {
-    reader r = {0};
-    tide__lines_init(&r.lines, text, size, name_in_errors);
+static tide_status read_text(const char *text, size_t size, const char *name, tide__file *file, tide_program **out) {
+    reader r = {.file = file};
+    tide__lines_init(&r.lines, text, size, name);
     tide_status status = read_lines(&r, out);
     tide__lines_free(&r.lines);
     tide_program_builder_destroy(r.builder);
@@ -357,11 +360,15 @@ tide_status tide_program_read_memory(const void *text, size_t size, const char *
     return status;
 }
 
+tide_status tide_program_read_memory(const void *text, size_t size, const char *name_in_errors, tide_program **out) {
+    return read_text(text, size, name_in_errors, NULL, out);
+}
+
 tide_status tide_program_read(const char *path, tide_program **out) {
     tide__file file;
     TIDE_TRY(tide__file_open(path, &file));
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    tide_status status = tide_program_read_memory(file.text, file.size, name, out);
+    tide_status status = read_text(file.text, file.size, name, &file, out);
     tide__file_close(&file);
     return status;
 }

@@ -1,7 +1,8 @@
 /* The builder: what it stores, what it refuses and why, and that a refusal changes nothing. */
 #include "support/test.h"
 
-#include <tidemark/program.h>
+#include "program/build.h"
+#include "support/program_equal.h"
 
 static const tide_variant one_ns = {.cost_ns = 1};
 
@@ -213,6 +214,49 @@ static void test_sums(void **state) {
     tide_program_destroy(finish(b));
 }
 
+/* The same program, with refused calls between all others if told so. */
+static tide_program *build_among_refusals(bool refusals) {
+    tide_program_builder *b = builder(true);
+    tide_id w = tensor(b, 8, TIDE_START_PRESENT, false), y = tensor(b, 8, TIDE_START_ABSENT, true);
+    tide_id z = tensor(b, 8, TIDE_START_ABSENT, false);
+    for (int i = 0; refusals && i < 3; i++) {
+        tide_tensor huge = {.size_bytes = UINT64_MAX};
+        assert_status(tide_program_builder_tensor(b, &huge, NULL), TIDE_E_OVERFLOW);
+        refuse(b, OP(READS(w), WRITES(y, z, y), INPLACE({0, 0, true})), "twice");
+        refuse(b, OP(READS(w), WRITES(z, y), INPLACE({0, 0, true}, {0, 1, true})), "in a `must` pair");
+        refuse_carry(b, w, y, "not present at the start");
+        refuse_finish(b, "no carry gives it a value");
+    }
+    add(b, OP(READS(w), WRITES(z)));
+    if (refusals) refuse(b, OP(READS(w), WRITES(y, z), INPLACE({0, 0, true})), "op 0 has written");
+    add(b, OP(READS(w, z), WRITES(y), INPLACE({0, 0, true})));
+    if (refusals) refuse_finish(b, "no carry gives it a value");
+    assert_ok(tide_program_builder_carry(b, (tide_carry){y, w}));
+    return finish(b);
+}
+
+static void test_refusals_change_nothing(void **state) {
+    (void)state;
+    tide_program *p = build_among_refusals(false), *q = build_among_refusals(true);
+    assert_programs_equal(p, q);
+    tide_program_destroy(p);
+    tide_program_destroy(q);
+}
+
+/* The marks that find duplicates may run out and begin again. */
+static void test_mark_wraps(void **state) {
+    (void)state;
+    tide_program_builder *b = builder(false);
+    tide_id x = tensor(b, 8, TIDE_START_CLIENT, false), y = tensor(b, 8, TIDE_START_CLIENT, false);
+    add(b, OP(READS(x)));
+    b->mark = UINT32_MAX - 1;
+    for (int i = 0; i < 4; i++) {
+        add(b, OP(READS(x, y)));
+        refuse(b, OP(READS(x, y, x)), "lists tensor 0 twice");
+    }
+    tide_program_destroy(finish(b));
+}
+
 /* Lists far larger than a chunk of the store, and many small ones: all stay where they are. */
 static void test_large(void **state) {
     (void)state;
@@ -239,9 +283,15 @@ static void test_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accessors), cmocka_unit_test(test_reads_and_writes), cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_pairs),     cmocka_unit_test(test_carries),          cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_accessors),
+        cmocka_unit_test(test_reads_and_writes),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_carries),
+        cmocka_unit_test(test_sums),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_mark_wraps),
+        cmocka_unit_test(test_refusals_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,22 @@ static void test_json(void **state) {
     refuse(HEAD W "null", "f:3: ", "not an object");
 }
 
+/* Lines that a hostile file could make expensive. */
+static void test_long_lines(void **state) {
+    (void)state;
+    size_t size = (4 << 20) + 1000, head = strlen(HEAD);
+    char *text = malloc(size + 1);
+    memcpy(text, HEAD, head);
+    memset(text + head, ' ', size - head);
+    text[size] = '\0';
+    refuse(text, "f:2: ", "a line over 4 MiB");
+    size_t at = head + (size_t)sprintf(text + head, "{\"op\":0,\"phase\":\"forward\",\"cost\":1,\"reads\":[");
+    for (size_t i = 0; i < 1000000; i++) memcpy(text + at + 2 * i, "0,", 2);
+    memcpy(text + at + 2000000, "0]}", 4);
+    refuse(text, "f:2: ", "reads tensor 0, which is not defined");
+    free(text);
+}
+
 static void test_tensors(void **state) {
     (void)state;
     refuse(HEAD "{\"tensor\":0}", "f:2: ", "bytes is missing");
@@ -286,12 +302,19 @@ static void test_io(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),       cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_header),     cmocka_unit_test(test_json),
-        cmocka_unit_test(test_tensors),    cmocka_unit_test(test_ops),
-        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_carries_and_end),
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_odd_values),
-        cmocka_unit_test(test_io),         cmocka_unit_test(test_documented_example),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_header),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_carries_and_end),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_odd_values),
+        cmocka_unit_test(test_io),
+        cmocka_unit_test(test_documented_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
