@@ -69,7 +69,10 @@ static int compare_idle(const void *x, const void *y) {
 
 static uint64_t idle_look(const numbering *n, tide_id tensor) {
     tide_id source = n->source[tensor];
-    uint64_t from = source == TIDE_NONE ? 0 : source == tensor ? 1 : n->of[source] == TIDE_NONE ? 2 : 3 + n->of[source];
+    uint64_t from = source == TIDE_NONE          ? 0
+                    : source == tensor           ? 1
+                    : n->of[source] == TIDE_NONE ? 2
+                                                 : 3 + (uint64_t)n->of[source];
     const tide_tensor *t = &n->p->tensors.data[tensor];
     return tide__hash_word(tide__hash_word(kinds(t), t->size_bytes), from);
 }
