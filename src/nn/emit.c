@@ -132,11 +132,15 @@ tide_status tide__emit_in_layout_of(tide__emitter *e, const tide__draft *reader,
     return in_layout(e, reader, tensor, origin.recipe, origin.operand, out);
 }
 
+/* The device and ops.h must agree about the operands. */
+static tide_status check_counts(const tide__draft *draft, uint32_t n_writes, const tide_kernel_info *info) {
+    if (draft->n_reads == info->n_reads && n_writes == info->n_writes) return TIDE_OK;
+    return tide__fail(TIDE_E_INTERNAL, "%s: %s of %u reads and %u writes, but its kernel has %u and %u", draft->name,
+                      tide_op_kind_name(draft->desc->kind), draft->n_reads, n_writes, info->n_reads, info->n_writes);
+}
+
 static tide_status resolve_reads(tide__emitter *e, const tide__draft *draft, const tide__op_rule *rule,
                                  const tide__recipe *recipe) {
-    if (draft->n_reads != recipe->info.n_reads)
-        return tide__fail(TIDE_E_INTERNAL, "%s%s: %u reads, but its kernel has %u", draft->name, rule->suffix,
-                          draft->n_reads, recipe->info.n_reads);
     e->reads.count = 0;
     TIDE_TRY(tide__vec_reserve(&e->reads, draft->n_reads));
     for (uint32_t i = 0; i < draft->n_reads; i++) {
@@ -183,6 +187,7 @@ tide_status tide__emit(tide__emitter *e, const tide__draft *draft, tide_id write
     uint32_t n_writes = tide__op_n_writes(rule, draft->desc);
     const tide__recipe *recipe;
     TIDE_TRY(tide__recipes_find(e->recipes, draft->desc, &recipe));
+    TIDE_TRY(check_counts(draft, n_writes, &recipe->info));
     TIDE_TRY(resolve_reads(e, draft, rule, recipe));
     for (uint32_t i = 0; i < n_writes; i++) TIDE_TRY(add_write(e, draft, rule, recipe, i, &writes[i]));
     tide_inplace pairs[3];
