@@ -53,6 +53,8 @@ typedef struct loaded {
     const tide_program *program;
 } loaded;
 tide_status load_model(const char *spec, const model_args *args, tide_model **out);
+/* --optimizer and its kin; device and machine are the caller's. */
+tide_status fill_step_options(const model_args *args, tide_step_options *out);
 tide_status load_step(const tide_model *model, const model_args *args, const tide_machine *machine, tide_device *device,
                       tide_step **out);
 tide_status load_program(const char *name, const model_args *args, const tide_machine *machine, loaded *out);

@@ -56,18 +56,24 @@ static bool find_optimizer(const char *name, tide_optimizer *out) {
     return false;
 }
 
+tide_status fill_step_options(const model_args *args, tide_step_options *out) {
+    const char *optimizer = args->optimizer ? args->optimizer : "momentum";
+    tide_step_options_init(out);
+    if (!find_optimizer(optimizer, &out->optimizer))
+        return bad_argument("--optimizer", optimizer, "sgd, momentum, adam or adamw");
+    out->weight_decay = (float)args->weight_decay;
+    out->clip_norm = (float)args->clip_norm;
+    out->fused_update = args->fused_update;
+    out->accumulate = args->accumulate;
+    out->inference = args->inference;
+    return TIDE_OK;
+}
+
 tide_status load_step(const tide_model *model, const model_args *args, const tide_machine *machine, tide_device *device,
                       tide_step **out) {
     tide_step_options o;
-    tide_step_options_init(&o);
-    const char *optimizer = args->optimizer ? args->optimizer : "momentum";
-    if (!find_optimizer(optimizer, &o.optimizer))
-        return bad_argument("--optimizer", optimizer, "sgd, momentum, adam or adamw");
-    o.weight_decay = (float)args->weight_decay;
-    o.clip_norm = (float)args->clip_norm;
-    o.fused_update = args->fused_update;
-    o.accumulate = args->accumulate;
-    o.inference = args->inference;
+    tide_status status = fill_step_options(args, &o);
+    if (status != TIDE_OK) return status;
     o.machine = machine;
     o.device = device;
     return tide_step_create(model, &o, out);

@@ -10,5 +10,6 @@
 #include <tidemark/program.h>
 #include <tidemark/run.h>
 #include <tidemark/status.h>
+#include <tidemark/train.h>
 
 #endif

@@ -1,0 +1,18 @@
+/* A progress line on stderr: redrawn in place on a terminal, an occasional line elsewhere. */
+#ifndef TIDE_CLI_PROGRESS_H
+#define TIDE_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct progress {
+    const char *label;
+    uint64_t total, samples_per_step, start_ns, shown_ns;
+    bool quiet, terminal;
+} progress;
+
+void progress_start(progress *p, const char *label, uint64_t total, uint64_t samples_per_step, bool quiet);
+void progress_step(progress *p, uint64_t done, float loss, uint64_t arena_bytes);
+void progress_end(progress *p);
+
+#endif

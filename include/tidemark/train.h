@@ -1,0 +1,70 @@
+/* Training: a model, a data set and a plan become steps. A client of the runtime like any other. */
+#ifndef TIDEMARK_TRAIN_H
+#define TIDEMARK_TRAIN_H
+
+#include <tidemark/nn.h>
+#include <tidemark/run.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- data sets ---- */
+
+/* A data set is a function from an index to a sample. It may be called from any thread. */
+typedef struct tide_data {
+    size_t size;        /* sizeof(tide_data) */
+    const char *name;   /* static */
+    uint64_t n_samples; /* indices are 0 to n_samples - 1 */
+    uint32_t channels, height, width, classes;
+    /* pixels: channels * height * width floats, row-major; about zero mean, unit variance */
+    tide_status (*sample)(void *context, uint64_t index, float *pixels, int32_t *label);
+    void *context;
+} tide_data;
+
+/* Drawn digits: strokes with affine jitter, varying width and noise; a pure function of (seed, index), so nothing is
+ * stored or downloaded. Endless: n_samples says how many make an epoch. */
+typedef struct tide_digits {
+    uint64_t seed;
+    uint32_t channels, height, width;
+} tide_digits;
+/* `digits` is borrowed by the data set. */
+TIDE_API tide_status tide_data_digits(tide_digits *digits, uint64_t n_samples, tide_data *out);
+
+/* ---- training ---- */
+
+typedef struct tide_trainer tide_trainer;
+
+typedef struct tide_trainer_options {
+    size_t size; /* sizeof(tide_trainer_options) */
+    const tide_model *model;
+    tide_device *device;         /* one with kernels */
+    const tide_machine *machine; /* tiers and channels; align_bytes is raised to the device's */
+    tide_step_options step;      /* device and machine are filled in here */
+    tide_plan_options plan;      /* policy, decisions, budgets */
+    const tide_data *data;       /* borrowed */
+    uint64_t seed;               /* of weights, order and dropout */
+    float learning_rate;
+    const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
+} tide_trainer_options;
+TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
+/* TIDE_E_FIT fills *fit (may be NULL). */
+TIDE_API tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_report *fit, tide_trainer **out);
+TIDE_API void tide_trainer_destroy(tide_trainer *trainer);
+
+/* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. */
+TIDE_API tide_status tide_trainer_step(tide_trainer *trainer, float *loss, tide_step_report *report);
+/* Share of `n_samples` samples of `data` (from index 0) that are classified rightly, with the weights as they are
+ * now. Runs a forward-only step of its own, in an arena of its own that exists during this call only. */
+TIDE_API tide_status tide_trainer_evaluate(tide_trainer *trainer, const tide_data *data, uint64_t n_samples,
+                                           double *accuracy);
+/* Hash of all bytes of weights, optimizer state and running statistics: equal bits, equal hash. */
+TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
+
+TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);
+TIDE_API const tide_step *tide_trainer_step_program(const tide_trainer *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* A network: one step of a model with its kernels, its plan and its run. The trainer has one that learns; an
+ * evaluation has another that only looks. */
+#ifndef TIDE_NN_NETWORK_H
+#define TIDE_NN_NETWORK_H
+
+#include <tidemark/train.h>
+
+typedef struct tide__network {
+    tide_step *step;
+    const tide_program *program;
+    tide_kernel **kernels; /* per op; several ops may share one */
+    tide_kernel **owned;   /* each kernel once */
+    size_t n_owned;
+    tide_machine machine;
+    tide_plan *plan;
+    tide_run *run;
+    uint32_t n_micros;
+    float **inputs; /* per micro-batch: pixels as stored on the device */
+    int32_t **labels;
+    float *plain; /* one micro-batch of pixels, row-major */
+} tide__network;
+
+/* options->step decides between training and inference. On failure *network is empty. */
+tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide_fit_report *fit,
+                               tide__network *network);
+void tide__network_close(tide__network *network);
+
+/* Which samples a step sees: order(context, i) is the index of its i-th sample. */
+typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i);
+tide_status tide__network_fill(tide__network *network, const tide_data *data, tide__order_fn order,
+                               const void *context);
+
+/* The layout of a state is that of an operand of a kernel. `plain` has the state's shape. */
+tide_status tide__network_write_state(tide__network *network, uint32_t state, const float *plain);
+tide_status tide__network_read_state(tide__network *network, uint32_t state, float *plain);
+
+/* Of a shape that the graph has checked. */
+uint64_t tide__elements(tide_shape s);
+
+#endif

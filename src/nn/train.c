@@ -1,0 +1,267 @@
+/* Training: fresh weights, batches in a shuffled order, steps, evaluation. Everything random is a function of the
+ * seed and a counter, so two trainers with the same options see and compute the same, whatever their plans. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/rng.h"
+#include "nn/network.h"
+
+struct tide_trainer {
+    tide_trainer_options options;
+    tide__network network;
+    uint64_t step;         /* steps done */
+    uint64_t seen;         /* samples given out */
+    uint64_t epoch;        /* whose order `permutation` is */
+    uint32_t *permutation; /* of the data set's indices */
+    uint64_t batch;        /* samples per step */
+};
+
+void tide_trainer_options_init(tide_trainer_options *options) {
+    *options = (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1};
+    tide_step_options_init(&options->step);
+    tide_plan_options_init(&options->plan);
+    options->step.optimizer = TIDE_MOMENTUM;
+}
+
+static tide_status check_options(const tide_trainer_options *o) {
+    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_trainer_options: wrong size");
+    if (!o->model || !o->device || !o->machine || !o->data)
+        return tide__fail(TIDE_E_ARGUMENT, "training needs a model, a device, a machine and data");
+    tide_shape in = tide_model_input(o->model);
+    const tide_data *d = o->data;
+    if (in.c != d->channels || in.h != d->height || in.w != d->width)
+        return tide__fail(TIDE_E_ARGUMENT, "model %s takes %lldx%lldx%lld, data set %s has %ux%ux%u",
+                          tide_model_name(o->model), (long long)in.c, (long long)in.h, (long long)in.w, d->name,
+                          d->channels, d->height, d->width);
+    if (tide_model_classes(o->model) < d->classes)
+        return tide__fail(TIDE_E_ARGUMENT, "data set %s has %u classes, the model %u", d->name, d->classes,
+                          tide_model_classes(o->model));
+    if (d->n_samples == 0 || d->n_samples > UINT32_MAX)
+        return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^32 - 1 samples");
+    return TIDE_OK;
+}
+
+/* ---- weights ---- */
+
+/* Two uniform numbers become one normal one (Box and Muller). */
+static float normal(uint64_t seed, uint64_t stream, uint64_t i) {
+    float u = 1 - tide__random_unit(seed, stream, 2 * i), v = tide__random_unit(seed, stream, 2 * i + 1);
+    return sqrtf(-2 * logf(u)) * cosf(6.2831853f * v);
+}
+
+static float initial(const tide_state *s, uint64_t seed, uint64_t stream, uint64_t i) {
+    switch (s->init) {
+    case TIDE_INIT_ZERO: return 0;
+    case TIDE_INIT_ONE: return 1;
+    case TIDE_INIT_NORMAL: return s->init_scale * normal(seed, stream, i);
+    case TIDE_INIT_UNIFORM: return s->init_scale * (2 * tide__random_unit(seed, stream, i) - 1);
+    }
+    return 0;
+}
+
+/* A state's randomness comes from its name, so that it does not depend on the order of states. */
+static tide_status init_states(tide__network *n, uint64_t seed) {
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        const tide_state *s = tide_step_state(n->step, i);
+        uint64_t elements = tide__elements(s->shape), stream = tide__hash_bytes(0, s->name, strlen(s->name));
+        float *plain = malloc((elements + 1) * sizeof *plain);
+        if (!plain) return tide__fail_memory();
+        for (uint64_t k = 0; k < elements; k++) plain[k] = initial(s, seed, stream, k);
+        tide_status status = tide__network_write_state(n, i, plain);
+        free(plain);
+        if (status != TIDE_OK) return tide__fail_in(status, "state \"%s\"", s->name);
+    }
+    return TIDE_OK;
+}
+
+/* ---- the order of the samples ---- */
+
+/* Fisher and Yates, from the epoch's own random numbers. */
+static void shuffle(tide_trainer *t, uint64_t epoch) {
+    uint64_t n = t->options.data->n_samples, stream = tide__hash_word(UINT64_C(0x6f72646572), epoch);
+    for (uint64_t i = 0; i < n; i++) t->permutation[i] = (uint32_t)i;
+    for (uint64_t i = n; i-- > 1;) {
+        uint64_t k = tide__random_u64(t->options.seed, stream, i) % (i + 1);
+        uint32_t swap = t->permutation[i];
+        t->permutation[i] = t->permutation[k];
+        t->permutation[k] = swap;
+    }
+    t->epoch = epoch;
+}
+
+/* The i-th sample of the step at hand. An epoch ends in the middle of a batch if it has to. */
+static uint64_t order(const void *context, uint64_t i) {
+    const tide_trainer *t = context;
+    uint64_t n = t->options.data->n_samples, at = t->seen + i;
+    return at / n == t->epoch ? t->permutation[at % n] : at % n; /* the next epoch's first few: in order */
+}
+
+/* ---- life ---- */
+
+static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
+    const tide_trainer_options *o = &t->options;
+    uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
+    t->batch = micros * (uint64_t)tide_model_input(o->model).n;
+    t->permutation = malloc(o->data->n_samples * sizeof *t->permutation);
+    if (!t->permutation) return tide__fail_memory();
+    shuffle(t, 0);
+    TIDE_TRY(tide__network_open(o, &o->step, fit, &t->network));
+    return init_states(&t->network, o->seed);
+}
+
+tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_report *fit, tide_trainer **out) {
+    TIDE_TRY(check_options(options));
+    tide_trainer *t = calloc(1, sizeof *t);
+    if (!t) return tide__fail_memory();
+    t->options = *options;
+    tide_status status = open_trainer(t, fit);
+    if (status == TIDE_OK)
+        *out = t;
+    else
+        tide_trainer_destroy(t);
+    return status;
+}
+
+void tide_trainer_destroy(tide_trainer *t) {
+    if (!t) return;
+    tide__network_close(&t->network);
+    free(t->permutation);
+    free(t);
+}
+
+const tide_plan *tide_trainer_plan(const tide_trainer *t) { return t->network.plan; }
+const tide_step *tide_trainer_step_program(const tide_trainer *t) { return t->network.step; }
+
+/* ---- steps ---- */
+
+static tide_status read_loss(tide__network *n, float *loss) {
+    double sum = 0;
+    for (uint32_t m = 0; m < n->n_micros; m++) {
+        float one;
+        TIDE_TRY(tide_run_read(n->run, tide_step_loss(n->step, m), &one, sizeof one));
+        sum += (double)one;
+    }
+    *loss = (float)(sum / n->n_micros);
+    return TIDE_OK;
+}
+
+tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
+    if (t->seen / t->options.data->n_samples != t->epoch) shuffle(t, t->seen / t->options.data->n_samples);
+    tide_step_args args = {.seed = t->options.seed, .step = t->step, .learning_rate = t->options.learning_rate};
+    TIDE_TRY(tide__network_fill(&t->network, t->options.data, order, t));
+    TIDE_TRY(tide_run_step(t->network.run, &args, report));
+    t->step++;
+    t->seen += t->batch;
+    return read_loss(&t->network, loss);
+}
+
+tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
+    tide__network *n = &t->network;
+    uint64_t h = t->step;
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        tide_id tensor = tide_step_state(n->step, i)->at_start;
+        uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes;
+        void *bytes = malloc(size + 1);
+        if (!bytes) return tide__fail_memory();
+        tide_status status = tide_run_read(n->run, tensor, bytes, size);
+        if (status == TIDE_OK) h = tide__hash_bytes(h, bytes, size);
+        free(bytes);
+        TIDE_TRY(status);
+    }
+    *hash = h;
+    return TIDE_OK;
+}
+
+/* ---- evaluation ---- */
+
+static const tide_state *find_state(const tide_step *step, const char *name, uint32_t *index) {
+    for (uint32_t i = 0; i < tide_step_state_count(step); i++) {
+        const tide_state *s = tide_step_state(step, i);
+        if (strcmp(s->name, name) != 0) continue;
+        *index = i;
+        return s;
+    }
+    return NULL;
+}
+
+static tide_status copy_states(tide__network *from, tide__network *to) {
+    for (uint32_t i = 0; i < tide_step_state_count(to->step); i++) {
+        const tide_state *s = tide_step_state(to->step, i);
+        uint32_t source = 0;
+        if (!find_state(from->step, s->name, &source))
+            return tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
+        float *plain = malloc((tide__elements(s->shape) + 1) * sizeof *plain);
+        if (!plain) return tide__fail_memory();
+        tide_status status = tide__network_read_state(from, source, plain);
+        if (status == TIDE_OK) status = tide__network_write_state(to, i, plain);
+        free(plain);
+        TIDE_TRY(status);
+    }
+    return TIDE_OK;
+}
+
+/* From `first` on, over and over. */
+typedef struct stretch {
+    uint64_t first, n_samples;
+} stretch;
+
+static uint64_t in_order(const void *context, uint64_t i) {
+    const stretch *s = context;
+    return (s->first + i) % s->n_samples;
+}
+
+/* Probabilities come row-major: one row of classes per sample. */
+static tide_status count_right(tide__network *n, uint64_t batch, uint64_t limit, uint64_t *right) {
+    tide_id tensor = tide_step_probabilities(n->step, 0);
+    uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes, row = size / sizeof(float) / batch;
+    float *p = malloc(size + 1);
+    if (!p) return tide__fail_memory();
+    tide_status status = tide_run_read(n->run, tensor, p, size);
+    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) {
+        uint64_t best = 0;
+        for (uint64_t k = 1; k < row; k++)
+            if (p[i * row + k] > p[i * row + best]) best = k;
+        *right += best == (uint64_t)n->labels[0][i];
+    }
+    free(p);
+    return status;
+}
+
+static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *data, uint64_t n_samples,
+                            uint64_t *right) {
+    uint64_t batch = (uint64_t)tide_model_input(t->options.model).n;
+    tide_step_args args = {.seed = t->options.seed};
+    TIDE_TRY(copy_states(&t->network, n));
+    for (uint64_t at = 0; at < n_samples; at += batch) {
+        stretch s = {.first = at, .n_samples = data->n_samples};
+        uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
+        TIDE_TRY(tide__network_fill(n, data, in_order, &s));
+        TIDE_TRY(tide_run_step(n->run, &args, NULL));
+        TIDE_TRY(count_right(n, batch, limit, right));
+        args.step++;
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
+    if (n_samples == 0 || n_samples > data->n_samples)
+        return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
+                          (unsigned long long)data->n_samples);
+    tide_trainer_options options = t->options;
+    options.plan.policy = "liveness";
+    tide_step_options step = t->options.step;
+    step.inference = true;
+    step.accumulate = 0;
+    step.fused_update = false;
+    step.clip_norm = 0;
+    tide__network network;
+    uint64_t right = 0;
+    TIDE_TRY(tide__network_open(&options, &step, NULL, &network));
+    tide_status status = evaluate(t, &network, data, n_samples, &right);
+    tide__network_close(&network);
+    if (status == TIDE_OK) *accuracy = (double)right / (double)n_samples;
+    return status;
+}
