@@ -23,10 +23,10 @@ BEGIN {
     public["tier"] = "status program machine device"
     public["run"] = "status program machine ops plan device run"
     public["pool"] = "status program pool"
-    public["nn"] = "status program machine ops plan device run nn"
+    public["nn"] = "status program machine ops plan device run nn train"
     public["report"] = "status program machine ops plan device run"
-    public["cli"] = "status program machine ops plan device run pool nn tidemark"
-    public["include"] = "status program machine ops plan device run pool nn"
+    public["cli"] = "status program machine ops plan device run pool nn train tidemark"
+    public["include"] = "status program machine ops plan device run pool nn train"
 
     # only[prefix of a header]: the one folder that may include a library beyond libc.
     only["dnnl"] = only["oneapi/"] = "src/device/cpu/"
