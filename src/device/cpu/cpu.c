@@ -1,7 +1,7 @@
 /* Opening the CPU device and describing it. */
-#include "device/cpu/cpu.h"
+#include "device/cpu/kernel.h"
 
-#include <oneapi/dnnl/dnnl.h>
+#include <omp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,10 @@
 
 #define MAX_THREADS 4096
 
-static void close_device(tide_device *device) { free(device); }
+static void close_device(tide_device *device) {
+    dnnl_engine_destroy(((tide__cpu *)device)->engine);
+    free(device);
+}
 
 /* "model name : AMD EPYC" of /proc/cpuinfo; "CPU" where there is none. */
 static void read_model_name(char *out, size_t size) {
@@ -38,7 +41,7 @@ static tide_status get_info(const tide_device *base, tide_device_info *out) {
                               .align_bytes = base->align_bytes,
                               .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
                               .host_visible = true,
-                              .has_kernels = base->v->kernel_create != NULL};
+                              .has_kernels = true};
     snprintf(out->description, sizeof out->description, "%s, %u thread%s, oneDNN %d.%d.%d", model, cpu->threads,
              cpu->threads == 1 ? "" : "s", version->major, version->minor, version->patch);
     return TIDE_OK;
@@ -62,6 +65,11 @@ static const tide__device_vtable vtable = {
     .event_elapsed = tide__cpu_event_elapsed,
     .launch = tide__cpu_launch,
     .copy = tide__cpu_copy,
+    .kernel_create = tide__cpu_kernel_create,
+    .kernel_destroy = tide__cpu_kernel_destroy,
+    .kernel_enqueue = tide__cpu_kernel_enqueue,
+    .operand_pack = tide__cpu_operand_pack,
+    .operand_unpack = tide__cpu_operand_unpack,
 };
 
 /* Cores this process may use. */
@@ -72,13 +80,26 @@ static uint32_t usable_cores(void) {
     return count > 0 ? (uint32_t)count : 1;
 }
 
+/* More threads than OpenMP will ever give would leave oneDNN's teams incomplete. */
+static tide_status check_threads(uint32_t threads) {
+    int limit = omp_get_thread_limit();
+    if (threads <= MAX_THREADS && (int)threads <= limit) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "cpu: %u threads, at most %d", threads,
+                      limit < MAX_THREADS ? limit : MAX_THREADS);
+}
+
 tide_status tide__cpu_open(const tide_device_options *options, tide_device **out) {
-    if (options->threads > MAX_THREADS)
-        return tide__fail(TIDE_E_ARGUMENT, "cpu: %u threads, at most %d", options->threads, MAX_THREADS);
+    uint32_t threads = options->threads ? options->threads : usable_cores();
+    TIDE_TRY(check_threads(threads));
     tide__cpu *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return tide__fail_memory();
     cpu->base = (tide_device){.v = &vtable, .align_bytes = TIDE__CPU_ALIGN};
-    cpu->threads = options->threads ? options->threads : usable_cores();
+    cpu->threads = threads;
+    tide_status status = tide__dnnl(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0), "create an engine");
+    if (status != TIDE_OK) {
+        free(cpu);
+        return status;
+    }
     *out = &cpu->base;
     return TIDE_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef TIDE_DEVICE_CPU_CPU_H
 #define TIDE_DEVICE_CPU_CPU_H
 
+#include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
 
 #include "base/vec.h"
@@ -16,6 +17,7 @@
 typedef struct tide__cpu {
     tide_device base;
     uint32_t threads;
+    dnnl_engine_t engine;
 } tide__cpu;
 
 typedef struct tide__cpu_arena {
@@ -38,6 +40,7 @@ typedef struct tide__cpu_event {
 typedef enum tide__command_kind {
     TIDE__COMMAND_LAUNCH,
     TIDE__COMMAND_COPY,
+    TIDE__COMMAND_KERNEL,
     TIDE__COMMAND_RECORD,
     TIDE__COMMAND_WAIT,
 } tide__command_kind;
@@ -55,15 +58,22 @@ typedef struct tide__command {
             uint64_t size_bytes;
         } copy;
         struct {
+            const struct tide__cpu_kernel *kernel;
+            char *arena;
+            tide_step_args args;
+        } kernel;
+        struct {
             tide__cpu_event *event;
             uint64_t record;
         } event; /* record, wait */
     };
+    uint64_t offsets[]; /* kernel: of its operands */
 } tide__command;
 
 typedef struct tide__cpu_queue {
     tide_queue base;
     pthread_t thread;
+    dnnl_stream_t stream; /* compute queues only */
     pthread_mutex_t lock; /* protects all that follows */
     pthread_cond_t work;  /* there is a command, or the queue stops */
     pthread_cond_t idle;  /* a command completed while somebody waited */
@@ -87,8 +97,9 @@ tide_status tide__cpu_queue_sync(tide_queue *queue);
 tide_status tide__cpu_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
 tide_status tide__cpu_copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                            bool out);
-/* Appends a copy of the command. */
-tide_status tide__cpu_enqueue(tide__cpu_queue *queue, const tide__command *command);
+/* Appends a copy of the command, with these offsets. */
+tide_status tide__cpu_enqueue(tide__cpu_queue *queue, const tide__command *command, const uint64_t *offsets,
+                              uint32_t n_offsets);
 
 /* event.c */
 tide_status tide__cpu_event_create(tide_device *device, tide_event **out);

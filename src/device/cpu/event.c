@@ -57,7 +57,7 @@ tide_status tide__cpu_event_record(tide_event *base, tide_queue *queue) {
     pthread_mutex_lock(&event->lock);
     command.event.record = event->records + 1;
     TIDE_TRY_GOTO(tide__vec_push(&event->pending, command.event.record), unlock);
-    status = tide__cpu_enqueue((tide__cpu_queue *)queue, &command);
+    status = tide__cpu_enqueue((tide__cpu_queue *)queue, &command, NULL, 0);
     if (status != TIDE_OK) {
         event->pending.count--;
         goto unlock;
@@ -76,7 +76,7 @@ tide_status tide__cpu_event_wait(tide_event *base, tide_queue *queue) {
     pthread_mutex_lock(&event->lock);
     command.event.record = event->records;
     if (is_pending(event, event->records)) {
-        status = tide__cpu_enqueue((tide__cpu_queue *)queue, &command);
+        status = tide__cpu_enqueue((tide__cpu_queue *)queue, &command, NULL, 0);
         if (status == TIDE_OK) event->references++;
     }
     pthread_mutex_unlock(&event->lock);

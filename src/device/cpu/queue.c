@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "device/cpu/cpu.h"
+#include "device/cpu/kernel.h"
 
 #define COPY_PIECE_BYTES (UINT64_C(16) << 20) /* large enough for any tier, small enough to see a failure early */
 
@@ -24,11 +24,21 @@ static tide_status run_copy(const tide__command *command) {
     return TIDE_OK;
 }
 
-static tide_status run_work(const tide__command *command) {
+static tide_status run_kernel(const tide__cpu_queue *queue, const tide__command *command) {
+    const tide__cpu_kernel *kernel = command->kernel.kernel;
+    tide__call call = {.arena = command->kernel.arena,
+                       .offsets = command->offsets,
+                       .args = &command->kernel.args,
+                       .stream = queue->stream};
+    return kernel->run(kernel, &call);
+}
+
+static tide_status run_work(const tide__cpu_queue *queue, const tide__command *command) {
     tide__fail(TIDE_OK, "%s", ""); /* a function that fails without a text must not inherit an old one */
     switch (command->kind) {
     case TIDE__COMMAND_LAUNCH: return command->launch.fn(command->launch.context);
     case TIDE__COMMAND_COPY: return run_copy(command);
+    case TIDE__COMMAND_KERNEL: return run_kernel(queue, command);
     case TIDE__COMMAND_RECORD:
     case TIDE__COMMAND_WAIT: break;
     }
@@ -50,7 +60,7 @@ static void execute(tide__cpu_queue *queue, const tide__command *command) {
     } else if (command->kind == TIDE__COMMAND_WAIT) {
         tide__cpu_event_await(command->event.event, command->event.record);
     } else if (queue->failure == TIDE_OK) {
-        tide_status status = run_work(command);
+        tide_status status = run_work(queue, command);
         if (status != TIDE_OK) remember_failure(queue, status);
     }
 }
@@ -60,6 +70,7 @@ static void *queue_main(void *context) {
     const tide__command *command;
     bool compute = queue->base.kind == TIDE_QUEUE_COMPUTE;
     pthread_setname_np(pthread_self(), compute ? "tide-compute" : "tide-copy");
+    omp_set_dynamic(0); /* oneDNN counts on getting every thread it was promised */
     omp_set_num_threads(compute ? (int)((tide__cpu *)queue->base.device)->threads : 1);
     pthread_mutex_lock(&queue->lock);
     for (;;) {
@@ -89,7 +100,17 @@ static int start_thread(tide__cpu_queue *queue) {
     return error;
 }
 
+static tide_status start(tide__cpu_queue *queue) {
+    const tide__cpu *cpu = (const tide__cpu *)queue->base.device;
+    if (queue->base.kind == TIDE_QUEUE_COMPUTE)
+        TIDE_TRY(
+            tide__dnnl(dnnl_stream_create(&queue->stream, cpu->engine, dnnl_stream_default_flags), "create a stream"));
+    int error = start_thread(queue);
+    return error ? tide__fail_errno(TIDE_E_DEVICE, error, "cannot start the thread of a queue") : TIDE_OK;
+}
+
 static void free_queue(tide__cpu_queue *queue) {
+    dnnl_stream_destroy(queue->stream);
     pthread_mutex_destroy(&queue->lock);
     pthread_cond_destroy(&queue->work);
     pthread_cond_destroy(&queue->idle);
@@ -98,16 +119,17 @@ static void free_queue(tide__cpu_queue *queue) {
 }
 
 tide_status tide__cpu_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out) {
+    tide_status status;
     tide__cpu_queue *queue = calloc(1, sizeof *queue);
     if (!queue) return tide__fail_memory();
     queue->base = (tide_queue){.device = device, .kind = kind};
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->work, NULL);
     pthread_cond_init(&queue->idle, NULL);
-    int error = start_thread(queue);
-    if (error) {
+    status = start(queue);
+    if (status != TIDE_OK) {
         free_queue(queue);
-        return tide__fail_errno(TIDE_E_DEVICE, error, "cannot start the thread of a queue");
+        return status;
     }
     *out = &queue->base;
     return TIDE_OK;
@@ -136,12 +158,15 @@ tide_status tide__cpu_queue_sync(tide_queue *base) {
     return status;
 }
 
-tide_status tide__cpu_enqueue(tide__cpu_queue *queue, const tide__command *command) {
+tide_status tide__cpu_enqueue(tide__cpu_queue *queue, const tide__command *command, const uint64_t *offsets,
+                              uint32_t n_offsets) {
     void *record = NULL;
+    size_t offsets_bytes = n_offsets * sizeof *offsets;
     pthread_mutex_lock(&queue->lock);
-    tide_status status = tide__tape_push(&queue->tape, sizeof *command, &record);
+    tide_status status = tide__tape_push(&queue->tape, sizeof *command + offsets_bytes, &record);
     if (status == TIDE_OK) {
         memcpy(record, command, sizeof *command);
+        if (n_offsets) memcpy(((tide__command *)record)->offsets, offsets, offsets_bytes);
         queue->enqueued++;
         pthread_cond_signal(&queue->work);
     }
@@ -151,7 +176,7 @@ tide_status tide__cpu_enqueue(tide__cpu_queue *queue, const tide__command *comma
 
 tide_status tide__cpu_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
     tide__command command = {.kind = TIDE__COMMAND_LAUNCH, .launch = {fn, context}};
-    return tide__cpu_enqueue((tide__cpu_queue *)queue, &command);
+    return tide__cpu_enqueue((tide__cpu_queue *)queue, &command, NULL, 0);
 }
 
 /* The two directions differ only in what io.fn does with the bytes. */
@@ -159,5 +184,5 @@ tide_status tide__cpu_copy(tide_queue *queue, tide_arena *arena, uint64_t offset
                            bool out) {
     char *data = ((tide__cpu_arena *)arena)->bytes + offset;
     tide__command command = {.kind = TIDE__COMMAND_COPY, .copy = {io, data, size_bytes}};
-    return tide__cpu_enqueue((tide__cpu_queue *)queue, &command);
+    return tide__cpu_enqueue((tide__cpu_queue *)queue, &command, NULL, 0);
 }

@@ -1,0 +1,168 @@
+/* Convolutions by oneDNN.
+ *
+ * Each of the three kinds has a list of ways to do it, best first: on the stored layouts, or on plain row-major
+ * copies staged in the workspace, where oneDNN has a fast general code. The first way that is not oneDNN's reference
+ * code wins (that code is 10 to 100 times slower). The stored layout of weights is the choice of the forward
+ * primitive; backward-weights delivers that layout, backward-data states what it wants instead. */
+#include "device/cpu/prim.h"
+
+/* What is needed to describe one way. */
+typedef struct way {
+    dnnl_memory_desc_t x, y, w, bias;
+    dnnl_dims_t strides, pad_before, pad_after;
+} way;
+
+static tide_status check_window(const tide_op_desc *d) {
+    if (d->kernel_h < 1 || d->kernel_w < 1 || d->stride < 1 || d->pad < 0)
+        return tide__fail(TIDE_E_ARGUMENT, "window %d x %d, stride %d, padding %d", d->kernel_h, d->kernel_w, d->stride,
+                          d->pad);
+    int64_t h = d->x.h + 2 * (int64_t)d->pad - d->kernel_h, w = d->x.w + 2 * (int64_t)d->pad - d->kernel_w;
+    if (h < 0 || w < 0 || d->y.h != h / d->stride + 1 || d->y.w != w / d->stride + 1 || d->y.n != d->x.n)
+        return tide__fail(TIDE_E_ARGUMENT, "the output (%lld, ., %lld, %lld) does not follow from the input and window",
+                          (long long)d->y.n, (long long)d->y.h, (long long)d->y.w);
+    return TIDE_OK;
+}
+
+static void plain_md(const tide_shape *s, dnnl_memory_desc_t *out) {
+    const dnnl_dims_t dims = {s->n, s->c, s->h, s->w};
+    dnnl_memory_desc_init_by_tag(out, 4, dims, dnnl_f32, dnnl_nchw);
+}
+
+/* w: the layout of the weights; NULL: what the primitive likes best. */
+static way make_way(const tide_op_desc *d, bool plain, const dnnl_memory_desc_t *w) {
+    const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w}, bias = {d->y.c};
+    way a = {.strides = {d->stride, d->stride}, .pad_before = {d->pad, d->pad}};
+    a.pad_after[0] = (d->y.h - 1) * d->stride + d->kernel_h - d->x.h - d->pad;
+    a.pad_after[1] = (d->y.w - 1) * d->stride + d->kernel_w - d->x.w - d->pad;
+    if (plain) {
+        plain_md(&d->x, &a.x);
+        plain_md(&d->y, &a.y);
+    } else {
+        tide__activation_md(&d->x, dnnl_f32, &a.x);
+        tide__activation_md(&d->y, dnnl_f32, &a.y);
+    }
+    dnnl_memory_desc_init_by_tag(&a.w, 4, weights, dnnl_f32, dnnl_format_tag_any);
+    if (w) a.w = *w;
+    dnnl_memory_desc_init_by_tag(&a.bias, 1, bias, dnnl_f32, dnnl_a);
+    return a;
+}
+
+static dnnl_status_t describe(tide_op_kind kind, bool bias, const way *a, dnnl_convolution_desc_t *out) {
+    const dnnl_memory_desc_t *b = bias ? &a->bias : NULL;
+    if (kind == TIDE_OP_CONV_FWD)
+        return dnnl_convolution_forward_desc_init(out, dnnl_forward_training, dnnl_convolution_direct, &a->x, &a->w, b,
+                                                  &a->y, a->strides, a->pad_before, a->pad_after);
+    if (kind == TIDE_OP_CONV_BWD_DATA)
+        return dnnl_convolution_backward_data_desc_init(out, dnnl_convolution_direct, &a->x, &a->w, &a->y, a->strides,
+                                                        a->pad_before, a->pad_after);
+    return dnnl_convolution_backward_weights_desc_init(out, dnnl_convolution_direct, &a->x, &a->w, b, &a->y, a->strides,
+                                                       a->pad_before, a->pad_after);
+}
+
+/* The primitive description of one way. Backward ones get the forward one of the same layouts as a hint. */
+static tide_status create_pd(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind, const way *a,
+                             dnnl_primitive_desc_t *out) {
+    dnnl_convolution_desc_t op;
+    dnnl_primitive_desc_t hint = NULL;
+    if (kind != TIDE_OP_CONV_FWD) {
+        way forward = *a;
+        const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w};
+        dnnl_memory_desc_init_by_tag(&forward.w, 4, weights, dnnl_f32, dnnl_format_tag_any);
+        TIDE_TRY(create_pd(engine, d, TIDE_OP_CONV_FWD, &forward, &hint));
+    }
+    tide_status status = tide__dnnl(describe(kind, d->bias, a, &op), "describe a convolution");
+    if (status == TIDE_OK) status = tide__pd_create(engine, &op, hint, out);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+/* The first way that is not reference code, else the first that exists. */
+static tide_status choose(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind, const way *ways, int n_ways,
+                          dnnl_primitive_desc_t *out) {
+    dnnl_primitive_desc_t best = NULL;
+    tide_status status = TIDE_OK;
+    for (int i = 0; i < n_ways; i++) {
+        dnnl_primitive_desc_t pd = NULL;
+        tide_status created = create_pd(engine, d, kind, &ways[i], &pd);
+        if (created == TIDE_OK && (!best || !tide__pd_is_ref(pd))) {
+            dnnl_primitive_desc_destroy(best);
+            best = pd;
+            if (!tide__pd_is_ref(pd)) break;
+        } else if (created == TIDE_OK) {
+            dnnl_primitive_desc_destroy(pd);
+        } else {
+            status = created;
+        }
+    }
+    if (!best) return status;
+    *out = best;
+    return TIDE_OK;
+}
+
+static tide_status choose_free(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind,
+                               dnnl_primitive_desc_t *out) {
+    const way ways[] = {make_way(d, false, NULL), make_way(d, true, NULL)};
+    return choose(engine, d, kind, ways, 2, out);
+}
+
+/* ---- the three kinds ---- */
+
+static tide_status build_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
+    const tide_op_desc *d = &k->desc;
+    const tide__bind binds[] = {
+        {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, d->bias ? 3 : 2}, {DNNL_ARG_BIAS, 2}};
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, d->x));
+    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
+    if (d->bias) TIDE_TRY(tide__add_vector(k, TIDE__READ, d->y.c, dnnl_f32));
+    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, d->y));
+    return tide__prim_attach(k, pd, binds, d->bias ? 4 : 3);
+}
+
+static tide_status build_backward_data(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
+    static const tide__bind binds[] = {{DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_SRC, 2}};
+    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
+    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, k->desc.x));
+    return tide__prim_attach(k, pd, binds, 3);
+}
+
+static tide_status build_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
+                                          const dnnl_memory_desc_t *stored) {
+    static const tide__bind binds[] = {
+        {DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_WEIGHTS, 2}, {DNNL_ARG_DIFF_BIAS, 3}};
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.x));
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
+    TIDE_TRY(tide__add_weights(k, TIDE__WRITE, stored));
+    if (k->desc.bias) TIDE_TRY(tide__add_vector(k, TIDE__WRITE, k->desc.y.c, dnnl_f32));
+    return tide__prim_attach(k, pd, binds, k->desc.bias ? 4 : 3);
+}
+
+static tide_status choose_backward_weights(tide__cpu_kernel *k, dnnl_engine_t engine, dnnl_memory_desc_t *stored,
+                                           dnnl_primitive_desc_t *out) {
+    const tide_op_desc *d = &k->desc;
+    dnnl_primitive_desc_t forward = NULL;
+    TIDE_TRY(choose_free(engine, d, TIDE_OP_CONV_FWD, &forward));
+    *stored = *tide__pd_md(forward, DNNL_ARG_WEIGHTS);
+    dnnl_primitive_desc_destroy(forward);
+    const way ways[] = {make_way(d, false, stored), make_way(d, false, NULL), make_way(d, true, NULL)};
+    return choose(engine, d, TIDE_OP_CONV_BWD_WEIGHTS, ways, 3, out);
+}
+
+tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
+    dnnl_engine_t engine = ((tide__cpu *)k->base.device)->engine;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_memory_desc_t stored;
+    tide_status status;
+    TIDE_TRY(tide__check_shape(&source->x, "x"));
+    TIDE_TRY(tide__check_shape(&source->y, "y"));
+    TIDE_TRY(check_window(source));
+    if (source->kind == TIDE_OP_CONV_BWD_WEIGHTS) {
+        TIDE_TRY(choose_backward_weights(k, engine, &stored, &pd));
+        status = build_backward_weights(k, pd, &stored);
+    } else {
+        TIDE_TRY(choose_free(engine, source, source->kind, &pd));
+        status = source->kind == TIDE_OP_CONV_FWD ? build_forward(k, pd) : build_backward_data(k, pd);
+    }
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}

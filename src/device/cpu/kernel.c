@@ -1,0 +1,113 @@
+/* Creating and enqueueing kernels: the table of builders and what all kernels share. */
+#include "device/cpu/kernel.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cpu/prim.h"
+
+typedef tide_status (*build_fn)(tide__cpu_kernel *k, const tide_op_desc *source);
+
+static const build_fn builders[TIDE_OP_KIND_COUNT] = {
+    [TIDE_OP_CONV_FWD] = tide__build_conv,
+    [TIDE_OP_CONV_BWD_DATA] = tide__build_conv,
+    [TIDE_OP_CONV_BWD_WEIGHTS] = tide__build_conv,
+    [TIDE_OP_FC_FWD] = tide__build_fc,
+    [TIDE_OP_FC_BWD_DATA] = tide__build_fc,
+    [TIDE_OP_FC_BWD_WEIGHTS] = tide__build_fc,
+    [TIDE_OP_RELU_FWD] = tide__build_relu,
+    [TIDE_OP_RELU_BWD] = tide__build_relu,
+    [TIDE_OP_MAXPOOL_FWD] = tide__build_maxpool,
+    [TIDE_OP_MAXPOOL_BWD] = tide__build_maxpool,
+    [TIDE_OP_AVGPOOL_FWD] = tide__build_avgpool,
+    [TIDE_OP_AVGPOOL_BWD] = tide__build_avgpool,
+    [TIDE_OP_ADD] = tide__build_add,
+    [TIDE_OP_SOFTMAX_LOSS_FWD] = tide__build_softmax_loss,
+    [TIDE_OP_SOFTMAX_LOSS_BWD] = tide__build_softmax_loss,
+    [TIDE_OP_REORDER] = tide__build_reorder,
+    [TIDE_OP_SGD] = tide__build_update,
+    [TIDE_OP_MOMENTUM] = tide__build_update,
+    [TIDE_OP_ADAM] = tide__build_update,
+    [TIDE_OP_ADAMW] = tide__build_update,
+    [TIDE_OP_ACCUMULATE] = tide__build_accumulate,
+    [TIDE_OP_ZERO] = tide__build_zero,
+};
+
+tide_status tide__dnnl(dnnl_status_t status, const char *doing) {
+    switch (status) {
+    case dnnl_success: return TIDE_OK;
+    case dnnl_out_of_memory: return tide__fail(TIDE_E_MEMORY, "oneDNN ran out of memory: cannot %s", doing);
+    case dnnl_unimplemented: return tide__fail(TIDE_E_UNSUPPORTED, "oneDNN has no implementation to %s", doing);
+    case dnnl_invalid_arguments: return tide__fail(TIDE_E_ARGUMENT, "oneDNN refuses the arguments to %s", doing);
+    default: return tide__fail(TIDE_E_DEVICE, "oneDNN status %d: cannot %s", (int)status, doing);
+    }
+}
+
+int tide__set_threads(int threads) {
+    int old = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    return old;
+}
+
+void tide__cpu_kernel_destroy(tide_kernel *base) {
+    tide__cpu_kernel *k = (tide__cpu_kernel *)base;
+    tide__prim_destroy(k->prim);
+    for (size_t i = 0; i < k->operands.count; i++) tide__operand_deinit(&k->operands.data[i]);
+    tide__vec_free(&k->operands);
+    free(k->operand_bytes);
+    free(k);
+}
+
+static tide_status build(tide__cpu_kernel *k, const tide_op_desc *source) {
+    build_fn fn = builders[source->kind];
+    if (!fn) return tide__fail(TIDE_E_UNSUPPORTED, "the CPU device has no such kernel");
+    int old = tide__set_threads((int)((tide__cpu *)k->base.device)->threads);
+    tide_status status = fn(k, source);
+    tide__set_threads(old);
+    return status;
+}
+
+static void fill_operands(const tide__operand *from, uint32_t n, tide_operand_info *to) {
+    for (uint32_t i = 0; i < n && i < TIDE_KERNEL_MAX_OPERANDS; i++)
+        to[i] = (tide_operand_info){.size_bytes = from[i].size_bytes, .layout = from[i].layout};
+}
+
+static tide_status fill_info(tide__cpu_kernel *k) {
+    tide_kernel_info *info = &k->base.info;
+    info->n_reads = k->n_reads;
+    info->n_writes = (uint32_t)k->operands.count - k->n_reads;
+    fill_operands(k->operands.data, info->n_reads, info->read);
+    fill_operands(k->operands.data + k->n_reads, info->n_writes, info->write);
+    info->n_variants = 1;
+    info->variant[0].workspace_bytes = k->workspace_bytes;
+    k->operand_bytes = malloc(k->operands.count * sizeof *k->operand_bytes);
+    if (!k->operand_bytes) return tide__fail_memory();
+    for (size_t i = 0; i < k->operands.count; i++) k->operand_bytes[i] = k->operands.data[i].size_bytes;
+    k->base.operand_bytes = k->operand_bytes;
+    return TIDE_OK;
+}
+
+tide_status tide__cpu_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out) {
+    tide_status status;
+    tide__cpu_kernel *k = calloc(1, sizeof *k);
+    if (!k) return tide__fail_memory();
+    k->base.device = device;
+    k->desc = *desc;
+    k->desc.grad_elements = NULL;
+    k->desc.from = k->desc.to = NULL;
+    TIDE_TRY_GOTO(build(k, desc), destroy);
+    TIDE_TRY_GOTO(fill_info(k), destroy);
+    *out = &k->base;
+    return TIDE_OK;
+destroy:
+    tide__cpu_kernel_destroy(&k->base);
+    return status;
+}
+
+tide_status tide__cpu_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
+                                     const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
+    tide__command command = {.kind = TIDE__COMMAND_KERNEL,
+                             .kernel = {(const tide__cpu_kernel *)kernel, ((tide__cpu_arena *)arena)->bytes, *args}};
+    return tide__cpu_enqueue((tide__cpu_queue *)queue, &command, offsets, n_offsets);
+}

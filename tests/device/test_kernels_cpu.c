@@ -1,0 +1,490 @@
+/* The CPU device's kernels, every op kind: against plain reference code on shapes from tiny to padded, gradients
+ * against finite differences, in place against out of place, and bits against bits (repeated, elsewhere in the arena,
+ * other numbers of threads where own loops promise it). */
+#include "support/test.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "support/kernel_rig.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+static const rig_options plainly = {.in_place_read = -1};
+
+/* ---- descriptors ---- */
+
+typedef struct conv_case {
+    tide_shape x;
+    int64_t outputs;
+    int32_t kernel_h, kernel_w, stride, pad;
+} conv_case;
+
+static const conv_case convs[] = {
+    {{2, 1, 28, 28}, 6, 5, 5, 1, 2},  /* lenet */
+    {{2, 6, 14, 14}, 16, 5, 5, 1, 0}, /* plain in, blocked out */
+    {{2, 16, 5, 5}, 120, 5, 5, 1, 0}, /* down to one pixel */
+    {{3, 1, 12, 12}, 20, 5, 5, 1, 0}, /* padded output channels */
+    {{2, 20, 6, 6}, 50, 5, 5, 1, 0},  /* padded on both sides */
+    {{2, 3, 8, 8}, 16, 3, 3, 1, 1},   /* resnet-cifar */
+    {{2, 16, 8, 8}, 16, 3, 3, 1, 1},  {{2, 16, 8, 8}, 32, 3, 3, 2, 1}, {{2, 16, 8, 8}, 32, 1, 1, 2, 0},
+    {{1, 3, 17, 17}, 8, 7, 7, 2, 3},  {{3, 12, 7, 5}, 20, 3, 3, 2, 1}, {{1, 8, 1, 1}, 8, 1, 1, 1, 0},
+    {{2, 12, 1, 1}, 12, 1, 1, 1, 0},  {{2, 3, 9, 9}, 5, 3, 3, 1, 1},   {{1, 5, 4, 6}, 9, 1, 3, 1, 0},
+    {{1, 1, 1, 1}, 1, 1, 1, 1, 0},    {{2, 64, 4, 4}, 64, 3, 3, 1, 1}, {{2, 13, 2, 2}, 9, 2, 2, 1, 0},
+};
+
+static tide_op_desc conv_desc(tide_op_kind kind, const conv_case *c, int32_t bias) {
+    tide_op_desc d = {.kind = kind, .x = c->x, .stride = c->stride, .pad = c->pad, .bias = bias};
+    d.kernel_h = c->kernel_h;
+    d.kernel_w = c->kernel_w;
+    d.y = (tide_shape){c->x.n, c->outputs, (c->x.h + 2 * c->pad - c->kernel_h) / c->stride + 1,
+                       (c->x.w + 2 * c->pad - c->kernel_w) / c->stride + 1};
+    return d;
+}
+
+static const conv_case pools[] = {
+    {{2, 6, 8, 8}, 6, 2, 2, 2, 0},   {{2, 16, 9, 9}, 16, 3, 3, 2, 1}, {{2, 64, 8, 8}, 64, 8, 8, 8, 0},
+    {{2, 12, 4, 4}, 12, 4, 4, 4, 0}, /* blocked to plain, padded channels lost */
+    {{3, 20, 5, 7}, 20, 3, 2, 2, 0}, {{1, 1, 1, 1}, 1, 1, 1, 1, 0},   {{4, 24, 16, 16}, 24, 3, 3, 2, 1},
+    {{2, 10, 1, 1}, 10, 1, 1, 1, 0}, {{1, 9, 6, 6}, 9, 5, 5, 1, 2},
+};
+
+static const conv_case fcs[] = {
+    {{4, 16, 5, 5}, 120, 0, 0, 0, 0}, {{3, 50, 4, 4}, 20, 0, 0, 0, 0},  {{5, 784, 1, 1}, 32, 0, 0, 0, 0},
+    {{2, 1, 28, 28}, 10, 0, 0, 0, 0}, {{3, 13, 1, 1}, 7, 0, 0, 0, 0},   {{1, 1, 1, 1}, 1, 0, 0, 0, 0},
+    {{2, 9, 3, 3}, 11, 0, 0, 0, 0},   {{33, 64, 1, 1}, 10, 0, 0, 0, 0}, {{2, 120, 1, 1}, 84, 0, 0, 0, 0},
+};
+
+static tide_op_desc fc_desc(tide_op_kind kind, const conv_case *c, int32_t bias) {
+    return (tide_op_desc){.kind = kind, .x = c->x, .y = {c->x.n, c->outputs, 1, 1}, .bias = bias};
+}
+
+static const tide_shape shapes[] = {
+    {1, 1, 1, 1},  {2, 3, 5, 7},    {2, 8, 4, 4},   {3, 13, 3, 5},
+    {4, 10, 1, 1}, {2, 64, 16, 16}, {33, 16, 3, 3}, {17, 9, 1, 2},
+};
+
+static tide_op_desc shape_desc(tide_op_kind kind, const tide_shape *s) {
+    return (tide_op_desc){.kind = kind,
+                          .x = *s,
+                          .y = *s,
+                          .eps = 1e-5f,
+                          .momentum = 0.1f,
+                          .drop_rate = 0.3f,
+                          .lrn_size = 5,
+                          .lrn_alpha = 0.5f,
+                          .lrn_beta = 0.75f,
+                          .lrn_k = 2};
+}
+
+static tide_op_desc update_desc(tide_op_kind kind, uint64_t elements, int32_t clipped) {
+    return (tide_op_desc){
+        .kind = kind, .elements = elements, .beta1 = 0.9f, .beta2 = 0.99f, .weight_decay = 0.1f, .clipped = clipped};
+}
+
+/* ---- every descriptor of this file, for tests that want them all ---- */
+
+typedef void (*visit_fn)(const tide_op_desc *d, void *context);
+
+static void visit_windows(visit_fn visit, void *context) {
+    static const tide_op_kind conv_kinds[] = {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, TIDE_OP_CONV_BWD_WEIGHTS};
+    static const tide_op_kind fc_kinds[] = {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_DATA, TIDE_OP_FC_BWD_WEIGHTS};
+    static const tide_op_kind pool_kinds[] = {TIDE_OP_MAXPOOL_FWD, TIDE_OP_MAXPOOL_BWD, TIDE_OP_AVGPOOL_FWD,
+                                              TIDE_OP_AVGPOOL_BWD};
+    tide_op_desc d;
+    for (size_t k = 0; k < 3; k++)
+        for (int32_t bias = 0; bias < 2; bias++) {
+            for (size_t i = 0; i < COUNT(convs); i++) d = conv_desc(conv_kinds[k], &convs[i], bias), visit(&d, context);
+            for (size_t i = 0; i < COUNT(fcs); i++) d = fc_desc(fc_kinds[k], &fcs[i], bias), visit(&d, context);
+        }
+    for (size_t k = 0; k < 4; k++)
+        for (size_t i = 0; i < COUNT(pools); i++) d = conv_desc(pool_kinds[k], &pools[i], 0), visit(&d, context);
+}
+
+static void visit_shapes(visit_fn visit, void *context) {
+    static const tide_op_kind kinds[] = {TIDE_OP_RELU_FWD, TIDE_OP_RELU_BWD, TIDE_OP_ADD};
+    static const tide_shape rows[] = {{1, 1, 1, 1}, {3, 10, 1, 1}, {64, 1000, 1, 1}, {5, 17, 1, 1}};
+    tide_op_desc d;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (size_t i = 0; i < COUNT(shapes); i++) d = shape_desc(kinds[k], &shapes[i]), visit(&d, context);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &rows[i]), visit(&d, context);
+        d = shape_desc(TIDE_OP_SOFTMAX_LOSS_BWD, &rows[i]), visit(&d, context);
+    }
+}
+
+static void visit_updates(visit_fn visit, void *context) {
+    static const tide_op_kind kinds[] = {TIDE_OP_SGD, TIDE_OP_MOMENTUM, TIDE_OP_ADAM, TIDE_OP_ADAMW};
+    static const uint64_t sizes[] = {1, 37, 40000};
+    tide_op_desc d;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        for (size_t k = 0; k < COUNT(kinds); k++)
+            for (int32_t clipped = 0; clipped < 2; clipped++)
+                d = update_desc(kinds[k], sizes[i], clipped), visit(&d, context);
+        d = update_desc(TIDE_OP_ACCUMULATE, sizes[i], 0), visit(&d, context);
+        d = update_desc(TIDE_OP_ZERO, sizes[i], 0), visit(&d, context);
+    }
+}
+
+static void visit_reorders(visit_fn visit, void *context) {
+    for (size_t i = 0; i < COUNT(convs); i++) {
+        tide_op_desc from = conv_desc(TIDE_OP_CONV_FWD, &convs[i], 0),
+                     to = conv_desc(TIDE_OP_CONV_BWD_DATA, &convs[i], 0);
+        tide_op_desc d = {.kind = TIDE_OP_REORDER, .from = &from, .to = &to, .from_operand = 1, .to_operand = 0};
+        visit(&d, context);
+    }
+}
+
+static void visit_all(visit_fn visit, void *context) {
+    visit_windows(visit, context);
+    visit_shapes(visit, context);
+    visit_updates(visit, context);
+    visit_reorders(visit, context);
+}
+
+/* ---- against the reference ---- */
+
+static void compare_one(const tide_op_desc *d, void *context) {
+    rig_case c;
+    rig_case_init(&c, d, 1);
+    rig_run(context, &c, &plainly);
+    rig_compare(&c);
+    rig_case_deinit(&c);
+}
+
+static void test_reference(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    visit_all(compare_one, &rig);
+    rig_close(&rig);
+}
+
+/* ---- bits ---- */
+
+static void repeat_one(const tide_op_desc *d, void *context) {
+    rig_case c;
+    rig_case_init(&c, d, 2);
+    rig_options moved = {.shift = 64 * 12345, .in_place_read = -1};
+    uint64_t first = rig_run(context, &c, &plainly), again = rig_run(context, &c, &plainly),
+             elsewhere = rig_run(context, &c, &moved);
+    if (first != again || first != elsewhere)
+        fail_msg("%s gives other bits when it runs again or elsewhere", tide_op_kind_name(d->kind));
+    rig_case_deinit(&c);
+}
+
+static void test_same_bits(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    visit_all(repeat_one, &rig);
+    rig_close(&rig);
+}
+
+typedef struct rig_pair {
+    kernel_rig one, two;
+} rig_pair;
+
+/* Own loops: the number of threads changes nothing. */
+static void compare_threads(const tide_op_desc *d, void *context) {
+    rig_pair *rigs = context;
+    rig_case c;
+    if (d->kind <= TIDE_OP_FC_BWD_WEIGHTS) return; /* oneDNN */
+    rig_case_init(&c, d, 3);
+    uint64_t one = rig_run(&rigs->one, &c, &plainly), two = rig_run(&rigs->two, &c, &plainly);
+    if (one != two) fail_msg("%s gives other bits on two threads", tide_op_kind_name(d->kind));
+    rig_case_deinit(&c);
+}
+
+static void test_same_bits_on_any_threads(void **state) {
+    (void)state;
+    rig_pair rigs;
+    rig_open(&rigs.one, 1);
+    rig_open(&rigs.two, 2);
+    visit_all(compare_threads, &rigs);
+    rig_close(&rigs.one);
+    rig_close(&rigs.two);
+}
+
+/* ---- in place ---- */
+
+/* Which read write 0 may take the place of; -1 none. */
+static int in_place_read(tide_op_kind kind) {
+    switch (kind) {
+    case TIDE_OP_RELU_FWD:
+    case TIDE_OP_ADD:
+    case TIDE_OP_SOFTMAX_LOSS_BWD:
+    case TIDE_OP_DROPOUT_FWD:
+    case TIDE_OP_ACCUMULATE: return 0;
+    case TIDE_OP_BN_BWD:
+    case TIDE_OP_RELU_BWD:
+    case TIDE_OP_DROPOUT_BWD: return 1;
+    default: return -1;
+    }
+}
+
+static void in_place_one(const tide_op_desc *d, void *context) {
+    bool update = d->kind >= TIDE_OP_SGD && d->kind <= TIDE_OP_ADAMW;
+    rig_options there = {.in_place_read = in_place_read(d->kind), .all_in_place = update};
+    rig_case c;
+    if (there.in_place_read < 0 && !update) return;
+    rig_case_init(&c, d, 4);
+    uint64_t apart = rig_run(context, &c, &plainly), together = rig_run(context, &c, &there);
+    if (apart != together) fail_msg("%s gives other bits in place", tide_op_kind_name(d->kind));
+    there.in_place_read = d->kind == TIDE_OP_ADD ? 1 : there.in_place_read;
+    if (rig_run(context, &c, &there) != apart) fail_msg("%s gives other bits in place", tide_op_kind_name(d->kind));
+    rig_case_deinit(&c);
+}
+
+static void test_in_place(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    visit_all(in_place_one, &rig);
+    rig_close(&rig);
+}
+
+/* ---- finite differences ---- */
+
+/* One backward op against differences of its forward op: d(sum of weight * write)/d(read), where `weight` is the
+ * incoming gradient. Positions count in the forward op (read, write) and in the backward op (dy, result). */
+typedef struct gradient_case {
+    tide_op_kind forward, backward;
+    uint32_t read, write;
+    int dy; /* -1: the loss itself, weight 1 */
+    uint32_t result;
+    int shared[4][2]; /* reads of backward that are operands of forward: {backward, forward}; -1 ends */
+} gradient_case;
+
+static const gradient_case gradients[] = {
+    {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, 0, 0, 1, 0, {{0, 1}, {-1}}},
+    {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_WEIGHTS, 1, 0, 1, 0, {{0, 0}, {-1}}},
+    {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_WEIGHTS, 2, 0, 1, 1, {{0, 0}, {-1}}},
+    {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_DATA, 0, 0, 1, 0, {{0, 1}, {-1}}},
+    {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_WEIGHTS, 1, 0, 1, 0, {{0, 0}, {-1}}},
+    {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_WEIGHTS, 2, 0, 1, 1, {{0, 0}, {-1}}},
+    {TIDE_OP_RELU_FWD, TIDE_OP_RELU_BWD, 0, 0, 1, 0, {{0, 1}, {-1}}},
+    {TIDE_OP_MAXPOOL_FWD, TIDE_OP_MAXPOOL_BWD, 0, 0, 1, 0, {{0, 2}, {-1}}},
+    {TIDE_OP_AVGPOOL_FWD, TIDE_OP_AVGPOOL_BWD, 0, 0, 0, 0, {{-1}}},
+    {TIDE_OP_SOFTMAX_LOSS_FWD, TIDE_OP_SOFTMAX_LOSS_BWD, 0, 1, -1, 0, {{0, 2}, {1, 1}, {-1}}},
+};
+
+static tide_op_desc gradient_desc(tide_op_kind kind, int32_t which) {
+    static const conv_case small_conv = {{2, 9, 4, 3}, 10, 3, 3, 1, 1}, small_pool = {{2, 9, 5, 5}, 9, 3, 3, 2, 1};
+    static const conv_case small_fc = {{2, 9, 2, 2}, 5, 0, 0, 0, 0};
+    static const tide_shape small_rows = {4, 6, 1, 1}, small = {3, 9, 3, 2};
+    tide_op_kind forward = gradients[which].forward;
+    if (forward == TIDE_OP_CONV_FWD) return conv_desc(kind, &small_conv, 1);
+    if (forward == TIDE_OP_FC_FWD) return fc_desc(kind, &small_fc, 1);
+    if (forward == TIDE_OP_MAXPOOL_FWD || forward == TIDE_OP_AVGPOOL_FWD) return conv_desc(kind, &small_pool, 0);
+    return shape_desc(kind, forward == TIDE_OP_SOFTMAX_LOSS_FWD ? &small_rows : &small);
+}
+
+static double weighted_sum(const gradient_case *g, const rig_case *c, double *const *v, const float *weight) {
+    uint32_t write = c->spec.n_reads + g->write;
+    double sum = 0;
+    ref_run(&c->desc, &c->args, v);
+    for (uint64_t k = 0; k < c->spec.elements[write]; k++) sum += v[write][k] * (weight ? (double)weight[k] : 1);
+    return sum;
+}
+
+static void check_gradient(const gradient_case *g, const rig_case *forward, double *const *v,
+                           const rig_case *backward) {
+    const double h = 1e-5;
+    const float *weight = g->dy >= 0 ? backward->plain[g->dy] : NULL,
+                *result = backward->plain[backward->spec.n_reads + g->result];
+    for (uint64_t k = 0; k < forward->spec.elements[g->read]; k++) {
+        double saved = v[g->read][k];
+        v[g->read][k] = saved + h;
+        double up = weighted_sum(g, forward, v, weight);
+        v[g->read][k] = saved - h;
+        double down = weighted_sum(g, forward, v, weight);
+        v[g->read][k] = saved;
+        double slope = (up - down) / (2 * h);
+        if (fabs((double)result[k] - slope) <= 1e-3 * (fabs(slope) + 0.1)) continue;
+        fail_msg("%s: element %llu: %.9g, finite difference %.9g", tide_op_kind_name(g->backward),
+                 (unsigned long long)k, (double)result[k], slope);
+    }
+}
+
+static void run_gradient(kernel_rig *rig, int32_t which) {
+    const gradient_case *g = &gradients[which];
+    tide_op_desc fd = gradient_desc(g->forward, which), bd = gradient_desc(g->backward, which);
+    rig_case forward, backward;
+    double *v[REF_MAX_OPERANDS];
+    rig_case_init(&forward, &fd, 5);
+    rig_case_init(&backward, &bd, 6);
+    rig_run(rig, &forward, &plainly);
+    for (int i = 0; g->shared[i][0] >= 0; i++)
+        memcpy(backward.plain[g->shared[i][0]], forward.plain[g->shared[i][1]],
+               forward.spec.elements[g->shared[i][1]] * sizeof(float));
+    rig_run(rig, &backward, &plainly);
+    uint32_t n = forward.spec.n_reads + forward.spec.n_writes;
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = calloc(forward.spec.elements[i], sizeof(double));
+        for (uint64_t k = 0; k < forward.spec.elements[i]; k++) v[i][k] = (double)forward.plain[i][k];
+    }
+    check_gradient(g, &forward, v, &backward);
+    for (uint32_t i = 0; i < n; i++) free(v[i]);
+    rig_case_deinit(&forward);
+    rig_case_deinit(&backward);
+}
+
+static void test_finite_differences(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    for (int32_t i = 0; i < (int32_t)COUNT(gradients); i++) run_gradient(&rig, i);
+    rig_close(&rig);
+}
+
+/* ---- layouts ---- */
+
+static tide_kernel_info info_of(kernel_rig *rig, const tide_op_desc *d) {
+    tide_kernel *kernel = NULL;
+    tide_kernel_info info;
+    assert_ok(tide_kernel_create(rig->device, d, &kernel));
+    assert_ok(tide_kernel_get_info(kernel, &info));
+    tide_kernel_destroy(kernel);
+    return info;
+}
+
+/* Neighbouring layers agree on activations whatever their kind, and the three kinds of a layer agree on weights. */
+static void test_layouts_agree(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    for (size_t i = 0; i < COUNT(convs); i++) {
+        tide_op_desc f = conv_desc(TIDE_OP_CONV_FWD, &convs[i], 1),
+                     w = conv_desc(TIDE_OP_CONV_BWD_WEIGHTS, &convs[i], 1),
+                     b = conv_desc(TIDE_OP_CONV_BWD_DATA, &convs[i], 1), r = shape_desc(TIDE_OP_RELU_FWD, &f.y);
+        tide_op_desc reorder = {.kind = TIDE_OP_REORDER, .from = &f, .to = &b, .from_operand = 1, .to_operand = 0};
+        tide_kernel_info fi = info_of(&rig, &f), wi = info_of(&rig, &w), bi = info_of(&rig, &b), ri = info_of(&rig, &r),
+                         oi = info_of(&rig, &reorder);
+        assert_true(fi.write[0].layout == ri.read[0].layout && fi.write[0].size_bytes == ri.read[0].size_bytes);
+        assert_true(fi.read[1].layout == wi.write[0].layout && fi.read[1].size_bytes == wi.write[0].size_bytes);
+        assert_true(fi.read[0].layout == wi.read[0].layout && fi.read[0].layout == bi.write[0].layout);
+        assert_true(fi.write[0].layout == wi.read[1].layout && fi.write[0].layout == bi.read[1].layout);
+        assert_true(oi.read[0].layout == fi.read[1].layout && oi.write[0].layout == bi.read[0].layout);
+        assert_true(fi.read[0].layout != TIDE_LAYOUT_ANY && fi.read[1].layout != TIDE_LAYOUT_ANY);
+    }
+    for (size_t i = 0; i < COUNT(fcs); i++) {
+        tide_op_desc f = fc_desc(TIDE_OP_FC_FWD, &fcs[i], 1), w = fc_desc(TIDE_OP_FC_BWD_WEIGHTS, &fcs[i], 1),
+                     b = fc_desc(TIDE_OP_FC_BWD_DATA, &fcs[i], 1), r = shape_desc(TIDE_OP_RELU_BWD, &f.x);
+        tide_kernel_info fi = info_of(&rig, &f), wi = info_of(&rig, &w), bi = info_of(&rig, &b), ri = info_of(&rig, &r);
+        assert_true(fi.read[0].layout == ri.write[0].layout && bi.write[0].layout == ri.write[0].layout);
+        assert_true(fi.read[1].layout == wi.write[0].layout && fi.read[1].layout == bi.read[0].layout);
+    }
+    tide_op_desc sgd = update_desc(TIDE_OP_SGD, 10, 0), a = shape_desc(TIDE_OP_RELU_FWD, &shapes[1]),
+                 b = shape_desc(TIDE_OP_RELU_FWD, &shapes[2]);
+    assert_true(info_of(&rig, &sgd).read[0].layout == TIDE_LAYOUT_ANY);
+    assert_true(info_of(&rig, &a).read[0].layout != info_of(&rig, &b).read[0].layout);
+    rig_close(&rig);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(kernel_rig *rig, tide_op_desc d, tide_status expected) {
+    tide_kernel *kernel = NULL;
+    assert_status(tide_kernel_create(rig->device, &d, &kernel), expected);
+    assert_null(kernel);
+}
+
+static void test_refused_descriptors(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    tide_op_desc conv = conv_desc(TIDE_OP_CONV_FWD, &convs[6], 0), d = conv;
+    d.y.h++;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    assert_error_has("conv: ");
+    d = conv, d.stride = 0;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = conv, d.x.c = 0;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = conv, d.x.n = INT64_MAX;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = conv, d.kind = (tide_op_kind)TIDE_OP_KIND_COUNT;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[1], 0), d.pad = 3;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &shapes[1]);
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    refuse(&rig, update_desc(TIDE_OP_SGD, 0, 0), TIDE_E_ARGUMENT);
+    refuse(&rig, update_desc(TIDE_OP_ZERO, UINT64_MAX, 0), TIDE_E_ARGUMENT);
+    tide_op_desc other = conv_desc(TIDE_OP_CONV_FWD, &convs[7], 0);
+    d = (tide_op_desc){.kind = TIDE_OP_REORDER, .from = &conv, .to = &other, .from_operand = 1, .to_operand = 1};
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d.to = &conv, d.to_operand = 17;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d.to = NULL;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d.to = &d;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    rig_close(&rig);
+}
+
+static void test_refused_enqueues(void **state) {
+    kernel_rig rig;
+    tide_kernel *kernel = NULL;
+    tide_queue *copies = NULL;
+    tide_op_desc d = shape_desc(TIDE_OP_RELU_FWD, &shapes[2]);
+    uint64_t size = tide_arena_size((rig_open(&rig, *(uint32_t *)*state), rig.arena));
+    const uint64_t good[] = {0, 4096}, odd[] = {0, 4100}, high[] = {0, size - 64};
+    float plain[4];
+    assert_ok(tide_kernel_create(rig.device, &d, &kernel));
+    assert_ok(tide_queue_create(rig.device, TIDE_QUEUE_COPY, &copies));
+    assert_status(tide_kernel_enqueue(kernel, 1, rig.queue, rig.arena, good, 2, NULL), TIDE_E_ARGUMENT);
+    assert_status(tide_kernel_enqueue(kernel, 0, copies, rig.arena, good, 2, NULL), TIDE_E_ARGUMENT);
+    assert_status(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, good, 1, NULL), TIDE_E_ARGUMENT);
+    assert_status(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, odd, 2, NULL), TIDE_E_ARGUMENT);
+    assert_error_has("operand 1: offset 4100 is not a multiple of 64");
+    assert_status(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, high, 2, NULL), TIDE_E_ARGUMENT);
+    assert_error_has("operand 1: ");
+    assert_status(tide_operand_unpack(kernel, 2, tide_arena_host(rig.arena), plain), TIDE_E_ARGUMENT);
+    assert_ok(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, good, 2, NULL));
+    assert_ok(tide_queue_sync(rig.queue));
+    tide_queue_destroy(copies);
+    tide_kernel_destroy(kernel);
+    tide_kernel_destroy(NULL);
+    rig_close(&rig);
+}
+
+/* Labels are data: a wrong one fails the queue and says which. */
+static void test_wrong_label(void **state) {
+    kernel_rig rig;
+    tide_kernel *kernel = NULL;
+    tide_op_desc d = {.kind = TIDE_OP_SOFTMAX_LOSS_BWD, .x = {2, 3, 1, 1}, .y = {2, 3, 1, 1}};
+    const uint64_t offsets[] = {0, 64, 128};
+    rig_open(&rig, *(uint32_t *)*state);
+    int32_t *label = (int32_t *)((char *)tide_arena_host(rig.arena) + 64);
+    label[0] = 2, label[1] = 3;
+    assert_ok(tide_kernel_create(rig.device, &d, &kernel));
+    assert_ok(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, offsets, 3, NULL));
+    assert_status(tide_queue_sync(rig.queue), TIDE_E_ARGUMENT);
+    assert_error_has("label 3 of sample 1");
+    tide_kernel_destroy(kernel);
+    rig_close(&rig);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    rig_wait_passively(argv);
+    static uint32_t one = 1;
+#ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
+    static uint32_t two = 1;
+#else
+    static uint32_t two = 2;
+#endif
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_reference, &one),
+        cmocka_unit_test_prestate(test_reference, &two),
+        cmocka_unit_test_prestate(test_same_bits, &one),
+        cmocka_unit_test_prestate(test_same_bits, &two),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(test_same_bits_on_any_threads),
+#endif
+        cmocka_unit_test_prestate(test_in_place, &two),
+        cmocka_unit_test_prestate(test_finite_differences, &two),
+        cmocka_unit_test_prestate(test_layouts_agree, &one),
+        cmocka_unit_test_prestate(test_layouts_agree, &two),
+        cmocka_unit_test_prestate(test_refused_descriptors, &one),
+        cmocka_unit_test_prestate(test_refused_enqueues, &one),
+        cmocka_unit_test_prestate(test_wrong_label, &one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

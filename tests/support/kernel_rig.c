@@ -1,0 +1,228 @@
+/* See kernel_rig.h. */
+#include "support/kernel_rig.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "support/test.h"
+
+#define ARENA_BYTES (UINT64_C(64) << 20)
+#define GUARD_BYTES 128
+#define GUARD 0xcd
+
+void rig_wait_passively(char **argv) {
+    if (getenv("OMP_WAIT_POLICY")) return;
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* libgomp reads it when it is loaded */
+    execv("/proc/self/exe", argv);
+}
+
+void rig_open(kernel_rig *rig, uint32_t threads) {
+    tide_device_options options;
+    tide_device_options_init(&options);
+    options.threads = threads;
+    assert_ok(tide_device_open("cpu", &options, &rig->device));
+    assert_ok(tide_queue_create(rig->device, TIDE_QUEUE_COMPUTE, &rig->queue));
+    assert_ok(tide_arena_create(rig->device, ARENA_BYTES, &rig->arena));
+}
+
+void rig_close(kernel_rig *rig) {
+    tide_queue_destroy(rig->queue);
+    tide_arena_destroy(rig->arena);
+    tide_device_close(rig->device);
+}
+
+/* ---- inputs ---- */
+
+static double *new_doubles(uint64_t n) {
+    double *p = calloc(n, sizeof *p);
+    assert_non_null(p);
+    return p;
+}
+
+/* Reads of `to` (from..) become the writes of another op on the given reads: consistent statistics, indices, masks. */
+static void derive(rig_case *c, tide_op_kind kind, const int *reads, const int *to) {
+    tide_op_desc d = c->desc;
+    double *v[REF_MAX_OPERANDS];
+    d.kind = kind;
+    ref_spec s = ref_spec_of(&d);
+    for (uint32_t i = 0; i < s.n_reads + s.n_writes; i++) v[i] = new_doubles(s.elements[i]);
+    for (uint32_t i = 0; i < s.n_reads; i++)
+        for (uint64_t k = 0; k < s.elements[i]; k++)
+            v[i][k] = reads[i] >= 0 ? (double)c->plain[reads[i]][k] : 1 - 2 * (double)tide__random_unit(99, i, k);
+    ref_run(&d, &c->args, v);
+    for (uint32_t i = 0; i < s.n_writes; i++)
+        for (uint64_t k = 0; to[i] >= 0 && k < s.elements[s.n_reads + i]; k++)
+            c->plain[to[i]][k] = (float)v[s.n_reads + i][k];
+    for (uint32_t i = 0; i < s.n_reads + s.n_writes; i++) free(v[i]);
+}
+
+static void make_positive(rig_case *c, uint32_t operand) {
+    for (uint64_t k = 0; k < c->spec.elements[operand]; k++) c->plain[operand][k] = fabsf(c->plain[operand][k]) + 0.1f;
+}
+
+static void make_labels(rig_case *c, uint32_t operand) {
+    for (int64_t n = 0; n < c->desc.x.n; n++) c->plain[operand][n] = (float)(n * 7 % c->desc.x.c);
+}
+
+static void make_sense(rig_case *c) {
+    switch (c->desc.kind) {
+    case TIDE_OP_BN_STATS:
+        make_positive(c, 1);
+        make_positive(c, 3);
+        break;
+    case TIDE_OP_BN_INFER: make_positive(c, 4); break;
+    case TIDE_OP_BN_BWD: derive(c, TIDE_OP_BN_FWD, (const int[]){0, 2, -1}, (const int[]){-1, 3, 4}); break;
+    case TIDE_OP_RELU_BWD: derive(c, TIDE_OP_RELU_FWD, (const int[]){0}, (const int[]){0}); break;
+    case TIDE_OP_MAXPOOL_BWD: derive(c, TIDE_OP_MAXPOOL_FWD, (const int[]){-1}, (const int[]){-1, 0}); break;
+    case TIDE_OP_SOFTMAX_LOSS_FWD: make_labels(c, 1); break;
+    case TIDE_OP_SOFTMAX_LOSS_BWD:
+        make_labels(c, 1);
+        derive(c, TIDE_OP_SOFTMAX_LOSS_FWD, (const int[]){0, 1}, (const int[]){0, -1});
+        break;
+    case TIDE_OP_DROPOUT_BWD: derive(c, TIDE_OP_DROPOUT_FWD, (const int[]){-1}, (const int[]){-1, 0}); break;
+    case TIDE_OP_LRN_BWD: derive(c, TIDE_OP_LRN_FWD, (const int[]){0}, (const int[]){1}); break;
+    case TIDE_OP_ADAM:
+    case TIDE_OP_ADAMW: make_positive(c, 2); break;
+    default: break;
+    }
+    if (c->desc.clipped) make_positive(c, c->spec.n_reads - 1);
+}
+
+void rig_case_init(rig_case *c, const tide_op_desc *desc, uint64_t seed) {
+    *c = (rig_case){.desc = *desc, .spec = ref_spec_of(desc)};
+    c->args = (tide_step_args){.seed = seed, .step = 3, .counter = 11, .learning_rate = 0.05f};
+    for (uint32_t i = 0; i < c->spec.n_reads + c->spec.n_writes; i++) {
+        c->plain[i] = calloc(c->spec.elements[i], sizeof(float));
+        assert_non_null(c->plain[i]);
+        for (uint64_t k = 0; k < c->spec.elements[i]; k++) c->plain[i][k] = 1 - 2 * tide__random_unit(seed, i, k);
+    }
+    make_sense(c);
+}
+
+void rig_case_deinit(rig_case *c) {
+    for (uint32_t i = 0; i < c->spec.n_reads + c->spec.n_writes; i++) free(c->plain[i]);
+}
+
+/* ---- running ---- */
+
+typedef struct placement {
+    uint32_t n_operands, n_offsets;
+    uint64_t offset[REF_MAX_OPERANDS + 1], size[REF_MAX_OPERANDS + 1], end;
+} placement;
+
+static uint64_t operand_size(const tide_kernel_info *info, const ref_spec *spec, uint32_t i) {
+    uint32_t reads = info->n_reads;
+    if (i >= reads) return info->write[i - reads].size_bytes;
+    return reads <= TIDE_KERNEL_MAX_OPERANDS ? info->read[i].size_bytes : spec->elements[i] * sizeof(float);
+}
+
+static bool shares(const rig_case *c, const rig_options *o, uint32_t write, uint32_t *read) {
+    bool first = write == 0 && o->in_place_read >= 0;
+    *read = first ? (uint32_t)o->in_place_read : write;
+    return first || (o->all_in_place && write < c->spec.n_reads);
+}
+
+static placement place(const rig_case *c, const tide_kernel_info *info, const rig_options *o) {
+    placement p = {.n_operands = info->n_reads + info->n_writes, .end = o->shift + GUARD_BYTES};
+    p.n_offsets = p.n_operands + (info->variant[0].workspace_bytes > 0);
+    for (uint32_t i = 0; i < p.n_offsets; i++) {
+        uint32_t read;
+        p.size[i] = i < p.n_operands ? operand_size(info, &c->spec, i) : info->variant[0].workspace_bytes;
+        if (i >= info->n_reads && i < p.n_operands && shares(c, o, i - info->n_reads, &read)) {
+            assert_true(p.size[i] == p.size[read]);
+            p.offset[i] = p.offset[read];
+            continue;
+        }
+        p.offset[i] = p.end;
+        p.end = (p.end + p.size[i] + GUARD_BYTES + 63) & ~UINT64_C(63);
+    }
+    assert_true(p.end <= ARENA_BYTES);
+    return p;
+}
+
+/* Every byte from the shift to the end that belongs to no operand. */
+static void check_guards(const unsigned char *host, const placement *p, uint64_t shift) {
+    unsigned char *used = calloc(1, p->end - shift);
+    for (uint32_t i = 0; i < p->n_offsets; i++) memset(used + (p->offset[i] - shift), 1, p->size[i]);
+    for (uint64_t b = shift; b < p->end; b++)
+        if (!used[b - shift] && host[b] != GUARD)
+            fail_msg("a kernel wrote outside its operands, at %llu", (unsigned long long)b);
+    free(used);
+}
+
+static bool is_overwritten(const placement *p, uint32_t n_reads, uint32_t read) {
+    for (uint32_t i = n_reads; i < p->n_operands; i++)
+        if (p->offset[i] == p->offset[read]) return true;
+    return false;
+}
+
+/* Packing what was unpacked must give the stored bytes again: then the padding is zero. */
+static void check_padding(const tide_kernel *kernel, const rig_case *c, const unsigned char *host, const placement *p,
+                          uint32_t i) {
+    unsigned char *again = malloc(p->size[i]);
+    assert_ok(tide_operand_pack(kernel, i, c->plain[i], again));
+    if (memcmp(again, host + p->offset[i], p->size[i]) != 0)
+        fail_msg("%s: operand %u is not what it unpacks to: padding is not zero", tide_op_kind_name(c->desc.kind), i);
+    free(again);
+}
+
+static uint64_t collect(const tide_kernel *kernel, rig_case *c, const unsigned char *host, const placement *p) {
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < p->n_operands; i++) {
+        if (i >= c->spec.n_reads) {
+            assert_ok(tide_operand_unpack(kernel, i, host + p->offset[i], c->plain[i]));
+            hash = tide__hash_bytes(hash, host + p->offset[i], p->size[i]);
+        }
+        if (i >= c->spec.n_reads || !is_overwritten(p, c->spec.n_reads, i)) check_padding(kernel, c, host, p, i);
+    }
+    return hash;
+}
+
+uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
+    tide_kernel *kernel = NULL;
+    tide_kernel_info info;
+    unsigned char *host = tide_arena_host(rig->arena);
+    assert_ok(tide_kernel_create(rig->device, &c->desc, &kernel));
+    assert_ok(tide_kernel_get_info(kernel, &info));
+    assert_int_equal(info.n_reads, c->spec.n_reads);
+    assert_int_equal(info.n_writes, c->spec.n_writes);
+    placement p = place(c, &info, options);
+    memset(host + options->shift, GUARD, p.end - options->shift);
+    for (uint32_t i = c->spec.n_reads; i < p.n_offsets; i++) memset(host + p.offset[i], 0xff, p.size[i]); /* NaN */
+    for (uint32_t i = 0; i < c->spec.n_reads; i++)
+        assert_ok(tide_operand_pack(kernel, i, c->plain[i], host + p.offset[i]));
+    assert_ok(tide_kernel_enqueue(kernel, 0, rig->queue, rig->arena, p.offset, p.n_offsets, &c->args));
+    assert_ok(tide_queue_sync(rig->queue));
+    check_guards(host, &p, options->shift);
+    uint64_t hash = collect(kernel, c, host, &p);
+    tide_kernel_destroy(kernel);
+    return hash;
+}
+
+/* ---- comparing ---- */
+
+static void compare_operand(const rig_case *c, uint32_t i, const double *expected) {
+    double largest = 0;
+    for (uint64_t k = 0; k < c->spec.elements[i]; k++) largest = fmax(largest, fabs(expected[k]));
+    for (uint64_t k = 0; k < c->spec.elements[i]; k++) {
+        double got = (double)c->plain[i][k], want = expected[k];
+        if (fabs(got - want) <= 1e-4 * (fabs(want) + 0.1 * largest)) continue; /* false for NaN */
+        fail_msg("%s: x (%lld, %lld, %lld, %lld), operand %u, element %llu: %.9g, expected %.9g",
+                 tide_op_kind_name(c->desc.kind), (long long)c->desc.x.n, (long long)c->desc.x.c,
+                 (long long)c->desc.x.h, (long long)c->desc.x.w, i, (unsigned long long)k, got, want);
+    }
+}
+
+void rig_compare(const rig_case *c) {
+    double *v[REF_MAX_OPERANDS];
+    uint32_t n = c->spec.n_reads + c->spec.n_writes;
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = new_doubles(c->spec.elements[i]);
+        for (uint64_t k = 0; i < c->spec.n_reads && k < c->spec.elements[i]; k++) v[i][k] = (double)c->plain[i][k];
+    }
+    ref_run(&c->desc, &c->args, v);
+    for (uint32_t i = c->spec.n_reads; i < n; i++) compare_operand(c, i, v[i]);
+    for (uint32_t i = 0; i < n; i++) free(v[i]);
+}

@@ -1,0 +1,47 @@
+/* Runs one kernel on a device, from plain inputs to plain outputs, with everything around it under watch: guard zones
+ * between operands stay untouched, reads are not written, workspaces and outputs start as garbage, padding ends as
+ * zero. Includes inputs that make sense for each op kind. */
+#ifndef TIDE_TESTS_KERNEL_RIG_H
+#define TIDE_TESTS_KERNEL_RIG_H
+
+#include "support/ref_ops.h"
+
+typedef struct kernel_rig {
+    tide_device *device;
+    tide_queue *queue;
+    tide_arena *arena;
+} kernel_rig;
+
+/* First thing in main(): starts the program anew with OpenMP threads that sleep while they wait. Spinning ones take
+ * minutes on a machine that runs other tests at the same time. */
+void rig_wait_passively(char **argv);
+
+void rig_open(kernel_rig *rig, uint32_t threads);
+void rig_close(kernel_rig *rig);
+
+/* One op with its operands in plain order; reads first, then writes. */
+typedef struct rig_case {
+    tide_op_desc desc;
+    tide_step_args args;
+    ref_spec spec;
+    float *plain[REF_MAX_OPERANDS];
+} rig_case;
+
+/* Inputs from a seed: a function of the case alone, not of a device. */
+void rig_case_init(rig_case *c, const tide_op_desc *desc, uint64_t seed);
+void rig_case_deinit(rig_case *c);
+
+/* Runs the case and fills its writes. shift: where in the arena it lies, a multiple of 64. in_place_read: the read
+ * that write 0 takes the place of, or -1. all_in_place: write i lies on read i. Returns a hash of the stored outputs:
+ * equal hashes, equal bits. */
+typedef struct rig_options {
+    uint64_t shift;
+    int in_place_read;
+    bool all_in_place;
+} rig_options;
+uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options);
+
+/* Fails the test unless the case's writes are those of the reference code, within 1e-4. */
+void rig_compare(const rig_case *c);
+
+#endif

@@ -1,0 +1,440 @@
+/* See ref_ops.h. */
+#include "support/ref_ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+static uint64_t size_of(const tide_shape *s) { return (uint64_t)(s->n * s->c * s->h * s->w); }
+
+/* ---- operands ---- */
+
+static void add(ref_spec *s, bool write, uint64_t elements) {
+    s->elements[s->n_reads + s->n_writes] = elements;
+    if (write)
+        s->n_writes++;
+    else
+        s->n_reads++;
+}
+
+static void add_list(ref_spec *s, bool write, const uint64_t *list, int n) {
+    for (int i = 0; i < n; i++) add(s, write, list[i]);
+}
+
+#define READS(...) add_list(&s, false, (const uint64_t[]){__VA_ARGS__}, (int)(sizeof((uint64_t[]){__VA_ARGS__}) / 8))
+#define WRITES(...) add_list(&s, true, (const uint64_t[]){__VA_ARGS__}, (int)(sizeof((uint64_t[]){__VA_ARGS__}) / 8))
+
+static ref_spec spec_of_update(const tide_op_desc *d) {
+    ref_spec s = {0};
+    int states = d->kind == TIDE_OP_SGD ? 0 : d->kind == TIDE_OP_MOMENTUM ? 1 : 2;
+    for (int i = 0; i < states + 2; i++) READS(d->elements);
+    if (d->clipped) READS(1);
+    for (int i = 0; i < states + 1; i++) WRITES(d->elements);
+    return s;
+}
+
+static ref_spec spec_of_linear(const tide_op_desc *d, uint64_t x, uint64_t w, uint64_t y) {
+    ref_spec s = {0};
+    uint64_t bias = (uint64_t)d->y.c;
+    if (d->kind == TIDE_OP_CONV_FWD || d->kind == TIDE_OP_FC_FWD) {
+        READS(x, w);
+        if (d->bias) READS(bias);
+        WRITES(y);
+    } else if (d->kind == TIDE_OP_CONV_BWD_DATA || d->kind == TIDE_OP_FC_BWD_DATA) {
+        READS(w, y);
+        WRITES(x);
+    } else {
+        READS(x, y);
+        WRITES(w);
+        if (d->bias) WRITES(bias);
+    }
+    return s;
+}
+
+ref_spec ref_spec_of(const tide_op_desc *d) {
+    ref_spec s = {0};
+    uint64_t x = size_of(&d->x), y = size_of(&d->y), c = (uint64_t)d->x.c, n = (uint64_t)d->x.n, e = d->elements;
+    switch (d->kind) {
+    case TIDE_OP_CONV_FWD:
+    case TIDE_OP_CONV_BWD_DATA:
+    case TIDE_OP_CONV_BWD_WEIGHTS:
+        return spec_of_linear(d, x, (uint64_t)(d->y.c * d->x.c * d->kernel_h * d->kernel_w), y);
+    case TIDE_OP_FC_FWD:
+    case TIDE_OP_FC_BWD_DATA:
+    case TIDE_OP_FC_BWD_WEIGHTS: return spec_of_linear(d, x, (uint64_t)d->y.c * (x / n), y);
+    case TIDE_OP_BN_FWD:
+        READS(x, c, c);
+        WRITES(x, c, c);
+        break;
+    case TIDE_OP_BN_STATS:
+        READS(c, c, c, c);
+        WRITES(c, c);
+        break;
+    case TIDE_OP_BN_INFER:
+        READS(x, c, c, c, c);
+        WRITES(x);
+        break;
+    case TIDE_OP_BN_BWD:
+        READS(x, x, c, c, c);
+        WRITES(x, c, c);
+        break;
+    case TIDE_OP_RELU_FWD:
+        READS(x);
+        WRITES(x);
+        break;
+    case TIDE_OP_RELU_BWD:
+        READS(x, x);
+        WRITES(x);
+        break;
+    case TIDE_OP_MAXPOOL_FWD:
+        READS(x);
+        WRITES(y, y);
+        break;
+    case TIDE_OP_MAXPOOL_BWD:
+        READS(y, y);
+        WRITES(x);
+        break;
+    case TIDE_OP_AVGPOOL_FWD:
+        READS(x);
+        WRITES(y);
+        break;
+    case TIDE_OP_AVGPOOL_BWD:
+        READS(y);
+        WRITES(x);
+        break;
+    case TIDE_OP_ADD:
+        READS(x, x);
+        WRITES(x);
+        break;
+    case TIDE_OP_SOFTMAX_LOSS_FWD:
+        READS(x, n);
+        WRITES(x, 1);
+        break;
+    case TIDE_OP_SOFTMAX_LOSS_BWD:
+        READS(x, n);
+        WRITES(x);
+        break;
+    case TIDE_OP_DROPOUT_FWD:
+        READS(x);
+        WRITES(x, x);
+        break;
+    case TIDE_OP_DROPOUT_BWD:
+        READS(x, x);
+        WRITES(x);
+        break;
+    case TIDE_OP_LRN_FWD:
+        READS(x);
+        WRITES(x);
+        break;
+    case TIDE_OP_LRN_BWD:
+        READS(x, x, x);
+        WRITES(x);
+        break;
+    case TIDE_OP_REORDER:
+        s = ref_spec_of(d->from);
+        e = s.elements[d->from_operand];
+        s = (ref_spec){0};
+        READS(e);
+        WRITES(e);
+        break;
+    case TIDE_OP_SGD:
+    case TIDE_OP_MOMENTUM:
+    case TIDE_OP_ADAM:
+    case TIDE_OP_ADAMW: return spec_of_update(d);
+    case TIDE_OP_GRAD_NORM:
+        add_list(&s, false, d->grad_elements, (int)d->n_grads);
+        WRITES(1);
+        break;
+    case TIDE_OP_ACCUMULATE:
+        READS(e, e);
+        WRITES(e);
+        break;
+    case TIDE_OP_ZERO: WRITES(e); break;
+    case TIDE_OP_KIND_COUNT: break;
+    }
+    return s;
+}
+
+/* ---- linear ops: one loop nest, three directions ---- */
+
+typedef enum direction { FORWARD, TO_DATA, TO_WEIGHTS } direction;
+
+static void touch(direction dir, double *x, double *w, double *y) {
+    if (dir == FORWARD)
+        *y += *x * *w;
+    else if (dir == TO_DATA)
+        *x += *w * *y;
+    else
+        *w += *x * *y;
+}
+
+static void conv_pixel(const tide_op_desc *d, direction dir, double *x, double *w, double *y, int64_t oh, int64_t ow) {
+    for (int64_t c = 0; c < d->x.c; c++)
+        for (int64_t kh = 0; kh < d->kernel_h; kh++)
+            for (int64_t kw = 0; kw < d->kernel_w; kw++) {
+                int64_t h = oh * d->stride - d->pad + kh, v = ow * d->stride - d->pad + kw;
+                if (h < 0 || v < 0 || h >= d->x.h || v >= d->x.w) continue;
+                touch(dir, &x[(c * d->x.h + h) * d->x.w + v], &w[(c * d->kernel_h + kh) * d->kernel_w + kw], y);
+            }
+}
+
+static void conv(const tide_op_desc *d, direction dir, double *x, double *w, double *y) {
+    int64_t per_filter = d->x.c * d->kernel_h * d->kernel_w, per_image = d->x.c * d->x.h * d->x.w;
+    for (int64_t n = 0; n < d->y.n; n++)
+        for (int64_t o = 0; o < d->y.c; o++)
+            for (int64_t oh = 0; oh < d->y.h; oh++)
+                for (int64_t ow = 0; ow < d->y.w; ow++, y++)
+                    conv_pixel(d, dir, x + n * per_image, w + o * per_filter, y, oh, ow);
+}
+
+static void fc(const tide_op_desc *d, direction dir, double *x, double *w, double *y) {
+    int64_t inputs = d->x.c * d->x.h * d->x.w;
+    for (int64_t n = 0; n < d->y.n; n++)
+        for (int64_t o = 0; o < d->y.c; o++)
+            for (int64_t i = 0; i < inputs; i++) touch(dir, &x[n * inputs + i], &w[o * inputs + i], &y[n * d->y.c + o]);
+}
+
+static void zero(double *p, uint64_t n) { memset(p, 0, n * sizeof *p); }
+
+static void linear(const tide_op_desc *d, double *const *v,
+                   void (*op)(const tide_op_desc *, direction, double *, double *, double *)) {
+    ref_spec s = ref_spec_of(d);
+    int64_t pixels = d->y.h * d->y.w;
+    for (uint32_t i = s.n_reads; i < s.n_reads + s.n_writes; i++) zero(v[i], s.elements[i]);
+    if (d->kind == TIDE_OP_CONV_FWD || d->kind == TIDE_OP_FC_FWD) {
+        double *y = v[d->bias ? 3 : 2];
+        op(d, FORWARD, v[0], v[1], y);
+        for (int64_t i = 0; d->bias && i < (int64_t)size_of(&d->y); i++) y[i] += v[2][i / pixels % d->y.c];
+    } else if (d->kind == TIDE_OP_CONV_BWD_DATA || d->kind == TIDE_OP_FC_BWD_DATA) {
+        op(d, TO_DATA, v[2], v[0], v[1]);
+    } else {
+        op(d, TO_WEIGHTS, v[0], v[2], v[1]);
+        for (int64_t i = 0; d->bias && i < (int64_t)size_of(&d->y); i++) v[3][i / pixels % d->y.c] += v[1][i];
+    }
+}
+
+/* ---- batch norm ---- */
+
+static int64_t channel_of(const tide_shape *s, int64_t i) { return i / (s->h * s->w) % s->c; }
+
+static void bn_forward(const tide_op_desc *d, double *const *v) {
+    double *x = v[0], *mean = v[4], *inv_std = v[5];
+    int64_t size = (int64_t)size_of(&d->x);
+    double m = (double)(size / d->x.c);
+    zero(mean, (uint64_t)d->x.c);
+    zero(inv_std, (uint64_t)d->x.c);
+    for (int64_t i = 0; i < size; i++) mean[channel_of(&d->x, i)] += x[i] / m;
+    for (int64_t i = 0; i < size; i++) inv_std[channel_of(&d->x, i)] += pow(x[i] - mean[channel_of(&d->x, i)], 2) / m;
+    for (int64_t c = 0; c < d->x.c; c++) inv_std[c] = 1 / sqrt(inv_std[c] + (double)d->eps);
+    for (int64_t i = 0; i < size; i++) {
+        int64_t c = channel_of(&d->x, i);
+        v[3][i] = (x[i] - mean[c]) * inv_std[c] * v[1][c] + v[2][c];
+    }
+}
+
+static void bn_stats(const tide_op_desc *d, double *const *v) {
+    double m = (double)(d->x.n * d->x.h * d->x.w), share = (double)d->momentum;
+    for (int64_t c = 0; c < d->x.c; c++) {
+        double variance = 1 / (v[1][c] * v[1][c]) - (double)d->eps;
+        v[4][c] = (1 - share) * v[2][c] + share * v[0][c];
+        v[5][c] = (1 - share) * v[3][c] + share * variance * (m > 1 ? m / (m - 1) : 1);
+    }
+}
+
+static void bn_infer(const tide_op_desc *d, double *const *v) {
+    for (int64_t i = 0; i < (int64_t)size_of(&d->x); i++) {
+        int64_t c = channel_of(&d->x, i);
+        v[5][i] = (v[0][i] - v[3][c]) / sqrt(v[4][c] + (double)d->eps) * v[1][c] + v[2][c];
+    }
+}
+
+static void bn_backward(const tide_op_desc *d, double *const *v) {
+    double *x = v[0], *dy = v[1], *scale = v[2], *mean = v[3], *inv_std = v[4], *dx = v[5], *dscale = v[6],
+           *dshift = v[7];
+    int64_t size = (int64_t)size_of(&d->x);
+    double m = (double)(size / d->x.c);
+    zero(dscale, (uint64_t)d->x.c);
+    zero(dshift, (uint64_t)d->x.c);
+    for (int64_t i = 0; i < size; i++) {
+        int64_t c = channel_of(&d->x, i);
+        dscale[c] += dy[i] * (x[i] - mean[c]) * inv_std[c];
+        dshift[c] += dy[i];
+    }
+    for (int64_t i = 0; i < size; i++) {
+        int64_t c = channel_of(&d->x, i);
+        double hat = (x[i] - mean[c]) * inv_std[c];
+        dx[i] = scale[c] * inv_std[c] * (dy[i] - dshift[c] / m - hat * dscale[c] / m);
+    }
+}
+
+/* ---- pooling ---- */
+
+static void pool_pixel(const tide_op_desc *d, double *const *v, int64_t plane, int64_t oh, int64_t ow, int64_t o) {
+    double best = -INFINITY, sum = 0, area = d->kernel_h * d->kernel_w;
+    int64_t at = 0;
+    for (int64_t kh = 0; kh < d->kernel_h; kh++)
+        for (int64_t kw = 0; kw < d->kernel_w; kw++) {
+            int64_t h = oh * d->stride - d->pad + kh, w = ow * d->stride - d->pad + kw;
+            if (h < 0 || w < 0 || h >= d->x.h || w >= d->x.w) continue;
+            int64_t i = (plane * d->x.h + h) * d->x.w + w, here = kh * d->kernel_w + kw;
+            if (d->kind == TIDE_OP_AVGPOOL_BWD) v[1][i] += v[0][o] / area;
+            if (d->kind == TIDE_OP_MAXPOOL_BWD && v[0][o] == (double)here) v[2][i] += v[1][o];
+            if (d->kind != TIDE_OP_AVGPOOL_FWD && d->kind != TIDE_OP_MAXPOOL_FWD) continue;
+            sum += v[0][i];
+            if (v[0][i] > best) best = v[0][i], at = here;
+        }
+    if (d->kind == TIDE_OP_AVGPOOL_FWD) v[1][o] = sum / area;
+    if (d->kind == TIDE_OP_MAXPOOL_FWD) v[1][o] = best, v[2][o] = (double)at;
+}
+
+static void pool(const tide_op_desc *d, double *const *v) {
+    int64_t o = 0;
+    if (d->kind == TIDE_OP_AVGPOOL_BWD) zero(v[1], size_of(&d->x));
+    if (d->kind == TIDE_OP_MAXPOOL_BWD) zero(v[2], size_of(&d->x));
+    for (int64_t plane = 0; plane < d->x.n * d->x.c; plane++)
+        for (int64_t oh = 0; oh < d->y.h; oh++)
+            for (int64_t ow = 0; ow < d->y.w; ow++) pool_pixel(d, v, plane, oh, ow, o++);
+}
+
+/* ---- softmax and loss ---- */
+
+static void softmax_forward(const tide_op_desc *d, double *const *v) {
+    v[3][0] = 0;
+    for (int64_t n = 0; n < d->x.n; n++) {
+        double *x = v[0] + n * d->x.c, *p = v[2] + n * d->x.c, sum = 0;
+        for (int64_t c = 0; c < d->x.c; c++) sum += exp(x[c]);
+        for (int64_t c = 0; c < d->x.c; c++) p[c] = exp(x[c]) / sum;
+        v[3][0] -= log(p[(int64_t)v[1][n]]) / (double)d->x.n;
+    }
+}
+
+static void softmax_backward(const tide_op_desc *d, double *const *v) {
+    for (int64_t i = 0; i < d->x.n * d->x.c; i++) {
+        double hit = (int64_t)v[1][i / d->x.c] == i % d->x.c;
+        v[2][i] = (v[0][i] - hit) / (double)d->x.n;
+    }
+}
+
+/* ---- dropout, local response normalisation ---- */
+
+static void dropout_forward(const tide_op_desc *d, const tide_step_args *args, double *const *v) {
+    uint64_t stream = tide__hash_word(tide__hash_word(0, args->step), args->counter);
+    for (uint64_t i = 0; i < size_of(&d->x); i++) {
+        v[2][i] = tide__random_unit(args->seed, stream, i) >= d->drop_rate;
+        v[1][i] = v[0][i] * v[2][i] / (1 - (double)d->drop_rate);
+    }
+}
+
+static void dropout_backward(const tide_op_desc *d, double *const *v) {
+    for (uint64_t i = 0; i < size_of(&d->x); i++) v[2][i] = v[1][i] * v[0][i] / (1 - (double)d->drop_rate);
+}
+
+/* k + alpha / size * sum of x^2 over the window of channels around element i. */
+static double lrn_scale(const tide_op_desc *d, const double *x, int64_t i) {
+    int64_t pixels = d->x.h * d->x.w, c = channel_of(&d->x, i), half = (d->lrn_size - 1) / 2;
+    double sum = 0;
+    for (int64_t k = c - half; k < c - half + d->lrn_size; k++)
+        if (k >= 0 && k < d->x.c) sum += pow(x[i + (k - c) * pixels], 2);
+    return (double)d->lrn_k + (double)d->lrn_alpha / d->lrn_size * sum;
+}
+
+static void lrn_forward(const tide_op_desc *d, double *const *v) {
+    for (int64_t i = 0; i < (int64_t)size_of(&d->x); i++)
+        v[1][i] = v[0][i] * pow(lrn_scale(d, v[0], i), -(double)d->lrn_beta);
+}
+
+static void lrn_backward(const tide_op_desc *d, double *const *v) {
+    int64_t pixels = d->x.h * d->x.w, half = (d->lrn_size - 1) / 2;
+    double *x = v[0], *dy = v[2], *dx = v[3], factor = 2 * (double)d->lrn_alpha * (double)d->lrn_beta / d->lrn_size;
+    for (int64_t i = 0; i < (int64_t)size_of(&d->x); i++) {
+        int64_t c = channel_of(&d->x, i);
+        dx[i] = dy[i] * pow(lrn_scale(d, x, i), -(double)d->lrn_beta);
+        for (int64_t k = c + half - d->lrn_size + 1; k <= c + half; k++) { /* channels whose window contains c */
+            if (k < 0 || k >= d->x.c) continue;
+            int64_t j = i + (k - c) * pixels;
+            dx[i] -= factor * x[i] * dy[j] * x[j] * pow(lrn_scale(d, x, j), -(double)d->lrn_beta - 1);
+        }
+    }
+}
+
+/* ---- optimizers ---- */
+
+static void update(const tide_op_desc *d, const tide_step_args *args, double *const *v) {
+    ref_spec s = ref_spec_of(d);
+    uint32_t states = s.n_writes - 1;
+    double lr = (double)args->learning_rate, t = (double)args->step + 1, clip = d->clipped ? v[s.n_reads - 1][0] : 1;
+    double b1 = (double)d->beta1, b2 = (double)d->beta2, decay = (double)d->weight_decay;
+    double eps = d->eps > 0 ? (double)d->eps : 1e-8;
+    for (uint64_t i = 0; i < d->elements; i++) {
+        double w = v[0][i], g = v[1 + states][i] * clip;
+        if (d->kind == TIDE_OP_ADAMW)
+            w -= lr * decay * w;
+        else
+            g += decay * w;
+        if (d->kind == TIDE_OP_MOMENTUM) g = v[s.n_reads + 1][i] = b1 * v[1][i] + g;
+        if (states == 2) {
+            double m = v[s.n_reads + 1][i] = b1 * v[1][i] + (1 - b1) * g;
+            double q = v[s.n_reads + 2][i] = b2 * v[2][i] + (1 - b2) * g * g;
+            g = m / (1 - pow(b1, t)) / (sqrt(q / (1 - pow(b2, t))) + eps);
+        }
+        v[s.n_reads][i] = w - lr * g;
+    }
+}
+
+static void grad_norm(const tide_op_desc *d, double *const *v) {
+    double sum = 0;
+    for (uint32_t k = 0; k < d->n_grads; k++)
+        for (uint64_t i = 0; i < d->grad_elements[k]; i++) sum += v[k][i] * v[k][i];
+    double factor = (double)d->clip_norm / (sqrt(sum) + 1e-6);
+    v[d->n_grads][0] = factor < 1 ? factor : 1;
+}
+
+static void elementwise(const tide_op_desc *d, double *const *v, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) switch (d->kind) {
+        case TIDE_OP_RELU_FWD: v[1][i] = v[0][i] > 0 ? v[0][i] : 0; break;
+        case TIDE_OP_RELU_BWD: v[2][i] = v[0][i] > 0 ? v[1][i] : 0; break;
+        case TIDE_OP_ADD:
+        case TIDE_OP_ACCUMULATE: v[2][i] = v[0][i] + v[1][i]; break;
+        case TIDE_OP_REORDER: v[1][i] = v[0][i]; break;
+        default: v[0][i] = 0; break;
+        }
+}
+
+void ref_run(const tide_op_desc *d, const tide_step_args *args, double *const *v) {
+    switch (d->kind) {
+    case TIDE_OP_CONV_FWD:
+    case TIDE_OP_CONV_BWD_DATA:
+    case TIDE_OP_CONV_BWD_WEIGHTS: linear(d, v, conv); break;
+    case TIDE_OP_FC_FWD:
+    case TIDE_OP_FC_BWD_DATA:
+    case TIDE_OP_FC_BWD_WEIGHTS: linear(d, v, fc); break;
+    case TIDE_OP_BN_FWD: bn_forward(d, v); break;
+    case TIDE_OP_BN_STATS: bn_stats(d, v); break;
+    case TIDE_OP_BN_INFER: bn_infer(d, v); break;
+    case TIDE_OP_BN_BWD: bn_backward(d, v); break;
+    case TIDE_OP_MAXPOOL_FWD:
+    case TIDE_OP_MAXPOOL_BWD:
+    case TIDE_OP_AVGPOOL_FWD:
+    case TIDE_OP_AVGPOOL_BWD: pool(d, v); break;
+    case TIDE_OP_SOFTMAX_LOSS_FWD: softmax_forward(d, v); break;
+    case TIDE_OP_SOFTMAX_LOSS_BWD: softmax_backward(d, v); break;
+    case TIDE_OP_DROPOUT_FWD: dropout_forward(d, args, v); break;
+    case TIDE_OP_DROPOUT_BWD: dropout_backward(d, v); break;
+    case TIDE_OP_LRN_FWD: lrn_forward(d, v); break;
+    case TIDE_OP_LRN_BWD: lrn_backward(d, v); break;
+    case TIDE_OP_SGD:
+    case TIDE_OP_MOMENTUM:
+    case TIDE_OP_ADAM:
+    case TIDE_OP_ADAMW: update(d, args, v); break;
+    case TIDE_OP_GRAD_NORM: grad_norm(d, v); break;
+    case TIDE_OP_RELU_FWD:
+    case TIDE_OP_RELU_BWD:
+    case TIDE_OP_ADD:
+    case TIDE_OP_ACCUMULATE:
+    case TIDE_OP_REORDER:
+    case TIDE_OP_ZERO: elementwise(d, v, ref_spec_of(d).elements[0]); break;
+    case TIDE_OP_KIND_COUNT: break;
+    }
+}
