@@ -44,7 +44,7 @@ tide_status tide__verify_start(tide__verifier *v) {
 
 /* ---- end map ----
  * That a holding of the end map still has its value needs no check here: its interval reaches the end, and the walk
- * lets nobody take bytes of a holding inside its interval. */
+ * lets nobody take bytes of a holding inside its interval, nor hand over one that is in the end map. */
 static tide_status check_end_map(tide__verifier *v, bool *has_place) {
     for (uint32_t h = 0; h < v->n_holdings; h++) {
         if (!v->holding[h].at_end) continue;

@@ -52,11 +52,12 @@ static tide_status read_holding(tide__verifier *v, uint32_t i, uint32_t h) {
     return TIDE_OK;
 }
 
-/* `to` takes over the bytes of `from` in the RUN i: they are bound to an in-place pair, and `from` dies here. */
+/* `to` takes over the bytes of `from` in the RUN i: they are bound to an in-place pair, and `from` dies here (at the
+ * last action its interval reaches the end of the step all the same; then it may not be needed there). */
 static bool is_hand_over(const tide__verifier *v, uint32_t i, uint32_t from, uint32_t to) {
     const tide__action *a = &v->plan->actions.data[i];
-    if (a->kind != TIDE_RUN || v->holding[from].end != i + 1 || v->holding[from].offset != v->holding[to].offset)
-        return false;
+    const tide__holding *old = &v->holding[from];
+    if (a->kind != TIDE_RUN || old->end != i + 1 || old->at_end || old->offset != v->holding[to].offset) return false;
     const tide_op *op = tide_program_op(v->program, a->op);
     for (uint32_t k = 0; k < op->n_inplace; k++)
         if (tide__use(v, i, op->inplace[k].read) == from && tide__use(v, i, op->n_reads + op->inplace[k].write) == to)

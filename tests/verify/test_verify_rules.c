@@ -312,6 +312,7 @@ static void load_before_save(fixture *f) {
     X(pair_not_dead, swap, OVERLAP, 4, RES(end, R_B) = 6)                                                        \
     X(pair_shifted, swap, OVERLAP, 4, RES(offset_bytes, R_C) = 80)                                               \
     X(no_pair, swap, OVERLAP, 3, RES(offset_bytes, R_B) = 128)                                                   \
+    X(pair_needed_at_end, swap, OVERLAP, 7, RES(at_end, R_W) = true)                                             \
     X(load_over_read, swap, REUSE, 5, f->a[5].n_waits = 1)                                                       \
     X(load_over_other, rerun, REUSE, 6, drop_waits(f, 6))                                                        \
     X(must_moved, swap, INPLACE, 7, (f->p->arena_bytes = 320, RES(offset_bytes, R_W2) = 256))                    \

@@ -1,0 +1,97 @@
+/* Thousands of random valid plans: the verifier accepts each, and the reference interpreter agrees. Also: swaps,
+ * re-runs and the rest do occur in them. */
+#include <inttypes.h>
+
+#include "plan/plan_data.h"
+#include "support/interpreter.h"
+#include "support/random_plan.h"
+#include "support/test.h"
+
+enum { N_PLANS = 3000, N_TIMINGS = 4, MAX_OPS = 24 };
+
+typedef struct statistics {
+    size_t actions, saves, loads, reruns, hand_overs, waits, start_copies, end_copies;
+    uint64_t arena_bytes, residency_bytes;
+} statistics;
+
+static size_t count_hand_overs(const random_case *c, uint32_t i) {
+    tide_action a = tide_plan_action(c->plan, i);
+    const tide_op *op = tide_program_op(c->program, a.op);
+    size_t n = 0;
+    for (uint32_t k = 0; k < op->n_inplace; k++) {
+        const tide_residency *read = tide_plan_residency(c->plan, a.uses[op->inplace[k].read]);
+        const tide_residency *write = tide_plan_residency(c->plan, a.uses[op->n_reads + op->inplace[k].write]);
+        n += read->offset_bytes == write->offset_bytes && read->size_bytes > 0;
+    }
+    return n;
+}
+
+static void add_statistics(statistics *s, const random_case *c) {
+    uint32_t first_runs = tide_program_op_count(c->program), runs = 0;
+    for (uint32_t i = 0; i < tide_plan_action_count(c->plan); i++) {
+        tide_action a = tide_plan_action(c->plan, i);
+        s->actions++;
+        s->waits += a.n_waits;
+        s->saves += a.kind == TIDE_SAVE;
+        s->loads += a.kind == TIDE_LOAD;
+        runs += a.kind == TIDE_RUN;
+        if (a.kind == TIDE_RUN) s->hand_overs += count_hand_overs(c, i);
+    }
+    s->reruns += runs - first_runs;
+    s->arena_bytes += tide_plan_arena_bytes(c->plan);
+    for (uint32_t i = 0; i < tide_plan_residency_count(c->plan); i++)
+        s->residency_bytes += tide_plan_residency(c->plan, i)->size_bytes;
+    for (uint32_t i = 0; i < tide_plan_copy_count(c->plan); i++) {
+        const tide_copy *copy = tide_plan_copy(c->plan, i);
+        s->start_copies += copy->at_start && c->machine.tier[copy->tier].kind != TIDE_TIER_CLIENT;
+        s->end_copies += copy->at_end;
+    }
+}
+
+static void check_plan(const random_case *c, uint64_t seed) {
+    tide_verdict verdict;
+    if (tide_plan_verify(c->plan, c->program, &c->machine, &c->budgets, &verdict) != TIDE_OK)
+        fail_msg("plan %" PRIu64 ": %s", seed, tide_last_error());
+    for (uint64_t timing = 0; timing < N_TIMINGS; timing++) {
+        interpretation result = interpret(c->plan, c->program, &c->machine, &c->budgets, seed * N_TIMINGS + timing);
+        if (!result.ok)
+            fail_msg("plan %" PRIu64 ", timing %" PRIu64 ", step %u, action %d: %s", seed, timing, result.step,
+                     (int)result.action, result.why);
+    }
+}
+
+static void test_valid_plans_are_accepted(void **state) {
+    (void)state;
+    statistics s = {0};
+    for (uint64_t seed = 0; seed < N_PLANS; seed++) {
+        random_case c = random_case_make(seed, MAX_OPS);
+        check_plan(&c, seed);
+        add_statistics(&s, &c);
+        random_case_free(&c);
+    }
+    print_message(
+        "%d plans: %zu actions, %zu saves, %zu loads, %zu re-runs, %zu in place, %zu waits; %zu copies at the "
+        "start, %zu at the end; %.1f residency bytes per arena byte\n",
+        N_PLANS, s.actions, s.saves, s.loads, s.reruns, s.hand_overs, s.waits, s.start_copies, s.end_copies,
+        (double)s.residency_bytes / (double)s.arena_bytes);
+    assert_true(s.saves > N_PLANS && s.loads > 2 * N_PLANS && s.reruns > N_PLANS && s.hand_overs > N_PLANS);
+    assert_true(s.waits > 4 * N_PLANS && s.start_copies > N_PLANS / 2 && s.end_copies > N_PLANS / 2);
+    assert_true(s.residency_bytes > 2 * s.arena_bytes);
+}
+
+static void test_larger_plans_are_accepted(void **state) {
+    (void)state;
+    for (uint64_t seed = N_PLANS; seed < N_PLANS + 200; seed++) {
+        random_case c = random_case_make(seed, 80);
+        check_plan(&c, seed);
+        random_case_free(&c);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_valid_plans_are_accepted),
+        cmocka_unit_test(test_larger_plans_are_accepted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
