@@ -110,6 +110,7 @@ static void visit_shapes(visit_fn visit, void *context) {
     for (size_t i = 0; i < COUNT(rows); i++) {
         d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &rows[i]), visit(&d, context);
         d = shape_desc(TIDE_OP_SOFTMAX_LOSS_BWD, &rows[i]), visit(&d, context);
+        d.loss_scale = 0.25f, visit(&d, context);
     }
 }
 

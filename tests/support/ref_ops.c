@@ -311,9 +311,10 @@ static void softmax_forward(const tide_op_desc *d, double *const *v) {
 }
 
 static void softmax_backward(const tide_op_desc *d, double *const *v) {
+    double scale = d->loss_scale != 0 ? (double)d->loss_scale : 1.0;
     for (int64_t i = 0; i < d->x.n * d->x.c; i++) {
         double hit = (int64_t)v[1][i / d->x.c] == i % d->x.c;
-        v[2][i] = (v[0][i] - hit) / (double)d->x.n;
+        v[2][i] = scale * (v[0][i] - hit) / (double)d->x.n;
     }
 }
 

@@ -46,7 +46,8 @@ static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call
 /* dx may lie on prob. */
 static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *call) {
     const tide_shape *s = &k->desc.x;
-    const float *prob = tide__floats(call, 0), share = 1.0f / (float)s->n;
+    float loss_scale = k->desc.loss_scale != 0 ? k->desc.loss_scale : 1.0f;
+    const float *prob = tide__floats(call, 0), share = loss_scale / (float)s->n;
     const int32_t *label = tide__at(call, 1);
     float *dx = tide__floats(call, 2);
     TIDE_TRY(check_labels(label, s));
