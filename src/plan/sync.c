@@ -113,7 +113,7 @@ static int ascending(const void *a, const void *b) {
 
 static tide_status add_waits(syncer *s, uint32_t i) {
     tide__action *a = &s->plan->actions.data[i];
-    uint32_t *clock = clock_of(s, i), on;
+    uint32_t *clock = clock_of(s, i), on = 0;
     a->waits = s->plan->waits.count;
     a->n_waits = 0;
     while (latest_need(s, clock, &on)) {
