@@ -66,7 +66,7 @@ static tide_status convert(const char *path, const import_options *o) {
 
 int cmd_import(int argc, char **argv) {
     import_options o = {0};
-    const char *path;
+    const char *path = NULL;
     const arg_option options[] = {
         {"--from", ARG_TEXT, &o.from, "FORMAT", "dtr, singa-access or singa-malloc [by content]"},
         {"--iteration-time", ARG_DURATION, &o.iteration_ns, "TIME",

@@ -127,7 +127,7 @@ static tide_status load(const char *spec, const model_options *o, const tide_mac
 
 int cmd_model(int argc, char **argv) {
     model_options o = {.machine = "default", .top = 10};
-    const char *spec;
+    const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--inference", ARG_FLAG, &o.model.inference, NULL, "the forward pass of an evaluation instead"},

@@ -191,6 +191,7 @@ static tide_status new_copy(scheduler *s, tide_id tensor, uint32_t tier, tide_id
 /* The tensor's latest copy in a tier; TIDE_NONE if there is none. */
 static tide_id find_copy(const scheduler *s, tide_id tensor, uint32_t tier) {
     tide_id c = s->first_copy[tensor];
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a tensor with a first copy is in next_copy */
     while (c != TIDE_NONE && s->plan->copies.data[c].tier != tier) c = s->next_copy.data[c];
     return c;
 }
@@ -368,6 +369,7 @@ static tide_status end_in_tiers(scheduler *s) {
 static tide_status carry_in_tiers(scheduler *s) {
     for (uint32_t i = 0; i < tide_program_carry_count(s->program); i++) {
         const tide_carry *c = tide_program_carry(s->program, i);
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as in find_copy */
         for (tide_id k = s->first_copy[c->to]; k != TIDE_NONE; k = s->next_copy.data[k]) {
             const tide_copy *start = &s->plan->copies.data[k];
             if (!start->at_start) continue;
