@@ -12,6 +12,7 @@ static const struct {
     {"simulate", "predict a plan: step time, waits, load", cmd_simulate},
     {"verify", "prove a plan safe, or say which rule it breaks", cmd_verify},
     {"import", "turn another tool's log into a program", cmd_import},
+    {"devices", "list the devices, measure this machine into a profile", cmd_devices},
     {"train", "train a model from a plan, inside a byte budget", cmd_train},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -32,6 +32,8 @@ typedef struct tide_device_options {
 } tide_device_options;
 TIDE_API void tide_device_options_init(tide_device_options *options);
 
+/* Names of the devices this library was built with; NULL after the last. */
+TIDE_API const char *tide_device_name(uint32_t i);
 /* name: "cpu" or "sim". TIDE_E_DEVICE when it is not available, saying which are. */
 TIDE_API tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out);
 TIDE_API void tide_device_close(tide_device *device); /* all its objects are destroyed before; NULL is fine */

@@ -62,6 +62,21 @@ typedef struct tide_step_report {
 } tide_step_report;
 TIDE_API tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report);
 
+/* ---- measuring ---- */
+typedef struct tide_measure_options {
+    size_t size;           /* sizeof(tide_measure_options) */
+    const char *name;      /* of the machine; NULL: the device's */
+    const char *disk_path; /* folder of the disk tier; NULL: the system's temporary folder */
+    uint64_t disk_bytes;   /* of the file that is written and read there; 0: the machine gets no disk tier */
+    uint64_t time_ns;      /* about what the measurement may take */
+    void (*progress)(void *context, const char *text); /* what is measured next, and remarks; NULL: silent */
+    void *progress_context;
+} tide_measure_options;
+TIDE_API void tide_measure_options_init(tide_measure_options *options); /* 64 MiB of disk, 4 s */
+/* The machine that this device and the host's tiers make up; method in docs/costs.md. Needs a device with kernels that
+ * nobody else uses meanwhile, 192 MiB for an arena and 64 MiB for a RAM tier. */
+TIDE_API tide_status tide_machine_measure(tide_device *device, const tide_measure_options *options, tide_machine *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,8 @@ void tide_device_options_init(tide_device_options *options) {
     *options = (tide_device_options){.size = sizeof *options};
 }
 
+const char *tide_device_name(uint32_t i) { return i < N_DEVICES ? devices[i].name : NULL; }
+
 static tide_status fail_unknown_device(const char *name) {
     char known[128] = "";
     for (size_t i = 0; i < N_DEVICES; i++) {

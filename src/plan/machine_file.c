@@ -230,6 +230,14 @@ tide_status tide_machine_load(const char *name, tide_machine *out) {
 
 /* ---- writing ---- */
 
+/* 15 digits read better, 17 are always exact. */
+static void write_number(FILE *f, const char *key, double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", value);
+    if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value);
+    fprintf(f, "  \"%s\": %s,\n", key, text);
+}
+
 static void write_member(FILE *f, const char *key, const char *text) {
     fprintf(f, "  \"%s\": ", key);
     tide__json_write_string(f, text);
@@ -259,11 +267,11 @@ static void write_machine(FILE *f, const tide_machine *m) {
     fprintf(f, "  \"memory_bytes\": %llu,\n", (unsigned long long)m->memory_bytes);
     fprintf(f, "  \"reserve_bytes\": %llu,\n", (unsigned long long)m->reserve_bytes);
     fprintf(f, "  \"align_bytes\": %u,\n", m->align_bytes);
-    fprintf(f, "  \"flops_per_s\": %.17g,\n", m->flops_per_s);
-    fprintf(f, "  \"bytes_per_s\": %.17g,\n", m->bytes_per_s);
+    write_number(f, "flops_per_s", m->flops_per_s);
+    write_number(f, "bytes_per_s", m->bytes_per_s);
     fprintf(f, "  \"launch_ns\": %llu,\n", (unsigned long long)m->launch_ns);
-    fprintf(f, "  \"matrix_efficiency\": %.17g,\n", m->matrix_efficiency);
-    fprintf(f, "  \"vector_efficiency\": %.17g,\n", m->vector_efficiency);
+    write_number(f, "matrix_efficiency", m->matrix_efficiency);
+    write_number(f, "vector_efficiency", m->vector_efficiency);
     fputs("  \"tiers\": [", f);
     for (uint32_t i = 0; i < m->n_tiers; i++) {
         fputs(i ? ",\n" : "\n", f);

@@ -1,0 +1,190 @@
+/* tidemark devices: what this library can train on here, and how fast it is. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct devices_options {
+    const char *device, *output, *disk_path;
+    uint32_t threads;
+    bool measure, json;
+} devices_options;
+
+enum { MAX_DEVICES = 16 };
+
+/* One row: a device, or why it cannot be opened. */
+typedef struct found {
+    const char *name;
+    bool usable;
+    tide_device_info info;
+    char reason[256];
+    tide_status status;
+} found;
+
+static tide_status open_device(const char *name, const devices_options *o, tide_device **out) {
+    tide_device_options d;
+    tide_device_options_init(&d);
+    d.threads = o->threads;
+    return tide_device_open(name, &d, out);
+}
+
+static found look_at(const char *name, const devices_options *o) {
+    found f = {.name = name};
+    tide_device *device = NULL;
+    f.status = open_device(name, o, &device);
+    if (f.status == TIDE_OK) f.status = tide_device_get_info(device, &f.info);
+    f.usable = f.status == TIDE_OK;
+    if (!f.usable) snprintf(f.reason, sizeof f.reason, "%s", tide_last_error());
+    tide_device_close(device);
+    return f;
+}
+
+/* ---- output ---- */
+
+static void print_devices(const found *list, int n) {
+    for (int i = 0; i < n; i++) {
+        const found *f = &list[i];
+        if (!f->usable) {
+            printf("%-6s not usable: %s\n", f->name, f->reason);
+            continue;
+        }
+        printf("%-6s %s\n", f->name, f->info.description);
+        printf("       %s of memory, offsets in steps of %u bytes, %s\n", show_bytes(f->info.memory_bytes),
+               f->info.align_bytes, f->info.has_kernels ? "can train" : "runs plans without computing");
+    }
+}
+
+static void print_machine(const tide_machine *m) {
+    printf("\nmachine %s, %s\n", m->name, m->source);
+    printf("  float32 peak       %.1f GFLOP/s, convolutions reach %.0f %%\n", m->flops_per_s / 1e9,
+           100 * m->matrix_efficiency);
+    printf("  memory             %.1f GB/s, passes over tensors reach %.0f %%\n", m->bytes_per_s / 1e9,
+           100 * m->vector_efficiency);
+    printf("  launch of an op    %s\n", show_ns(m->launch_ns));
+    for (uint32_t i = 0; i < m->n_channels; i++)
+        printf("  %-7s%-12s%.2f GB/s after %s\n", m->tier[m->channel[i].tier].name, m->channel[i].out ? "out" : "in",
+               (double)m->channel[i].bytes_per_s / 1e9, show_ns(m->channel[i].latency_ns));
+}
+
+static void devices_json(json_out *j, const found *list, int n) {
+    json_open(j, "devices", '[');
+    for (int i = 0; i < n; i++) {
+        const found *f = &list[i];
+        json_open(j, NULL, '{');
+        json_text(j, "name", f->name);
+        json_bool(j, "usable", f->usable);
+        if (f->usable) {
+            json_text(j, "description", f->info.description);
+            json_u64(j, "threads", f->info.threads);
+            json_u64(j, "memory_bytes", f->info.memory_bytes);
+            json_u64(j, "align_bytes", f->info.align_bytes);
+            json_bool(j, "can_train", f->info.has_kernels);
+        } else {
+            json_text(j, "reason", f->reason);
+        }
+        json_close(j, '{');
+    }
+    json_close(j, '[');
+}
+
+static void machine_json(json_out *j, const tide_machine *m) {
+    json_open(j, "machine", '{');
+    json_text(j, "name", m->name);
+    json_text(j, "source", m->source);
+    json_number(j, "flops_per_s", m->flops_per_s);
+    json_number(j, "bytes_per_s", m->bytes_per_s);
+    json_number(j, "matrix_efficiency", m->matrix_efficiency);
+    json_number(j, "vector_efficiency", m->vector_efficiency);
+    json_u64(j, "launch_ns", m->launch_ns);
+    json_open(j, "channels", '[');
+    for (uint32_t i = 0; i < m->n_channels; i++) {
+        json_open(j, NULL, '{');
+        json_text(j, "tier", m->tier[m->channel[i].tier].name);
+        json_text(j, "direction", m->channel[i].out ? "out" : "in");
+        json_u64(j, "bytes_per_s", m->channel[i].bytes_per_s);
+        json_u64(j, "latency_ns", m->channel[i].latency_ns);
+        json_close(j, '{');
+    }
+    json_close(j, '[');
+    json_close(j, '{');
+}
+
+static void print_json(const found *list, int n, const tide_machine *m) {
+    json_out j;
+    json_begin(&j, stdout);
+    devices_json(&j, list, n);
+    if (m) machine_json(&j, m);
+    json_end(&j);
+}
+
+/* ---- the command ---- */
+
+/* A figure of a busy machine is a figure of its neighbours. */
+static void warn_if_busy(void) {
+    double load;
+    if (getloadavg(&load, 1) == 1 && load > 0.5)
+        fprintf(stderr, "tidemark: the machine is busy (load %.1f): the figures may be too low\n", load);
+}
+
+static void say(void *context, const char *text) { fprintf(stderr, "measuring: %s\n", text); }
+
+static tide_status measure(const devices_options *o, tide_machine *out) {
+    tide_measure_options options;
+    tide_device *device;
+    tide_measure_options_init(&options);
+    options.disk_path = o->disk_path;
+    options.progress = say;
+    warn_if_busy();
+    tide_status status = open_device(o->device ? o->device : "cpu", o, &device);
+    if (status != TIDE_OK) return status;
+    status = tide_machine_measure(device, &options, out);
+    tide_device_close(device);
+    if (status == TIDE_OK && o->output) status = tide_machine_write(out, o->output);
+    return status;
+}
+
+static int run(const devices_options *o) {
+    found list[MAX_DEVICES];
+    tide_machine machine;
+    int n = 0;
+    for (uint32_t i = 0; tide_device_name(i) && n < MAX_DEVICES; i++)
+        if (!o->device || strcmp(o->device, tide_device_name(i)) == 0) list[n++] = look_at(tide_device_name(i), o);
+    if (n == 0) list[n++] = look_at(o->device, o); /* unknown: says which there are */
+    if (o->device && !list[0].usable) return report_failure(list[0].status);
+    tide_status status = o->measure ? measure(o, &machine) : TIDE_OK;
+    if (status != TIDE_OK) return report_failure(status);
+    if (o->json) {
+        print_json(list, n, o->measure ? &machine : NULL);
+        return 0;
+    }
+    print_devices(list, n);
+    if (o->measure) print_machine(&machine);
+    return 0;
+}
+
+int cmd_devices(int argc, char **argv) {
+    devices_options o = {0};
+    const arg_option options[] = {
+        {"--measure", ARG_FLAG, &o.measure, NULL, "measure this machine: takes a few seconds, wants an idle machine"},
+        {"--device", ARG_TEXT, &o.device, "NAME", "only this device [all; cpu is measured]"},
+        {"--threads", ARG_COUNT, &o.threads, "N", "compute threads [all cores]"},
+        {"--disk-path", ARG_TEXT, &o.disk_path, "FOLDER", "where the disk is measured [$TMPDIR, else /tmp]"},
+        {"-o", ARG_TEXT, &o.output, "FILE", "write the machine profile that --measure found"},
+        {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
+    };
+    const arg_command command = {
+        .usage = "devices [options]",
+        .summary = "Lists the devices and measures what they and their tiers are capable of.",
+        .details = "`--machine FILE` of other commands takes the profile that -o writes.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+    };
+    int exit_code;
+    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    if (!o.measure && (o.output || o.disk_path)) {
+        fprintf(stderr, "tidemark: -o and --disk-path are for --measure\n");
+        return EXIT_USAGE;
+    }
+    return run(&o);
+}
