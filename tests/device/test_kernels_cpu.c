@@ -102,7 +102,9 @@ static void visit_windows(visit_fn visit, void *context) {
 }
 
 static void visit_shapes(visit_fn visit, void *context) {
-    static const tide_op_kind kinds[] = {TIDE_OP_RELU_FWD, TIDE_OP_RELU_BWD, TIDE_OP_ADD};
+    static const tide_op_kind kinds[] = {TIDE_OP_RELU_FWD,    TIDE_OP_RELU_BWD, TIDE_OP_ADD,    TIDE_OP_BN_FWD,
+                                         TIDE_OP_BN_STATS,    TIDE_OP_BN_INFER, TIDE_OP_BN_BWD, TIDE_OP_DROPOUT_FWD,
+                                         TIDE_OP_DROPOUT_BWD, TIDE_OP_LRN_FWD,  TIDE_OP_LRN_BWD};
     static const tide_shape rows[] = {{1, 1, 1, 1}, {3, 10, 1, 1}, {64, 1000, 1, 1}, {5, 17, 1, 1}};
     tide_op_desc d;
     for (size_t k = 0; k < COUNT(kinds); k++)
@@ -127,6 +129,16 @@ static void visit_updates(visit_fn visit, void *context) {
     }
 }
 
+static void visit_grad_norms(visit_fn visit, void *context) {
+    static const uint64_t sizes[] = {5, 40000, 1, 16384, 7, 8, 9, 100, 33}; /* more than a kernel_info has room for */
+    for (uint32_t n = 1; n <= COUNT(sizes); n += 4)
+        for (int i = 0; i < 2; i++) {
+            tide_op_desc d = {
+                .kind = TIDE_OP_GRAD_NORM, .n_grads = n, .grad_elements = sizes, .clip_norm = i ? 0.5f : 1e3f};
+            visit(&d, context);
+        }
+}
+
 static void visit_reorders(visit_fn visit, void *context) {
     for (size_t i = 0; i < COUNT(convs); i++) {
         tide_op_desc from = conv_desc(TIDE_OP_CONV_FWD, &convs[i], 0),
@@ -140,6 +152,7 @@ static void visit_all(visit_fn visit, void *context) {
     visit_windows(visit, context);
     visit_shapes(visit, context);
     visit_updates(visit, context);
+    visit_grad_norms(visit, context);
     visit_reorders(visit, context);
 }
 
@@ -251,7 +264,7 @@ typedef struct gradient_case {
     uint32_t read, write;
     int dy; /* -1: the loss itself, weight 1 */
     uint32_t result;
-    int shared[4][2]; /* reads of backward that are operands of forward: {backward, forward}; -1 ends */
+    int shared[5][2]; /* reads of backward that are operands of forward: {backward, forward}; -1 ends */
 } gradient_case;
 
 static const gradient_case gradients[] = {
@@ -261,7 +274,12 @@ static const gradient_case gradients[] = {
     {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_DATA, 0, 0, 1, 0, {{0, 1}, {-1}}},
     {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_WEIGHTS, 1, 0, 1, 0, {{0, 0}, {-1}}},
     {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_WEIGHTS, 2, 0, 1, 1, {{0, 0}, {-1}}},
+    {TIDE_OP_BN_FWD, TIDE_OP_BN_BWD, 0, 0, 1, 0, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}},
+    {TIDE_OP_BN_FWD, TIDE_OP_BN_BWD, 1, 0, 1, 1, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}},
+    {TIDE_OP_BN_FWD, TIDE_OP_BN_BWD, 2, 0, 1, 2, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}},
     {TIDE_OP_RELU_FWD, TIDE_OP_RELU_BWD, 0, 0, 1, 0, {{0, 1}, {-1}}},
+    {TIDE_OP_DROPOUT_FWD, TIDE_OP_DROPOUT_BWD, 0, 0, 1, 0, {{0, 2}, {-1}}},
+    {TIDE_OP_LRN_FWD, TIDE_OP_LRN_BWD, 0, 0, 2, 0, {{0, 0}, {1, 1}, {-1}}},
     {TIDE_OP_MAXPOOL_FWD, TIDE_OP_MAXPOOL_BWD, 0, 0, 1, 0, {{0, 2}, {-1}}},
     {TIDE_OP_AVGPOOL_FWD, TIDE_OP_AVGPOOL_BWD, 0, 0, 0, 0, {{-1}}},
     {TIDE_OP_SOFTMAX_LOSS_FWD, TIDE_OP_SOFTMAX_LOSS_BWD, 0, 1, -1, 0, {{0, 2}, {1, 1}, {-1}}},
@@ -378,6 +396,30 @@ static void test_layouts_agree(void **state) {
     rig_close(&rig);
 }
 
+/* ---- randomness ---- */
+
+/* The mask depends on seed, step and counter, and on nothing else. */
+static void test_dropout_replays(void **state) {
+    static const tide_shape s = {4, 12, 8, 8};
+    kernel_rig rig;
+    rig_case c;
+    tide_op_desc d = shape_desc(TIDE_OP_DROPOUT_FWD, &s);
+    rig_open(&rig, *(uint32_t *)*state);
+    rig_case_init(&c, &d, 7);
+    uint64_t first = rig_run(&rig, &c, &plainly), elements = c.spec.elements[2], kept = 0;
+    for (uint64_t i = 0; i < elements; i++) kept += c.plain[2][i] == 1;
+    assert_in_range(kept * 100 / elements, 65, 75);
+    assert_true(rig_run(&rig, &c, &plainly) == first);
+    c.args.step++;
+    assert_true(rig_run(&rig, &c, &plainly) != first);
+    c.args.step--, c.args.counter++;
+    assert_true(rig_run(&rig, &c, &plainly) != first);
+    c.args.counter--, c.args.seed++;
+    assert_true(rig_run(&rig, &c, &plainly) != first);
+    rig_case_deinit(&c);
+    rig_close(&rig);
+}
+
 /* ---- what is refused ---- */
 
 static void refuse(kernel_rig *rig, tide_op_desc d, tide_status expected) {
@@ -405,6 +447,13 @@ static void test_refused_descriptors(void **state) {
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &shapes[1]);
     refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = shape_desc(TIDE_OP_DROPOUT_FWD, &shapes[1]), d.drop_rate = 1;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = shape_desc(TIDE_OP_LRN_FWD, &shapes[1]), d.lrn_size = 0;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = shape_desc(TIDE_OP_BN_FWD, &shapes[1]), d.eps = 0;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    refuse(&rig, (tide_op_desc){.kind = TIDE_OP_GRAD_NORM, .clip_norm = 1}, TIDE_E_ARGUMENT);
     refuse(&rig, update_desc(TIDE_OP_SGD, 0, 0), TIDE_E_ARGUMENT);
     refuse(&rig, update_desc(TIDE_OP_ZERO, UINT64_MAX, 0), TIDE_E_ARGUMENT);
     tide_op_desc other = conv_desc(TIDE_OP_CONV_FWD, &convs[7], 0);
@@ -483,6 +532,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_prestate(test_finite_differences, &two),
         cmocka_unit_test_prestate(test_layouts_agree, &one),
         cmocka_unit_test_prestate(test_layouts_agree, &two),
+        cmocka_unit_test_prestate(test_dropout_replays, &two),
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
         cmocka_unit_test_prestate(test_wrong_label, &one),

@@ -9,6 +9,7 @@
 
 typedef tide_status (*build_fn)(tide__cpu_kernel *k, const tide_op_desc *source);
 
+/* Complete: every op kind has one. */
 static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_CONV_FWD] = tide__build_conv,
     [TIDE_OP_CONV_BWD_DATA] = tide__build_conv,
@@ -16,6 +17,10 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_FC_FWD] = tide__build_fc,
     [TIDE_OP_FC_BWD_DATA] = tide__build_fc,
     [TIDE_OP_FC_BWD_WEIGHTS] = tide__build_fc,
+    [TIDE_OP_BN_FWD] = tide__build_bn,
+    [TIDE_OP_BN_STATS] = tide__build_bn,
+    [TIDE_OP_BN_INFER] = tide__build_bn,
+    [TIDE_OP_BN_BWD] = tide__build_bn,
     [TIDE_OP_RELU_FWD] = tide__build_relu,
     [TIDE_OP_RELU_BWD] = tide__build_relu,
     [TIDE_OP_MAXPOOL_FWD] = tide__build_maxpool,
@@ -25,11 +30,16 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ADD] = tide__build_add,
     [TIDE_OP_SOFTMAX_LOSS_FWD] = tide__build_softmax_loss,
     [TIDE_OP_SOFTMAX_LOSS_BWD] = tide__build_softmax_loss,
+    [TIDE_OP_DROPOUT_FWD] = tide__build_dropout,
+    [TIDE_OP_DROPOUT_BWD] = tide__build_dropout,
+    [TIDE_OP_LRN_FWD] = tide__build_lrn,
+    [TIDE_OP_LRN_BWD] = tide__build_lrn,
     [TIDE_OP_REORDER] = tide__build_reorder,
     [TIDE_OP_SGD] = tide__build_update,
     [TIDE_OP_MOMENTUM] = tide__build_update,
     [TIDE_OP_ADAM] = tide__build_update,
     [TIDE_OP_ADAMW] = tide__build_update,
+    [TIDE_OP_GRAD_NORM] = tide__build_grad_norm,
     [TIDE_OP_ACCUMULATE] = tide__build_accumulate,
     [TIDE_OP_ZERO] = tide__build_zero,
 };
@@ -60,10 +70,8 @@ void tide__cpu_kernel_destroy(tide_kernel *base) {
 }
 
 static tide_status build(tide__cpu_kernel *k, const tide_op_desc *source) {
-    build_fn fn = builders[source->kind];
-    if (!fn) return tide__fail(TIDE_E_UNSUPPORTED, "the CPU device has no such kernel");
     int old = tide__set_threads((int)((tide__cpu *)k->base.device)->threads);
-    tide_status status = fn(k, source);
+    tide_status status = builders[source->kind](k, source);
     tide__set_threads(old);
     return status;
 }

@@ -100,6 +100,10 @@ tide_status tide__build_accumulate(tide__cpu_kernel *k, const tide_op_desc *sour
 tide_status tide__build_zero(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_maxpool(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_avgpool(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_bn(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_dropout(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_lrn(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_grad_norm(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_softmax_loss(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_update(tide__cpu_kernel *k, const tide_op_desc *source);
 

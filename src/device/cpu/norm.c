@@ -1,0 +1,55 @@
+/* GRAD_NORM: the factor by which clipping scales all gradients, min(1, clip_norm / (norm + 1e-6)).
+ *
+ * Squares are summed in double over blocks of fixed size, one partial sum each in the workspace, then in order. */
+#include <math.h>
+
+#include "device/cpu/view.h"
+
+#define BLOCK_FLOATS 16384
+
+static int64_t block_count(const tide__operand *o) { return (o->shape.n + BLOCK_FLOATS - 1) / BLOCK_FLOATS; }
+
+static double sum_of_squares(const float *x, int64_t n) {
+    double lane[8] = {0}, sum = 0;
+    int64_t whole = n & ~INT64_C(7);
+    for (int64_t i = 0; i < whole; i += 8)
+        for (int l = 0; l < 8; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (int l = 0; l < 8; l++) sum += lane[l];
+    for (int64_t i = whole; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+static double norm_of_operand(const tide__operand *o, const float *x, double *partial) {
+    int64_t n = o->shape.n, blocks = block_count(o);
+    double sum = 0;
+#pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t at = b * BLOCK_FLOATS;
+        partial[b] = sum_of_squares(x + at, n - at < BLOCK_FLOATS ? n - at : BLOCK_FLOATS);
+    }
+    for (int64_t b = 0; b < blocks; b++) sum += partial[b];
+    return sum;
+}
+
+static tide_status run_grad_norm(const tide__cpu_kernel *k, const tide__call *call) {
+    double sum = 0, *partial = tide__at(call, k->n_reads + 1);
+    for (uint32_t i = 0; i < k->n_reads; i++)
+        sum += norm_of_operand(&k->operands.data[i], tide__floats(call, i), partial);
+    double factor = (double)k->desc.clip_norm / (sqrt(sum) + 1e-6);
+    *tide__floats(call, k->n_reads) = factor < 1 ? (float)factor : 1;
+    return TIDE_OK;
+}
+
+tide_status tide__build_grad_norm(tide__cpu_kernel *k, const tide_op_desc *source) {
+    int64_t most_blocks = 0;
+    if (!(source->clip_norm > 0)) return tide__fail(TIDE_E_ARGUMENT, "the norm to clip at must be positive");
+    if (source->n_grads == 0 || !source->grad_elements) return tide__fail(TIDE_E_ARGUMENT, "no gradients");
+    for (uint32_t i = 0; i < source->n_grads; i++) {
+        TIDE_TRY(tide__add_floats(k, TIDE__READ, source->grad_elements[i]));
+        int64_t blocks = block_count(&k->operands.data[i]);
+        if (blocks > most_blocks) most_blocks = blocks;
+    }
+    k->run = run_grad_norm;
+    k->workspace_bytes = (uint64_t)most_blocks * sizeof(double);
+    return tide__add_vector(k, TIDE__WRITE, 1, dnnl_f32);
+}
