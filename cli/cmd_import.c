@@ -6,6 +6,7 @@
 typedef struct import_options {
     const char *from, *output;
     uint64_t iteration_ns;
+    uint32_t unroll;
     bool json;
 } import_options;
 
@@ -25,6 +26,7 @@ static void print_json(const tide_program *p, const tide_import_stats *s, const 
     json_u64(&j, "repeat_begin", s->repeat_begin);
     json_u64(&j, "repeat_end", s->repeat_end);
     json_u64(&j, "cut", s->cut);
+    json_u64(&j, "unrolled", s->unrolled);
     json_u64(&j, "peak_bytes", l->peak_bytes);
     json_end(&j);
 }
@@ -36,6 +38,8 @@ static void print_human(const tide_program *p, const tide_import_stats *s, const
         printf("  iteration          %" PRIu64 " events, repeats from event %" PRIu64 " to %" PRIu64 " of %" PRIu64
                "\n",
                s->period_events, s->repeat_begin, s->repeat_end, s->n_events);
+    if (s->unrolled > 1)
+        printf("  unrolled           %u iterations: blocks outlive the birth of their successors\n", s->unrolled);
     printf("  ops, tensors       %u, %u\n", tide_program_op_count(p), tide_program_tensor_count(p));
     printf("  carried values     %u\n", tide_program_carry_count(p));
     printf("  time of the ops    %s\n", show_ns(tide_program_cost_ns(p)));
@@ -45,7 +49,8 @@ static void print_human(const tide_program *p, const tide_import_stats *s, const
 }
 
 static tide_status convert(const char *path, const import_options *o) {
-    tide_import_options options = {.size = sizeof options, .from = o->from, .iteration_time_ns = o->iteration_ns};
+    tide_import_options options = {
+        .size = sizeof options, .from = o->from, .iteration_time_ns = o->iteration_ns, .unroll = o->unroll};
     tide_import_stats stats;
     tide_program *program;
     tide_liveness *liveness;
@@ -71,6 +76,7 @@ int cmd_import(int argc, char **argv) {
         {"--from", ARG_TEXT, &o.from, "FORMAT", "dtr, singa-access or singa-malloc [by content]"},
         {"--iteration-time", ARG_DURATION, &o.iteration_ns, "TIME",
          "spread evenly over the ops, e.g. 81.57ms [the log's]"},
+        {"--unroll", ARG_COUNT, &o.unroll, "K", "iterations in the program [as few as can be planned]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the program (JSON Lines)"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
     };

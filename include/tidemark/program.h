@@ -173,11 +173,19 @@ typedef struct tide_gap {
 /* All gaps with before_op > after_op + 1, ordered by tensor, then time; *out is freed with free(). */
 TIDE_API tide_status tide_liveness_gaps(const tide_program *p, tide_gap **out, size_t *n_out);
 
+/* ---- unrolling ----
+ * `steps` steps of a repeating program as one. Names get "#0", "#1" ... appended. */
+TIDE_API tide_status tide_program_unroll(const tide_program *p, uint32_t steps, tide_program **out);
+/* A carried value and its successor have one place, so the one must be dead when the other is born. The fewest steps
+ * over which that is so; 1 for ordinary training steps. */
+TIDE_API tide_status tide_program_unroll_needed(const tide_program *p, uint32_t *steps);
+
 /* ---- imports of other tools' logs ---- */
 typedef struct tide_import_options {
     size_t size;                /* sizeof(tide_import_options) */
     const char *from;           /* "dtr", "singa-access", "singa-malloc"; NULL: chosen by content */
     uint64_t iteration_time_ns; /* singa: spread evenly over the ops instead of the stream's own times; 0 = off */
+    uint32_t unroll;            /* iterations in the program of a repeating stream; 0: as few as can be planned */
 } tide_import_options;
 /* What an import saw, beyond the program itself. */
 typedef struct tide_import_stats {
@@ -190,6 +198,7 @@ typedef struct tide_import_stats {
     uint64_t repeat_begin;  /* first event of the repetition; before it is warm-up */
     uint64_t repeat_end;    /* first event after it; (end - begin) / period iterations were seen */
     uint64_t cut;           /* the event that became op 0 */
+    uint32_t unrolled;      /* iterations in the program */
 } tide_import_stats;
 
 /* "-" is stdin; `options` may be NULL. Malformed logs are refused with "file:line: "; a stream that does not repeat

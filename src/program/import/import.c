@@ -49,6 +49,22 @@ static tide_status take_options(const tide_import_options *given, tide_import_op
     return TIDE_OK;
 }
 
+/* Replaces a repeating program by several of its iterations: `wanted`, or as many as it takes to place them. */
+static tide_status unroll(tide_program **program, uint32_t wanted, uint32_t *steps) {
+    *steps = 1;
+    if (!tide_program_is_repeating(*program)) return TIDE_OK;
+    if (wanted)
+        *steps = wanted;
+    else
+        TIDE_TRY(tide_program_unroll_needed(*program, steps));
+    if (*steps == 1) return TIDE_OK;
+    tide_program *unrolled;
+    TIDE_TRY(tide_program_unroll(*program, *steps, &unrolled));
+    tide_program_destroy(*program);
+    *program = unrolled;
+    return TIDE_OK;
+}
+
 tide_status tide__import_memory(const char *text, size_t size, const char *name, const tide_import_options *options,
                                 tide_program **out, tide_import_stats *stats) {
     tide__import in = {.text = text, .size = size, .name = name};
@@ -58,6 +74,11 @@ tide_status tide__import_memory(const char *text, size_t size, const char *name,
     TIDE_TRY(take_options(options, &in.options));
     TIDE_TRY(choose(&in, &format));
     TIDE_TRY(format->read(&in, &program, &found));
+    tide_status status = unroll(&program, in.options.unroll, &found.unrolled);
+    if (status != TIDE_OK) {
+        tide_program_destroy(program);
+        return status;
+    }
     found.format = format->name;
     *out = program;
     if (stats) *stats = found;
