@@ -49,7 +49,8 @@ static tide_status finish(recorder *r, const tide_import_options *options, tide_
 static tide_program *finish_good(recorder *r, tide_import_stats *stats) {
     tide_program *p = NULL;
     const char *format = r->accesses ? "singa-access" : "singa-malloc";
-    assert_ok(finish(r, NULL, &p, stats));
+    tide_import_options once = {.size = sizeof once, .unroll = 1};
+    assert_ok(finish(r, &once, &p, stats));
     assert_string_equal(stats->format, format);
     assert_true(tide_program_is_repeating(p));
     assert_int_equal(tide_program_op_count(p), stats->period_events);

@@ -409,7 +409,7 @@ static tide_status read_dtr(const tide__import *in, tide_program **out, tide_imp
     TIDE_TRY_GOTO(read_log(&r), done);
     TIDE_TRY_GOTO(tide_program_builder_finish(r.b, out), done);
     r.b = NULL;
-    *stats = (tide_import_stats){.release_peak_bytes = r.peak_bytes, .total_ns = tide_program_cost_ns(*out)};
+    *stats = (tide_import_stats){.release_peak_bytes = r.peak_bytes};
 done:
     free_reader(&r);
     return status;

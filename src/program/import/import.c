@@ -80,6 +80,7 @@ tide_status tide__import_memory(const char *text, size_t size, const char *name,
         return status;
     }
     found.format = format->name;
+    found.total_ns = tide_program_cost_ns(program);
     *out = program;
     if (stats) *stats = found;
     return TIDE_OK;

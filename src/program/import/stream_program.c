@@ -220,9 +220,8 @@ static tide_status make_program(maker *m, tide_program **out) {
     return TIDE_OK;
 }
 
-static void fill_stats(const maker *m, const uint64_t *load, const tide_program *program, tide_import_stats *stats) {
-    *stats = (tide_import_stats){.total_ns = tide_program_cost_ns(program),
-                                 .n_events = m->stream->events.count,
+static void fill_stats(const maker *m, const uint64_t *load, tide_import_stats *stats) {
+    *stats = (tide_import_stats){.n_events = m->stream->events.count,
                                  .period_events = m->period.length,
                                  .repeat_begin = m->period.begin,
                                  .repeat_end = m->period.end,
@@ -249,7 +248,7 @@ tide_status tide__stream_program(const tide__stream *stream, tide_program **out,
     TIDE_TRY_GOTO(choose_cut(&m, load), done);
     status = make_program(&m, out);
     if (status == TIDE_OK)
-        fill_stats(&m, load, *out, stats);
+        fill_stats(&m, load, stats);
     else
         tide__fail_in(status, "%s", stream->in->name);
 done:
