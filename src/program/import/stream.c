@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A symbol is the kind in the upper 4 bits and a size or distance below. */
-enum { SYMBOL_BITS = 60 };
-static const uint64_t MAX_BLOCK_BYTES = (UINT64_C(1) << SYMBOL_BITS) - 1;
+/* A symbol: 3 bits of kind, 29 of size id, 32 of distance. */
+enum { KIND_SHIFT = 61, SIZE_SHIFT = 32, MAX_SIZES = 1 << 29 };
 
 /* ---- words ---- */
 
@@ -49,10 +48,12 @@ static tide_status start_block(tide__stream *stream, uint32_t name, const tide__
         return tide__stream_fail(stream, "Malloc of %.40s, which is live since line %zu",
                                  tide__names_text(&stream->names, name),
                                  stream->events.data[stream->blocks.data[old].malloc_event].line);
-    if (record->size_bytes > MAX_BLOCK_BYTES) return tide__stream_fail(stream, "a block of 2^60 bytes or more");
-    uint32_t event = (uint32_t)stream->events.count;
+    uint32_t event = (uint32_t)stream->events.count, size;
+    TIDE_TRY(tide__names_intern(&stream->sizes, (const char *)&record->size_bytes, sizeof record->size_bytes, &size));
+    if (size >= MAX_SIZES) return tide__stream_fail(stream, "too many different sizes");
     tide__block block = {.size_bytes = record->size_bytes,
                          .name = name,
+                         .size = size,
                          .malloc_event = event,
                          .free_event = TIDE_NONE,
                          .last_event = event};
@@ -61,18 +62,14 @@ static tide_status start_block(tide__stream *stream, uint32_t name, const tide__
     return TIDE_OK;
 }
 
-/* A Read, Mutable, Layer or Free: returns the symbol. */
-static tide_status use_block(tide__stream *stream, uint32_t name, const tide__record *record, uint64_t *symbol) {
+/* A Read, Mutable, Layer or Free. */
+static tide_status check_use(const tide__stream *stream, uint32_t name, const tide__record *record) {
     const char *shown = tide__names_text(&stream->names, name);
     if (stream->live.data[name] == TIDE_NONE) return tide__stream_fail(stream, "block %.40s is not live", shown);
-    tide__block *block = &stream->blocks.data[stream->live.data[name]];
+    const tide__block *block = &stream->blocks.data[stream->live.data[name]];
     if (record->has_size && record->size_bytes != block->size_bytes)
         return tide__stream_fail(stream, "block %.40s has %llu bytes, not %llu", shown,
                                  (unsigned long long)block->size_bytes, (unsigned long long)record->size_bytes);
-    uint32_t event = (uint32_t)stream->events.count;
-    *symbol = (uint64_t)record->kind << SYMBOL_BITS | (event - block->last_event);
-    block->last_event = event;
-    if (record->kind == TIDE__EVENT_FREE) block->free_event = event;
     return TIDE_OK;
 }
 
@@ -84,21 +81,30 @@ static tide_status check_order(const tide__stream *stream, const tide__record *r
     return TIDE_OK;
 }
 
+static tide_status push_event(tide__stream *stream, uint32_t block, const tide__record *record) {
+    tide__block *b = &stream->blocks.data[block];
+    uint32_t now = (uint32_t)stream->events.count;
+    uint64_t kind = (uint64_t)record->kind;
+    uint64_t symbol = kind << KIND_SHIFT | (uint64_t)b->size << SIZE_SHIFT | (now - b->last_event);
+    tide__event event = {.kind = record->kind, .block = block, .line = stream->line, .t_ns = record->t_ns};
+    b->last_event = now;
+    if (record->kind == TIDE__EVENT_FREE) b->free_event = now;
+    TIDE_TRY(tide__vec_push(&stream->symbols, symbol));
+    return tide__vec_push(&stream->events, event);
+}
+
 static tide_status add_event(tide__stream *stream, const tide__record *record) {
     uint32_t name;
-    uint64_t symbol = (uint64_t)TIDE__EVENT_MALLOC << SYMBOL_BITS | record->size_bytes;
     TIDE_TRY(check_order(stream, record));
     TIDE_TRY(tide__names_intern(&stream->names, record->block, record->block_length, &name));
     if (name == stream->live.count) TIDE_TRY(tide__vec_push(&stream->live, TIDE_NONE));
     if (record->kind == TIDE__EVENT_MALLOC)
         TIDE_TRY(start_block(stream, name, record));
     else
-        TIDE_TRY(use_block(stream, name, record, &symbol));
-    tide__event event = {
-        .kind = record->kind, .block = stream->live.data[name], .line = stream->line, .t_ns = record->t_ns};
+        TIDE_TRY(check_use(stream, name, record));
+    TIDE_TRY(push_event(stream, stream->live.data[name], record));
     if (record->kind == TIDE__EVENT_FREE) stream->live.data[name] = TIDE_NONE;
-    TIDE_TRY(tide__vec_push(&stream->symbols, symbol));
-    return tide__vec_push(&stream->events, event);
+    return TIDE_OK;
 }
 
 /* ---- the whole ---- */
@@ -117,9 +123,11 @@ tide_status tide__stream_import(const tide__import *in, tide__line_parser parse,
                                 tide_import_stats *stats) {
     tide__stream stream = {.in = in};
     tide__names_init(&stream.names);
+    tide__names_init(&stream.sizes);
     tide_status status = read_events(&stream, parse);
     if (status == TIDE_OK) status = tide__stream_program(&stream, out, stats);
     tide__names_free(&stream.names);
+    tide__names_free(&stream.sizes);
     tide__vec_free(&stream.live);
     tide__vec_free(&stream.events);
     tide__vec_free(&stream.blocks);

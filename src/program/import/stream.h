@@ -8,8 +8,8 @@
  *      Free          an op that reads the last value, which dies there
  *
  * so a block is alive from its Malloc to its Free, both included, and the program's load is the stream's. No op can be
- * re-run. Blocks that outlive the iteration are carries: to themselves if they stay for good, else to the block that
- * was one iteration older at the start (a block that lives three iterations is three blocks of ages 0, 1 and 2). */
+ * re-run. Blocks that outlive the iteration are carries: to themselves if they stay for good, else to the block in
+ * whose place they are at the next start (a block that lives three iterations is three blocks of ages 0, 1 and 2). */
 #ifndef TIDE_PROGRAM_IMPORT_STREAM_H
 #define TIDE_PROGRAM_IMPORT_STREAM_H
 
@@ -45,22 +45,22 @@ typedef struct tide__event {
 /* One lifetime of an address. Events are indices into the stream's events. */
 typedef struct tide__block {
     uint64_t size_bytes;
-    uint32_t name;
+    uint32_t name, size;               /* ids in the stream's names and sizes */
     uint32_t malloc_event, free_event; /* free_event: TIDE_NONE if the stream ends first */
     uint32_t last_event;
 } tide__block;
 
 typedef struct tide__stream {
     const tide__import *in;
-    size_t at, line;      /* place in the text; number of the current line, from 1 */
-    uint64_t first_index; /* of the first event, in formats that number their lines */
-    tide__names names;
-    TIDE_VEC(uint32_t) live; /* per name: its block, or TIDE_NONE */
+    size_t at, line;          /* place in the text; number of the current line, from 1 */
+    uint64_t first_index;     /* of the first event, in formats that number their lines */
+    tide__names names, sizes; /* sizes: each number of bytes that occurs */
+    TIDE_VEC(uint32_t) live;  /* per name: its block, or TIDE_NONE */
     TIDE_VEC(tide__event) events;
     TIDE_VEC(tide__block) blocks;
-    TIDE_VEC(uint64_t)
-    symbols; /* per event, independent of addresses: a Malloc's size, else kind and distance to the
-                                   block's previous event */
+    /* Per event, independent of addresses: kind, size, and for all but Mallocs the distance to the block's previous
+     * event. */
+    TIDE_VEC(uint64_t) symbols;
 } tide__stream;
 
 enum { TIDE__MAX_WORDS = 6 };

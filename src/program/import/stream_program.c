@@ -67,36 +67,51 @@ static size_t best_cut(const maker *m, const uint64_t *load) {
 
 /* ---- what a block was one iteration ago ---- */
 
-static tide_status refuse_block(const maker *m, const tide__block *block, const char *why) {
-    return tide__fail(TIDE_E_REPEAT, "%s:%zu: the stream repeats, but %s: %.40s, malloced here", m->stream->in->name,
-                      line_of(m, block->malloc_event), why, tide__names_text(&m->stream->names, block->name));
+static tide_status refuse_block(const maker *m, const tide__block *block) {
+    return tide__fail(
+        TIDE_E_REPEAT,
+        "%s:%zu: the stream repeats, but its blocks do not (%.40s, malloced here): memory grows with every "
+        "iteration, or too few were recorded",
+        m->stream->in->name, line_of(m, block->malloc_event), tide__names_text(&m->stream->names, block->name));
 }
 
-/* A Malloc that is itself part of the repetition has its twin one period earlier; any other block stays for good. */
-static uint32_t find_older(const maker *m, uint32_t block) {
-    size_t event = m->stream->blocks.data[block].malloc_event;
-    if (event < m->period.begin + m->period.length) return block;
-    return m->stream->events.data[event - m->period.length].block;
+/* The last event of a live block has its twin one period earlier, on the block in question: usually the same block, or
+ * the one malloced an iteration before, or the other one of two that take turns. A block without an event in all that
+ * time just stays. */
+static uint32_t find_older(const maker *m, uint32_t block, uint32_t last_event) {
+    if (last_event < m->period.begin + m->period.length) return block;
+    return m->stream->events.data[last_event - m->period.length].block;
 }
 
-/* Fills `older` for the cut; every block that is live at the start must be the older self of exactly one at the end. */
-static tide_status pair_blocks(maker *m) {
+/* Every block that is live at the cut must be the older self of exactly one that is live an iteration later. */
+static tide_status match_blocks(maker *m, const uint32_t *last_event, bool *taken) {
     const tide__stream *stream = m->stream;
-    size_t n = stream->blocks.count, end = m->cut + m->period.length;
-    bool *taken = calloc(n ? n : 1, sizeof *taken);
-    tide_status status = taken ? TIDE_OK : tide__fail_memory();
-    for (size_t i = 0; i < n && status == TIDE_OK; i++) {
+    for (size_t i = 0; i < stream->blocks.count; i++) {
         m->older[i] = TIDE_NONE;
-        if (!is_live(&stream->blocks.data[i], end)) continue;
-        uint32_t older = find_older(m, (uint32_t)i);
-        m->older[i] = older;
+        if (!is_live(&stream->blocks.data[i], m->cut + m->period.length)) continue;
+        uint32_t older = find_older(m, (uint32_t)i, last_event[i]);
         if (taken[older] || !is_live(&stream->blocks.data[older], m->cut))
-            status = refuse_block(m, &stream->blocks.data[i], "memory grows from iteration to iteration");
+            return refuse_block(m, &stream->blocks.data[i]);
+        m->older[i] = older;
         taken[older] = true;
     }
-    for (size_t i = 0; i < n && status == TIDE_OK; i++)
-        if (is_live(&stream->blocks.data[i], m->cut) && !taken[i])
-            status = refuse_block(m, &stream->blocks.data[i], "too few iterations to see all of a block's lifetime");
+    for (size_t i = 0; i < stream->blocks.count; i++)
+        if (is_live(&stream->blocks.data[i], m->cut) && !taken[i]) return refuse_block(m, &stream->blocks.data[i]);
+    return TIDE_OK;
+}
+
+/* Fills `older` for the cut. */
+static tide_status pair_blocks(maker *m) {
+    size_t n = m->stream->blocks.count;
+    uint32_t *last_event = calloc(n + 1, sizeof *last_event);
+    bool *taken = calloc(n + 1, sizeof *taken);
+    tide_status status = last_event && taken ? TIDE_OK : tide__fail_memory();
+    if (status == TIDE_OK) {
+        for (size_t i = 0; i < m->cut + m->period.length; i++)
+            last_event[m->stream->events.data[i].block] = (uint32_t)i;
+        status = match_blocks(m, last_event, taken);
+    }
+    free(last_event);
     free(taken);
     return status;
 }
