@@ -98,7 +98,7 @@ static bool is_instruction(const reader *r, const char *instruction) {
     return node && tide__json_is(&r->lines.doc, node, instruction);
 }
 
-/* The line must be this instruction with exactly these keys, besides INSTRUCTION itself. */
+/* The line may have no other keys; those that are needed are asked for one by one. */
 static tide_status check_keys(reader *r, const char *const *keys) {
     return tide__lines_check(&r->lines, tide__json_only(&r->lines.doc, 0, keys));
 }
@@ -139,7 +139,7 @@ static tide_status read_next(reader *r, const char *instruction) {
     return TIDE_OK;
 }
 
-/* The next line: {"INSTRUCTION": instruction, "NAME": name, key: ...}. */
+/* The next line: {"INSTRUCTION": "MEMORY", "NAME": name, "MEMORY": ...}, or the same with ALIAS. */
 static tide_status read_detail(reader *r, const char *instruction, uint32_t name) {
     const char *const keys[] = {"INSTRUCTION", "NAME", instruction, NULL};
     uint32_t named;
