@@ -13,6 +13,7 @@ typedef struct device_entry {
 
 static const device_entry devices[] = {
     {"cpu", tide__cpu_open},
+    {"sim", tide__sim_open},
 };
 #define N_DEVICES (sizeof devices / sizeof devices[0])
 

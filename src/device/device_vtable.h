@@ -77,5 +77,6 @@ struct tide_kernel {
 
 /* One per device; device.c lists them. options is complete and valid. */
 tide_status tide__cpu_open(const tide_device_options *options, tide_device **out);
+tide_status tide__sim_open(const tide_device_options *options, tide_device **out);
 
 #endif

@@ -21,6 +21,7 @@ static const config configs[] = {
 #ifndef __SANITIZE_THREAD__
     {"cpu, 2 threads", "cpu", 2, true},
 #endif
+    {"sim", "sim", 0, false},
 };
 #define N_CONFIGS (sizeof configs / sizeof configs[0])
 

@@ -216,7 +216,7 @@ static void compare_operand(const rig_case *c, uint32_t i, const double *expecte
 }
 
 void rig_compare(const rig_case *c) {
-    double *v[REF_MAX_OPERANDS];
+    double *v[REF_MAX_OPERANDS] = {0};
     uint32_t n = c->spec.n_reads + c->spec.n_writes;
     for (uint32_t i = 0; i < n; i++) {
         v[i] = new_doubles(c->spec.elements[i]);

@@ -50,9 +50,9 @@ static tide_status get_info(const tide_device *base, tide_device_info *out) {
 static const tide__device_vtable vtable = {
     .close = close_device,
     .get_info = get_info,
-    .arena_create = tide__cpu_arena_create,
-    .arena_destroy = tide__cpu_arena_destroy,
-    .arena_host = tide__cpu_arena_host,
+    .arena_create = tide__host_arena_create,
+    .arena_destroy = tide__host_arena_destroy,
+    .arena_host = tide__host_arena_host,
     .queue_create = tide__cpu_queue_create,
     .queue_destroy = tide__cpu_queue_destroy,
     .queue_sync = tide__cpu_queue_sync,

@@ -10,7 +10,7 @@
 
 #include "base/vec.h"
 #include "device/cpu/tape.h"
-#include "device/device_vtable.h"
+#include "device/host_arena.h"
 
 #define TIDE__CPU_ALIGN 64 /* bytes: a cache line, and what oneDNN's fastest paths want */
 
@@ -19,11 +19,6 @@ typedef struct tide__cpu {
     uint32_t threads;
     dnnl_engine_t engine;
 } tide__cpu;
-
-typedef struct tide__cpu_arena {
-    tide_arena base;
-    char *bytes;
-} tide__cpu_arena;
 
 /* An event may be recorded again while an older record is still pending, even on another queue: each record has a
  * number, and a wait names the record it waits for. */
@@ -84,11 +79,6 @@ typedef struct tide__cpu_queue {
     tide_status failure; /* the first one; sticky */
     char failure_text[1024];
 } tide__cpu_queue;
-
-/* arena.c */
-tide_status tide__cpu_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out);
-void tide__cpu_arena_destroy(tide_arena *arena);
-void *tide__cpu_arena_host(tide_arena *arena);
 
 /* queue.c */
 tide_status tide__cpu_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out);

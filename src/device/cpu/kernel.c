@@ -116,6 +116,6 @@ destroy:
 tide_status tide__cpu_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                      const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
     tide__command command = {.kind = TIDE__COMMAND_KERNEL,
-                             .kernel = {(const tide__cpu_kernel *)kernel, ((tide__cpu_arena *)arena)->bytes, *args}};
+                             .kernel = {(const tide__cpu_kernel *)kernel, ((tide__host_arena *)arena)->bytes, *args}};
     return tide__cpu_enqueue((tide__cpu_queue *)queue, &command, offsets, n_offsets);
 }

@@ -182,7 +182,7 @@ tide_status tide__cpu_launch(tide_queue *queue, tide_host_fn fn, void *context, 
 /* The two directions differ only in what io.fn does with the bytes. */
 tide_status tide__cpu_copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                            bool out) {
-    char *data = ((tide__cpu_arena *)arena)->bytes + offset;
+    char *data = ((tide__host_arena *)arena)->bytes + offset;
     tide__command command = {.kind = TIDE__COMMAND_COPY, .copy = {io, data, size_bytes}};
     return tide__cpu_enqueue((tide__cpu_queue *)queue, &command, NULL, 0);
 }

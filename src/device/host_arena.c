@@ -1,12 +1,11 @@
-/* The CPU arena: one private mapping, aligned to huge pages, touched by whoever writes first, returned as a whole.
- *
- * No MAP_NORESERVE: a size the system cannot back is refused here and not by a signal later. */
+/* See host_arena.h. No MAP_NORESERVE: a size the system cannot back is refused here and not by a signal later. */
+#include "device/host_arena.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/size.h"
-#include "device/cpu/cpu.h"
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
@@ -31,10 +30,10 @@ static tide_status map_aligned(uint64_t size_bytes, char **out) {
     return TIDE_OK;
 }
 
-tide_status tide__cpu_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out) {
-    tide__cpu_arena *arena = malloc(sizeof *arena);
+tide_status tide__host_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out) {
+    tide__host_arena *arena = malloc(sizeof *arena);
     if (!arena) return tide__fail_memory();
-    *arena = (tide__cpu_arena){.base = {.device = device, .size_bytes = size_bytes}};
+    *arena = (tide__host_arena){.base = {.device = device, .size_bytes = size_bytes}};
     tide_status status = map_aligned(size_bytes, &arena->bytes);
     if (status != TIDE_OK) {
         free(arena);
@@ -44,11 +43,11 @@ tide_status tide__cpu_arena_create(tide_device *device, uint64_t size_bytes, tid
     return TIDE_OK;
 }
 
-void tide__cpu_arena_destroy(tide_arena *base) {
-    tide__cpu_arena *arena = (tide__cpu_arena *)base;
+void tide__host_arena_destroy(tide_arena *base) {
+    tide__host_arena *arena = (tide__host_arena *)base;
     uint64_t mapped = (base->size_bytes + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
     munmap(arena->bytes, mapped);
     free(arena);
 }
 
-void *tide__cpu_arena_host(tide_arena *base) { return ((tide__cpu_arena *)base)->bytes; }
+void *tide__host_arena_host(tide_arena *base) { return ((tide__host_arena *)base)->bytes; }
