@@ -14,6 +14,7 @@
 static bool parse_number(const char *text, double *out, const char **rest) {
     char *end;
     if (*text < '0' || *text > '9') return false; /* no signs, no blanks, no "inf" */
+    if (text[1] == 'x' || text[1] == 'X') return false;
     errno = 0;
     *out = strtod(text, &end);
     if (end == text || errno == ERANGE || !isfinite(*out)) return false;
@@ -59,7 +60,9 @@ bool size_arg_parse(const char *text, size_arg *out) {
 
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole) {
     if (!size->given) return UINT64_MAX;
-    return size->is_percent ? (uint64_t)((double)whole * size->percent / 100) : size->bytes;
+    if (!size->is_percent) return size->bytes;
+    double bytes = (double)whole * size->percent / 100;
+    return bytes < 0x1p63 ? (uint64_t)bytes : UINT64_MAX;
 }
 
 static bool parse_duration(const char *text, uint64_t *ns) {
@@ -85,7 +88,7 @@ static const char *parse_value(const arg_option *option, const char *text) {
     case ARG_FLAG: *(bool *)option->target = true; return NULL;
     case ARG_TEXT: *(const char **)option->target = text; return NULL;
     case ARG_COUNT:
-        if (!parse_u64(text, UINT32_MAX - 1, &count)) return "a whole number";
+        if (!parse_u64(text, UINT32_MAX - 1, &count) || count == 0) return "a whole number from 1 to 4294967294";
         *(uint32_t *)option->target = (uint32_t)count;
         return NULL;
     case ARG_U64: return parse_u64(text, UINT64_MAX, option->target) ? NULL : "a whole number";

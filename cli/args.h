@@ -9,7 +9,7 @@
 typedef enum arg_kind {
     ARG_FLAG,     /* bool */
     ARG_TEXT,     /* const char * */
-    ARG_COUNT,    /* uint32_t */
+    ARG_COUNT,    /* uint32_t, at least 1: so 0 in a target means "not given" */
     ARG_U64,      /* uint64_t */
     ARG_NUMBER,   /* double */
     ARG_SIZE,     /* size_arg: "512MiB", "4GB", "60%" */
@@ -44,7 +44,7 @@ typedef struct arg_command {
 /* argv[0] is the command's name. Returns true to go on; else *exit_code says how to end (0 after --help). */
 bool args_parse(const arg_command *command, int argc, char **argv, int *exit_code);
 
-/* A percentage resolved against `whole`; UINT64_MAX when not given. */
+/* A percentage resolved against `whole`; UINT64_MAX (no limit) when not given. */
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole);
 
 /* "512MiB" -> bytes, "60%" -> percent. */

@@ -20,7 +20,9 @@ int cmd_import(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_train(int argc, char **argv);
 
-/* "tidemark: text" on stderr with the library's last error; the exit code of the status. */
+/* What the command itself finds wrong: "tidemark: text" on stderr, at once; returns `status`. */
+tide_status complain(tide_status status, const char *format, ...) TIDE_PRINTF(2, 3);
+/* What the library found wrong: its last error on stderr, unless complain() has spoken; the exit code of the status. */
 int report_failure(tide_status status);
 
 /* ---- models and programs from the command line ---- */
@@ -52,6 +54,7 @@ typedef struct loaded {
     tide_program *file;
     const tide_program *program;
 } loaded;
+bool is_path(const char *name);
 tide_status load_model(const char *spec, const model_args *args, tide_model **out);
 /* --optimizer and its kin; device and machine are the caller's. */
 tide_status fill_step_options(const model_args *args, tide_step_options *out);
@@ -60,11 +63,44 @@ tide_status load_step(const tide_model *model, const model_args *args, const tid
 tide_status load_program(const char *name, const model_args *args, const tide_machine *machine, loaded *out);
 void unload(loaded *l);
 
+/* ---- policies and budgets ---- */
+
+const char *policies_text(void); /* their names and summaries, for --help */
+
+typedef struct budget_args {
+    size_arg arena, host, disk;
+} budget_args;
+
+/* The rows of budget_args for a command's table. */
+#define BUDGET_OPTIONS(b)                                                                                         \
+    {"--budget", ARG_SIZE, &(b).arena, "SIZE", "bytes of the arena; 60% is of the unconstrained one [no limit]"}, \
+        {"--host-budget", ARG_SIZE, &(b).host, "SIZE", "bytes of RAM tiers [no limit]"}, {                        \
+        "--disk-budget", ARG_SIZE, &(b).disk, "SIZE", "bytes of disk tiers [no limit]"                            \
+    }
+
+/* What every percentage refers to: the plan of policy liveness without a budget. */
+typedef struct unconstrained {
+    uint64_t arena_bytes, step_ns;
+} unconstrained;
+tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out);
+/* "Does not fit" with the smallest budget that works and the op that decides it; right after the library said so.
+ * `program` may be NULL. Returns the exit code. */
+int report_fit(const tide_fit_report *fit, const tide_program *program, bool json);
+bool budgets_relative(const budget_args *args); /* one is a percentage */
+void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out);
+
 /* ---- output ---- */
 
-/* "1.5 GiB", "12.3 ms": into one of a few static buffers, good for one printf. */
+/* "1532.4 MiB", "12.3 ms", `op 25 "conv2.bwd-data"`, a name from a file without control characters: in one of a few
+ * static buffers, good for one printf. */
 const char *show_bytes(uint64_t bytes);
 const char *show_ns(uint64_t ns);
+const char *show_op(const tide_program *program, tide_id op);
+const char *show_name(const char *name);
+
+/* "-o -" gives stdout to the file: then no report is printed, and --json is refused. */
+bool wants_stdout(const char *output);
+tide_status check_output(const char *output, bool json);
 
 /* JSON objects on stdout: json_begin, fields, json_end; values are written as they come. */
 typedef struct json_out {

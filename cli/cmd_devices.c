@@ -151,9 +151,13 @@ static int run(const devices_options *o) {
     for (uint32_t i = 0; tide_device_name(i) && n < MAX_DEVICES; i++)
         if (!o->device || strcmp(o->device, tide_device_name(i)) == 0) list[n++] = look_at(tide_device_name(i), o);
     if (n == 0) list[n++] = look_at(o->device, o); /* unknown: says which there are */
-    if (o->device && !list[0].usable) return report_failure(list[0].status);
+    if (o->device && !list[0].usable) {
+        complain(list[0].status, "%s", list[0].reason);
+        return report_failure(list[0].status);
+    }
     tide_status status = o->measure ? measure(o, &machine) : TIDE_OK;
     if (status != TIDE_OK) return report_failure(status);
+    if (wants_stdout(o->output)) return 0;
     if (o->json) {
         print_json(list, n, o->measure ? &machine : NULL);
         return 0;
@@ -183,8 +187,9 @@ int cmd_devices(int argc, char **argv) {
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
     if (!o.measure && (o.output || o.disk_path)) {
-        fprintf(stderr, "tidemark: -o and --disk-path are for --measure\n");
+        complain(TIDE_E_ARGUMENT, "-o and --disk-path are for --measure");
         return EXIT_USAGE;
     }
+    if (check_output(o.output, o.json) != TIDE_OK) return report_failure(TIDE_E_ARGUMENT);
     return run(&o);
 }

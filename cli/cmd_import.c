@@ -32,7 +32,7 @@ static void print_json(const tide_program *p, const tide_import_stats *s, const 
 }
 
 static void print_human(const tide_program *p, const tide_import_stats *s, const tide_liveness *l) {
-    printf("%s, from a %s log, %s\n", tide_program_name(p), s->format,
+    printf("%s, from a %s log, %s\n", show_name(tide_program_name(p)), s->format,
            tide_program_is_repeating(p) ? "repeating" : "one-shot");
     if (s->period_events)
         printf("  iteration          %" PRIu64 " events, repeats from event %" PRIu64 " to %" PRIu64 " of %" PRIu64
@@ -48,23 +48,27 @@ static void print_human(const tide_program *p, const tide_import_stats *s, const
     printf("  peak, by liveness  %s (%.1f MB)\n", show_bytes(l->peak_bytes), (double)l->peak_bytes / 1e6);
 }
 
+static tide_status show(const tide_program *program, const tide_import_stats *stats, bool json) {
+    tide_liveness *liveness;
+    tide_status status = tide_liveness_create(program, &liveness);
+    if (status != TIDE_OK) return status;
+    if (json)
+        print_json(program, stats, liveness);
+    else
+        print_human(program, stats, liveness);
+    tide_liveness_destroy(liveness);
+    return TIDE_OK;
+}
+
 static tide_status convert(const char *path, const import_options *o) {
     tide_import_options options = {
         .size = sizeof options, .from = o->from, .iteration_time_ns = o->iteration_ns, .unroll = o->unroll};
     tide_import_stats stats;
     tide_program *program;
-    tide_liveness *liveness;
     tide_status status = tide_program_import_stats(path, &options, &program, &stats);
     if (status != TIDE_OK) return status;
     if (o->output) status = tide_program_write(program, o->output);
-    if (status == TIDE_OK) status = tide_liveness_create(program, &liveness);
-    if (status == TIDE_OK) {
-        if (o->json)
-            print_json(program, &stats, liveness);
-        else
-            print_human(program, &stats, liveness);
-        tide_liveness_destroy(liveness);
-    }
+    if (status == TIDE_OK && !wants_stdout(o->output)) status = show(program, &stats, o->json);
     tide_program_destroy(program);
     return status;
 }
@@ -91,6 +95,7 @@ int cmd_import(int argc, char **argv) {
         .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
-    tide_status status = convert(path, &o);
+    tide_status status = check_output(o.output, o.json);
+    if (status == TIDE_OK) status = convert(path, &o);
     return status == TIDE_OK ? 0 : report_failure(status);
 }

@@ -1,12 +1,10 @@
 /* tidemark verify and simulate: what a plan file is worth. */
-#include <inttypes.h>
-
 #include "plan_output.h"
 
 typedef struct judge_options {
     model_args model;
     const char *machine;
-    size_arg budget;
+    size_arg budget; /* verify only */
     bool json;
 } judge_options;
 
@@ -28,32 +26,46 @@ static void close_case(case_at_hand *c) {
     unload(&c->program);
 }
 
+static void verdict_json(const case_at_hand *c, bool valid, const tide_verdict *verdict) {
+    json_out j;
+    json_begin(&j, stdout);
+    json_bool(&j, "valid", valid);
+    json_u64(&j, "actions", tide_plan_action_count(c->plan));
+    json_u64(&j, "arena_bytes", tide_plan_arena_bytes(c->plan));
+    if (!valid) {
+        json_text(&j, "rule", verdict->rule);
+        if (verdict->action != TIDE_NONE) json_u64(&j, "action", verdict->action);
+        json_text(&j, "message", verdict->message);
+    }
+    json_end(&j);
+}
+
+static void print_verdict(const case_at_hand *c, bool valid, const tide_verdict *verdict) {
+    if (valid) {
+        printf("valid: %u actions, arena %s\n", tide_plan_action_count(c->plan),
+               show_bytes(tide_plan_arena_bytes(c->plan)));
+        return;
+    }
+    printf("not valid: rule %s", verdict->rule);
+    if (verdict->action != TIDE_NONE) printf(" at action %u", verdict->action);
+    printf(": %s\n", show_name(verdict->message));
+}
+
 static int judge(const case_at_hand *c, const judge_options *o) {
     tide_budgets budgets;
     tide_verdict verdict = {.action = TIDE_NONE};
+    unconstrained whole = {0};
+    tide_status status = TIDE_OK;
+    if (o->budget.is_percent) status = plan_unconstrained(c->program.program, &c->machine, &whole);
+    if (status != TIDE_OK) return report_failure(status);
     tide_budgets_init(&budgets);
-    budgets.arena_bytes = size_arg_bytes(&o->budget, tide_plan_arena_bytes(c->plan));
-    tide_status status = tide_plan_verify(c->plan, c->program.program, &c->machine, &budgets, &verdict);
+    budgets.arena_bytes = size_arg_bytes(&o->budget, whole.arena_bytes);
+    status = tide_plan_verify(c->plan, c->program.program, &c->machine, &budgets, &verdict);
     if (status != TIDE_OK && status != TIDE_E_PLAN) return report_failure(status);
-    if (o->json) {
-        json_out j;
-        json_begin(&j, stdout);
-        json_bool(&j, "valid", status == TIDE_OK);
-        json_u64(&j, "actions", tide_plan_action_count(c->plan));
-        if (status != TIDE_OK) {
-            json_text(&j, "rule", verdict.rule);
-            if (verdict.action != TIDE_NONE) json_u64(&j, "action", verdict.action);
-            json_text(&j, "message", verdict.message);
-        }
-        json_end(&j);
-    } else if (status == TIDE_OK) {
-        printf("valid: %u actions, arena %s\n", tide_plan_action_count(c->plan),
-               show_bytes(tide_plan_arena_bytes(c->plan)));
-    } else if (verdict.action == TIDE_NONE) {
-        printf("not valid: rule %s: %s\n", verdict.rule, verdict.message);
-    } else {
-        printf("not valid: rule %s at action %u: %s\n", verdict.rule, verdict.action, verdict.message);
-    }
+    if (o->json)
+        verdict_json(c, status == TIDE_OK, &verdict);
+    else
+        print_verdict(c, status == TIDE_OK, &verdict);
     return tide_status_exit_code(status);
 }
 
@@ -62,8 +74,8 @@ static int predict(const case_at_hand *c, const judge_options *o) {
     tide_verdict verdict;
     tide_status status = tide_plan_verify(c->plan, c->program.program, &c->machine, NULL, &verdict);
     if (status == TIDE_E_PLAN) {
-        fprintf(stderr, "tidemark: the plan is not valid (rule %s): %s\n", verdict.rule, verdict.message);
-        return tide_status_exit_code(status);
+        complain(status, "the plan is not valid (rule %s): %s", verdict.rule, show_name(verdict.message));
+        return report_failure(status);
     }
     if (status == TIDE_OK) status = tide_plan_simulate(c->plan, c->program.program, &c->machine, &timeline);
     if (status != TIDE_OK) return report_failure(status);
@@ -80,14 +92,16 @@ static int judge_command(int argc, char **argv, const char *usage, const char *s
     const char *names[2];
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--machine", ARG_TEXT, &o.machine, "NAME", "profile: a name or a file [default]"},
-        {"--budget", ARG_SIZE, &o.budget, "SIZE", "bytes the arena may have [what the plan says]"},
+        {"--machine", ARG_TEXT, &o.machine, "NAME",
+         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
+        {"--budget", ARG_SIZE, &o.budget, "SIZE", "bytes the arena may have [what the plan says]"},
     };
+    const uint32_t n_options = sizeof options / sizeof *options;
     const arg_command command = {.usage = usage,
                                  .summary = summary,
                                  .options = options,
-                                 .n_options = sizeof options / sizeof *options,
+                                 .n_options = act == judge ? n_options : n_options - 1, /* a prediction has no budget */
                                  .positional = names,
                                  .min_positional = 2,
                                  .max_positional = 2};

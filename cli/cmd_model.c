@@ -33,34 +33,50 @@ static alive *alive_at(const tide_program *p, const tide_liveness *l, tide_id op
     return list;
 }
 
-static const char *op_name(const tide_program *p, tide_id op) {
-    return op == TIDE_NONE ? "-" : tide_program_op(p, op)->name;
+static void print_model(const loaded *l) {
+    tide_shape in = tide_model_input(l->model);
+    uint64_t flops = 0;
+    for (tide_id i = 0; i < tide_program_op_count(l->program); i++) flops += tide_step_op_flops(l->step, i);
+    printf("  %-18s %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 "\n", "input", in.n, in.c, in.h, in.w);
+    printf("  %-18s %" PRIu64 "\n", "parameters", tide_model_parameter_count(l->model));
+    printf("  %-18s %u\n", "basic layers", tide_model_layer_count(l->model));
+    printf("  %-18s %.2f GFLOP\n", "work per step", (double)flops / 1e9);
 }
 
-static void print_human(const loaded *l, const tide_liveness *live, const alive *list, size_t n, uint32_t top) {
+static void print_row(const char *name, uint64_t bytes, const char *remark) {
+    printf("  %-18s %11s   %s\n", name, show_bytes(bytes), remark);
+}
+
+static void print_bounds(const tide_program *p, const tide_liveness *live) {
+    print_row("all tensors", live->total_bytes, "if none shared bytes");
+    print_row("peak load", live->peak_bytes, show_op(p, live->peak_op));
+    print_row("always resident", live->resident_bytes, "weights and the like: in use all the time");
+    print_row("floor", live->floor_bytes, show_op(p, live->floor_op));
+    print_row("largest single op", live->largest_op_bytes, show_op(p, live->largest_op));
+    printf(
+        "No budget below the floor works while the always resident stay; none below the largest single op at all.\n");
+}
+
+static void print_human(const loaded *l, const tide_machine *m, const tide_liveness *live, const alive *list, size_t n,
+                        uint32_t top) {
     const tide_program *p = l->program;
-    printf("%s\n", tide_program_name(p));
-    if (l->model) {
-        tide_shape in = tide_model_input(l->model);
-        uint64_t flops = 0;
-        for (tide_id i = 0; i < tide_program_op_count(p); i++) flops += tide_step_op_flops(l->step, i);
-        printf("  input              %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 "\n", in.n, in.c, in.h, in.w);
-        printf("  parameters         %" PRIu64 "\n", tide_model_parameter_count(l->model));
-        printf("  basic layers       %u\n", tide_model_layer_count(l->model));
-        printf("  work per step      %.2f GFLOP\n", (double)flops / 1e9);
-    }
-    printf("  ops, tensors       %u, %u\n", tide_program_op_count(p), tide_program_tensor_count(p));
-    printf("  cost of the ops    %s\n", show_ns(tide_program_cost_ns(p)));
-    printf("  all tensors        %s\n", show_bytes(live->total_bytes));
-    printf("  peak load          %s  at op %u %s\n", show_bytes(live->peak_bytes), live->peak_op,
-           op_name(p, live->peak_op));
-    printf("  always resident    %s\n", show_bytes(live->resident_bytes));
-    printf("  floor, those stay  %s  at op %s\n", show_bytes(live->floor_bytes), op_name(p, live->floor_op));
-    printf("  largest single op  %s  op %s\n", show_bytes(live->largest_op_bytes), op_name(p, live->largest_op));
+    printf("%s, %s\n", show_name(tide_program_name(p)), tide_program_is_repeating(p) ? "repeating" : "one-shot");
+    if (l->model) print_model(l);
+    printf("  %-18s %u, %u\n", "ops, tensors", tide_program_op_count(p), tide_program_tensor_count(p));
+    printf("  %-18s %s", "time of the ops", show_ns(tide_program_cost_ns(p)));
+    if (l->model) printf("   on machine %s (%s)", show_name(m->name), show_name(m->source));
+    putchar('\n');
+    print_bounds(p, live);
     printf("\nalive at the peak (%zu tensors):\n", n);
     for (size_t i = 0; i < n && i < top; i++)
-        printf("  %10s  %s\n", show_bytes(list[i].bytes), tide_program_tensor(p, list[i].tensor)->name);
+        printf("  %11s  %s\n", show_bytes(list[i].bytes), show_name(tide_program_tensor(p, list[i].tensor)->name));
     if (n > top) printf("  ... and %zu more (--top N)\n", n - top);
+}
+
+static void op_json(json_out *j, const char *id_key, const char *name_key, const tide_program *p, tide_id op) {
+    if (op == TIDE_NONE) return;
+    json_u64(j, id_key, op);
+    json_text(j, name_key, tide_program_op(p, op)->name);
 }
 
 static void print_json(const loaded *l, const tide_liveness *live, const alive *list, size_t n) {
@@ -78,12 +94,12 @@ static void print_json(const loaded *l, const tide_liveness *live, const alive *
     json_u64(&j, "cost_ns", tide_program_cost_ns(p));
     json_u64(&j, "total_bytes", live->total_bytes);
     json_u64(&j, "peak_bytes", live->peak_bytes);
-    json_text(&j, "peak_op", op_name(p, live->peak_op));
+    op_json(&j, "peak_op", "peak_op_name", p, live->peak_op);
     json_u64(&j, "resident_bytes", live->resident_bytes);
     json_u64(&j, "floor_bytes", live->floor_bytes);
-    json_text(&j, "floor_op", op_name(p, live->floor_op));
+    op_json(&j, "floor_op", "floor_op_name", p, live->floor_op);
     json_u64(&j, "largest_op_bytes", live->largest_op_bytes);
-    json_text(&j, "largest_op", op_name(p, live->largest_op));
+    op_json(&j, "largest_op", "largest_op_name", p, live->largest_op);
     json_open(&j, "alive_at_peak", '[');
     for (size_t i = 0; i < n; i++) {
         json_open(&j, NULL, '{');
@@ -95,18 +111,18 @@ static void print_json(const loaded *l, const tide_liveness *live, const alive *
     json_end(&j);
 }
 
-static tide_status show(const loaded *l, const model_options *o) {
+static tide_status show(const loaded *l, const tide_machine *m, const model_options *o) {
     tide_liveness *live;
     tide_status status = tide_liveness_create(l->program, &live);
     if (status != TIDE_OK) return status;
     size_t n;
     alive *list = alive_at(l->program, live, live->peak_op, &n);
     if (!list)
-        status = TIDE_E_MEMORY;
+        status = complain(TIDE_E_MEMORY, "out of host memory");
     else if (o->json)
         print_json(l, live, list, n);
     else
-        print_human(l, live, list, n, o->top);
+        print_human(l, m, live, list, n, o->top);
     free(list);
     tide_liveness_destroy(live);
     return status;
@@ -116,6 +132,7 @@ static tide_status show(const loaded *l, const model_options *o) {
 static tide_status load(const char *spec, const model_options *o, const tide_machine *m, tide_device **device,
                         loaded *l) {
     if (!o->device) return load_program(spec, &o->model, m, l);
+    if (is_path(spec)) return complain(TIDE_E_ARGUMENT, "--device is for models; %s is a program file", spec);
     tide_device_options d;
     tide_device_options_init(&d);
     tide_status status = tide_device_open(o->device, &d, device);
@@ -131,7 +148,8 @@ int cmd_model(int argc, char **argv) {
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--inference", ARG_FLAG, &o.model.inference, NULL, "the forward pass of an evaluation instead"},
-        {"--machine", ARG_TEXT, &o.machine, "NAME", "profile for the costs: a name or a file [default]"},
+        {"--machine", ARG_TEXT, &o.machine, "NAME",
+         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
         {"--device", ARG_TEXT, &o.device, "NAME", "sizes, layouts and reorders as this device has them"},
         {"--top", ARG_COUNT, &o.top, "N", "tensors to list at the peak [10]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the program (JSON Lines)"},
@@ -150,13 +168,14 @@ int cmd_model(int argc, char **argv) {
         .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    if (check_output(o.output, o.json) != TIDE_OK) return report_failure(TIDE_E_ARGUMENT);
     tide_machine machine;
     tide_device *device = NULL;
     loaded l = {0};
     tide_status status = tide_machine_load(o.machine, &machine);
     if (status == TIDE_OK) status = load(spec, &o, &machine, &device, &l);
     if (status == TIDE_OK && o.output) status = tide_program_write(l.program, o.output);
-    if (status == TIDE_OK) status = show(&l, &o);
+    if (status == TIDE_OK && !wants_stdout(o.output)) status = show(&l, &machine, &o);
     exit_code = status == TIDE_OK ? 0 : report_failure(status);
     unload(&l);
     tide_device_close(device);

@@ -1,33 +1,22 @@
 /* tidemark train: trains a model from a plan, once or under several policies in turn, and compares the bits. */
-#include <inttypes.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
 #include "progress.h"
+#include "train_output.h"
 
 enum { MAX_RUNS = 8 };
 
 typedef struct train_options {
     model_args model;
     const char *machine, *device, *policy, *compare, *decisions, *disk_path, *data;
-    size_arg budget, host_budget, disk_budget;
-    uint64_t steps, samples, test_samples, seed;
-    uint32_t threads;
+    budget_args budgets;
+    uint64_t seed;
+    uint32_t steps, samples, test_samples, threads;
     double learning_rate;
     bool verify_bits, json, quiet;
 } train_options;
-
-/* What one training left behind. */
-typedef struct outcome {
-    char policy[32];
-    uint64_t arena_bytes, tier_bytes, step_ns, saved_bytes, loaded_bytes;
-    uint32_t n_reruns;
-    float *losses; /* per step */
-    uint64_t hash;
-    double accuracy;
-    bool same_bits; /* as the first */
-} outcome;
 
 typedef struct session {
     const train_options *options;
@@ -85,27 +74,24 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     return status;
 }
 
-/* A percentage is of the unconstrained arena, which a planner of policy liveness knows. */
+/* A percentage is of the unconstrained arena, which is planned but never allocated. */
 static tide_status set_budgets(const session *s, tide_trainer_options *t) {
     const train_options *o = s->options;
-    uint64_t whole = 0;
-    if (o->budget.is_percent || o->host_budget.is_percent || o->disk_budget.is_percent) {
-        tide_trainer_options free_of_limits;
-        tide_trainer *trainer;
-        tide_status status = trainer_options(s, "liveness", &free_of_limits);
-        if (status == TIDE_OK) status = tide_trainer_create(&free_of_limits, NULL, &trainer);
+    tide_machine machine = s->machine;
+    unconstrained whole = {0};
+    tide_device_info info;
+    tide_step *step;
+    tide_status status = TIDE_OK;
+    if (budgets_relative(&o->budgets)) {
+        status = tide_device_get_info(s->device, &info);
+        if (status == TIDE_OK) status = load_step(s->model, &o->model, &machine, s->device, &step);
         if (status != TIDE_OK) return status;
-        whole = tide_plan_arena_bytes(tide_trainer_plan(trainer));
-        tide_trainer_destroy(trainer);
+        if (machine.align_bytes < info.align_bytes) machine.align_bytes = info.align_bytes; /* as the trainer does */
+        status = plan_unconstrained(tide_step_program(step), &machine, &whole);
+        tide_step_destroy(step);
     }
-    t->plan.budgets.arena_bytes = size_arg_bytes(&o->budget, whole);
-    for (uint32_t i = 0; i < s->machine.n_tiers; i++) {
-        if (s->machine.tier[i].kind == TIDE_TIER_RAM)
-            t->plan.budgets.tier_bytes[i] = size_arg_bytes(&o->host_budget, whole);
-        if (s->machine.tier[i].kind == TIDE_TIER_DISK)
-            t->plan.budgets.tier_bytes[i] = size_arg_bytes(&o->disk_budget, whole);
-    }
-    return TIDE_OK;
+    fill_budgets(&o->budgets, &s->machine, whole.arena_bytes, &t->plan.budgets);
+    return status;
 }
 
 /* ---- one training ---- */
@@ -119,9 +105,10 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, outcome *o
     const train_options *o = s->options;
     uint64_t *times = calloc(o->steps, sizeof *times);
     out->losses = calloc(o->steps, sizeof *out->losses);
-    tide_status status = times && out->losses ? TIDE_OK : TIDE_E_MEMORY;
+    tide_status status = times && out->losses ? TIDE_OK : complain(TIDE_E_MEMORY, "out of host memory");
     progress bar;
-    progress_start(&bar, out->policy, o->steps, (uint64_t)tide_model_input(s->model).n, o->quiet);
+    uint64_t micros = o->model.accumulate ? o->model.accumulate : 1;
+    progress_start(&bar, out->policy, o->steps, micros * (uint64_t)tide_model_input(s->model).n, o->quiet);
     for (uint64_t i = 0; i < o->steps && status == TIDE_OK; i++) {
         tide_step_report report;
         status = tide_trainer_step(trainer, &out->losses[i], &report);
@@ -162,119 +149,95 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     return status;
 }
 
-/* ---- several, and the table ---- */
+/* ---- several ---- */
 
-static bool same_bits(const outcome *a, const outcome *b, uint64_t steps) {
-    return a->hash == b->hash && memcmp(a->losses, b->losses, steps * sizeof *a->losses) == 0;
+/* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified. */
+typedef struct run_list {
+    char policy[MAX_RUNS][POLICY_BYTES];
+    int n;
+} run_list;
+
+static bool is_policy(const char *name) {
+    for (uint32_t i = 0; tide_policy_name(i, NULL); i++)
+        if (strcmp(tide_policy_name(i, NULL), name) == 0) return true;
+    return false;
 }
 
-static void print_table(const outcome *runs, int n, uint64_t steps) {
-    printf("%-10s %12s %12s %10s %8s %9s %9s  %s\n", "policy", "arena", "tiers", "step", "re-runs", "loss", "accuracy",
-           n > 1 ? "same bits" : "");
-    for (int i = 0; i < n; i++)
-        printf("%-10s %12s %12s %10s %8u %9.4f %8.2f%%  %s\n", runs[i].policy, show_bytes(runs[i].arena_bytes),
-               show_bytes(runs[i].tier_bytes), show_ns(runs[i].step_ns), runs[i].n_reruns,
-               (double)runs[i].losses[steps - 1], 100 * runs[i].accuracy,
-               n == 1              ? ""
-               : i == 0            ? "(reference)"
-               : runs[i].same_bits ? "yes"
-                                   : "NO");
+/* Checked before the first run, not after it. */
+static tide_status add_run(run_list *list, const char *name, size_t length) {
+    char *policy = list->policy[list->n];
+    snprintf(policy, POLICY_BYTES, "%.*s", (int)length, name);
+    if (length >= POLICY_BYTES || !is_policy(policy))
+        return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; `tidemark train --help` lists them", (int)length,
+                        name);
+    list->n++;
+    return TIDE_OK;
 }
 
-static void print_json(const session *s, const outcome *runs, int n, uint64_t steps) {
-    json_out j;
-    json_begin(&j, stdout);
-    json_text(&j, "model", tide_model_name(s->model));
-    json_u64(&j, "steps", steps);
-    json_open(&j, "runs", '[');
-    for (int i = 0; i < n; i++) {
-        char hash[17];
-        snprintf(hash, sizeof hash, "%016" PRIx64, runs[i].hash);
-        json_open(&j, NULL, '{');
-        json_text(&j, "policy", runs[i].policy);
-        json_u64(&j, "arena_bytes", runs[i].arena_bytes);
-        json_u64(&j, "tier_bytes", runs[i].tier_bytes);
-        json_u64(&j, "step_ns", runs[i].step_ns);
-        json_u64(&j, "saved_bytes", runs[i].saved_bytes);
-        json_u64(&j, "loaded_bytes", runs[i].loaded_bytes);
-        json_u64(&j, "reruns", runs[i].n_reruns);
-        json_number(&j, "first_loss", (double)runs[i].losses[0]);
-        json_number(&j, "last_loss", (double)runs[i].losses[steps - 1]);
-        json_number(&j, "accuracy", runs[i].accuracy);
-        json_text(&j, "bits", hash);
-        if (n > 1) json_bool(&j, "same_bits", runs[i].same_bits);
-        json_close(&j, '{');
+static tide_status list_runs(const train_options *o, run_list *list) {
+    const char *policy = o->policy ? o->policy : "liveness";
+    list->n = 0;
+    if (!o->compare) {
+        if (o->verify_bits) (void)add_run(list, "liveness", 8);
+        return add_run(list, policy, strlen(policy));
     }
-    json_close(&j, '[');
-    json_end(&j);
-}
-
-/* The policies to run: --compare's list; else --policy, after an unconstrained reference when bits are verified. */
-static int list_policies(const train_options *o, char *storage, size_t room, const char **policies) {
-    int n = 0;
-    if (o->compare) {
-        snprintf(storage, room, "%s", o->compare);
-        for (char *at = strtok(storage, ","); at && n < MAX_RUNS; at = strtok(NULL, ",")) policies[n++] = at;
-        return n;
+    for (const char *at = o->compare;; at++) {
+        size_t length = strcspn(at, ",");
+        if (list->n == MAX_RUNS) return complain(TIDE_E_ARGUMENT, "--compare takes at most %d policies", MAX_RUNS);
+        tide_status status = add_run(list, at, length);
+        at += length;
+        if (status != TIDE_OK || !*at) return status;
     }
-    if (o->verify_bits) policies[n++] = "liveness";
-    policies[n++] = o->policy;
-    return n;
 }
 
 static int finish(const session *s, outcome *runs, int n) {
     uint64_t steps = s->options->steps;
-    bool all_same = true;
-    for (int i = 0; i < n; i++) {
-        runs[i].same_bits = same_bits(&runs[0], &runs[i], steps);
-        all_same = all_same && runs[i].same_bits;
-    }
+    bool same = compare_bits(runs, n, steps);
     if (s->options->json)
-        print_json(s, runs, n, steps);
+        print_runs_json(tide_model_name(s->model), runs, n, steps);
     else
-        print_table(runs, n, steps);
-    if (all_same) return 0;
-    fprintf(stderr, "tidemark: the bits differ\n");
-    return tide_status_exit_code(TIDE_E_INTERNAL);
+        print_runs(runs, n, steps);
+    warn_of_losses(runs, n, steps);
+    return same ? 0 : report_failure(complain(TIDE_E_INTERNAL, "the bits differ"));
 }
 
-static int run_all(const session *s) {
+static int run_all(const session *s, const run_list *list) {
     const train_options *o = s->options;
-    char storage[256];
-    const char *policies[MAX_RUNS];
     outcome runs[MAX_RUNS] = {0};
     tide_fit_report fit = {.op = TIDE_NONE};
-    int n = list_policies(o, storage, sizeof storage, policies), exit_code = 0;
-    for (int i = 0; i < n && exit_code == 0; i++) {
+    int exit_code = 0;
+    for (int i = 0; i < list->n && exit_code == 0; i++) {
         bool reference = o->verify_bits && i == 0;
-        tide_status status = train_once(s, policies[i], !reference, &fit, &runs[i]);
-        if (status == TIDE_OK) continue;
-        exit_code = report_failure(status);
+        tide_status status = train_once(s, list->policy[i], !reference, &fit, &runs[i]);
         if (status == TIDE_E_FIT)
-            fprintf(stderr, "tidemark: the smallest budget for policy %s is %" PRIu64 " bytes (%s)\n", policies[i],
-                    fit.needed_bytes, show_bytes(fit.needed_bytes));
+            exit_code = report_fit(&fit, NULL, o->json);
+        else if (status != TIDE_OK)
+            exit_code = report_failure(status);
     }
-    if (exit_code == 0) exit_code = finish(s, runs, n);
-    for (int i = 0; i < n; i++) free(runs[i].losses);
+    if (exit_code == 0) exit_code = finish(s, runs, list->n);
+    for (int i = 0; i < list->n; i++) free(runs[i].losses);
     return exit_code;
 }
 
-static bool check(const train_options *o) {
-    if (o->steps == 0 || o->samples == 0 || o->test_samples == 0)
-        fprintf(stderr, "tidemark: --steps, --samples and --test-samples are at least 1\n");
-    else if (strcmp(o->data, "digits") != 0)
-        fprintf(stderr, "tidemark: --data: \"%s\" is not digits\n", o->data);
-    else if (o->compare && o->verify_bits)
-        fprintf(stderr, "tidemark: --compare verifies the bits already; leave --verify-bits out\n");
-    else
-        return true;
+static bool runs_manual(const run_list *list) {
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->policy[i], "manual") == 0) return true;
     return false;
+}
+
+static tide_status check(const train_options *o, const run_list *list) {
+    if (strcmp(o->data, "digits") != 0) return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits", o->data);
+    if (o->compare && o->verify_bits)
+        return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
+    if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
+    if (o->decisions && !runs_manual(list)) return complain(TIDE_E_ARGUMENT, "--decisions is for policy manual");
+    if (o->learning_rate > (double)FLT_MAX) return complain(TIDE_E_ARGUMENT, "--learning-rate must fit a float");
+    return TIDE_OK;
 }
 
 int cmd_train(int argc, char **argv) {
     train_options o = {.machine = "cpu",
                        .device = "cpu",
-                       .policy = "liveness",
                        .data = "digits",
                        .steps = 100,
                        .samples = 8192,
@@ -285,19 +248,17 @@ int cmd_train(int argc, char **argv) {
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--data", ARG_TEXT, &o.data, "NAME", "digits: drawn digits, 1x28x28, nothing to download [digits]"},
-        {"--samples", ARG_U64, &o.samples, "N", "samples of an epoch [8192]"},
-        {"--test-samples", ARG_U64, &o.test_samples, "N", "samples of the evaluation at the end [1000]"},
-        {"--steps", ARG_U64, &o.steps, "N", "training steps [100]"},
+        {"--samples", ARG_COUNT, &o.samples, "N", "samples of an epoch [8192]"},
+        {"--test-samples", ARG_COUNT, &o.test_samples, "N", "samples of the evaluation at the end [1000]"},
+        {"--steps", ARG_COUNT, &o.steps, "N", "training steps [100]"},
         {"--learning-rate", ARG_NUMBER, &o.learning_rate, "X", "[0.05]"},
         {"--seed", ARG_U64, &o.seed, "N", "of weights, order and dropout [1]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "none, liveness or manual [liveness]"},
+        {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [liveness]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},
         {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
-        {"--budget", ARG_SIZE, &o.budget, "SIZE", "bytes of the arena [no limit]"},
-        {"--host-budget", ARG_SIZE, &o.host_budget, "SIZE", "bytes of the RAM tier [no limit]"},
-        {"--disk-budget", ARG_SIZE, &o.disk_budget, "SIZE", "bytes of the disk tier [no limit]"},
+        BUDGET_OPTIONS(o.budgets),
         {"--disk-path", ARG_TEXT, &o.disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
-        {"--machine", ARG_TEXT, &o.machine, "NAME", "profile of tiers and channels [cpu]"},
+        {"--machine", ARG_TEXT, &o.machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o.device, "NAME", "[cpu]"},
         {"--threads", ARG_COUNT, &o.threads, "N", "compute threads [all cores]"},
         {"--verify-bits", ARG_FLAG, &o.verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
@@ -307,6 +268,7 @@ int cmd_train(int argc, char **argv) {
     const arg_command command = {.usage = "train MODEL [options]",
                                  .summary =
                                      "Trains a model from a verified plan, inside a byte budget, to the same bits.",
+                                 .details = policies_text(),
                                  .options = options,
                                  .n_options = sizeof options / sizeof *options,
                                  .positional = &spec,
@@ -314,10 +276,12 @@ int cmd_train(int argc, char **argv) {
                                  .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
-    if (!check(&o)) return EXIT_USAGE;
     session s = {.options = &o};
-    tide_status status = open_session(&s, spec);
-    exit_code = status == TIDE_OK ? run_all(&s) : report_failure(status);
+    run_list list;
+    tide_status status = list_runs(&o, &list);
+    if (status == TIDE_OK) status = check(&o, &list);
+    if (status == TIDE_OK) status = open_session(&s, spec);
+    exit_code = status == TIDE_OK ? run_all(&s, &list) : report_failure(status);
     close_session(&s);
     return exit_code;
 }

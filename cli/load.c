@@ -1,23 +1,35 @@
-/* From names on the command line to models, steps and programs. */
+/* From names on the command line to models, steps and programs; and how failures are told. */
+#include <float.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* The library's last error is set by the library only; what the command itself finds wrong is printed at once. */
-static tide_status bad_argument(const char *option, const char *value, const char *wanted) {
-    fprintf(stderr, "tidemark: %s: \"%s\" is not %s\n", option, value, wanted);
-    return TIDE_E_ARGUMENT;
+/* ---- failures ---- */
+
+/* A status that the command made itself says nothing about the library's last error, which may be an old one. */
+static bool told;
+
+tide_status complain(tide_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("tidemark: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    told = true;
+    return status;
 }
 
 int report_failure(tide_status status) {
     const char *text = tide_last_error();
-    if (*text)
-        fprintf(stderr, "tidemark: %s\n", text);
-    else if (status != TIDE_E_ARGUMENT)
-        fprintf(stderr, "tidemark: %s\n", tide_status_text(status));
+    if (!told) fprintf(stderr, "tidemark: %s\n", *text ? text : tide_status_text(status));
+    told = false;
     return tide_status_exit_code(status);
 }
+
+/* ---- models ---- */
 
 static bool parse_input(const char *text, tide_model_options *o) {
     uint32_t *const dims[] = {&o->channels, &o->height, &o->width};
@@ -38,7 +50,7 @@ tide_status load_model(const char *spec, const model_args *args, tide_model **ou
     o.batch = args->batch;
     o.classes = args->classes;
     if (args->input && !parse_input(args->input, &o))
-        return bad_argument("--input", args->input, "CxHxW, e.g. 3x32x32");
+        return complain(TIDE_E_ARGUMENT, "--input: \"%s\" is not CxHxW, e.g. 3x32x32", args->input);
     return tide_model_create(spec, &o, out);
 }
 
@@ -60,7 +72,9 @@ tide_status fill_step_options(const model_args *args, tide_step_options *out) {
     const char *optimizer = args->optimizer ? args->optimizer : "momentum";
     tide_step_options_init(out);
     if (!find_optimizer(optimizer, &out->optimizer))
-        return bad_argument("--optimizer", optimizer, "sgd, momentum, adam or adamw");
+        return complain(TIDE_E_ARGUMENT, "--optimizer: \"%s\" is not sgd, momentum, adam or adamw", optimizer);
+    if (args->weight_decay > (double)FLT_MAX || args->clip_norm > (double)FLT_MAX)
+        return complain(TIDE_E_ARGUMENT, "--weight-decay and --clip-norm must fit a float");
     out->weight_decay = (float)args->weight_decay;
     out->clip_norm = (float)args->clip_norm;
     out->fused_update = args->fused_update;
@@ -79,17 +93,35 @@ tide_status load_step(const tide_model *model, const model_args *args, const tid
     return tide_step_create(model, &o, out);
 }
 
-static bool is_path(const char *name) { return strchr(name, '/') || strchr(name, '.') || strcmp(name, "-") == 0; }
+/* ---- programs ---- */
+
+bool is_path(const char *name) { return strchr(name, '/') || strchr(name, '.') || strcmp(name, "-") == 0; }
+
+/* The first option that shapes a model, as it was given; NULL if none was. */
+static const char *model_option(const model_args *a) {
+    if (a->batch) return "--batch";
+    if (a->input) return "--input";
+    if (a->classes) return "--classes";
+    if (a->optimizer) return "--optimizer";
+    if (a->weight_decay > 0) return "--weight-decay";
+    if (a->fused_update) return "--fused-update";
+    if (a->accumulate) return "--accumulate";
+    if (a->clip_norm > 0) return "--clip-norm";
+    return a->inference ? "--inference" : NULL;
+}
+
+static tide_status load_file(const char *path, const model_args *args, loaded *out) {
+    const char *option = model_option(args);
+    if (option) return complain(TIDE_E_ARGUMENT, "%s is for models; %s is a program file", option, path);
+    tide_status status = tide_program_read(path, &out->file);
+    out->program = out->file;
+    return status;
+}
 
 tide_status load_program(const char *name, const model_args *args, const tide_machine *machine, loaded *out) {
     *out = (loaded){0};
-    tide_status status;
-    if (is_path(name)) {
-        status = tide_program_read(name, &out->file);
-        out->program = out->file;
-        return status;
-    }
-    status = load_model(name, args, &out->model);
+    if (is_path(name)) return load_file(name, args, out);
+    tide_status status = load_model(name, args, &out->model);
     if (status == TIDE_OK) status = load_step(out->model, args, machine, NULL, &out->step);
     if (status == TIDE_OK)
         out->program = tide_step_program(out->step);

@@ -17,25 +17,46 @@ static const struct {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
+/* Every exit code once, in order, with all it may mean. */
+static void print_exit_codes(FILE *stream) {
+    static const struct {
+        tide_status status;
+        int code;
+    } rows[] = {
+#define ROW(code, number, exit_code, text) {code, exit_code},
+        TIDE_STATUS_TABLE(ROW)
+#undef ROW
+    };
+    enum { N_ROWS = sizeof rows / sizeof *rows };
+    for (int code = 0; code < N_ROWS; code++) {
+        bool first = true;
+        for (int i = 0; i < N_ROWS; i++) {
+            if (rows[i].code != code) continue;
+            if (first) fprintf(stream, "  %2d  ", code);
+            fprintf(stream, first ? "%s" : "; %s", tide_status_text(rows[i].status));
+            first = false;
+        }
+        if (!first) fputc('\n', stream);
+    }
+}
+
 static void print_usage(FILE *stream) {
     fprintf(stream, "usage: tidemark COMMAND [options]\n\n"
                     "Trains neural networks past the memory of the device.\n\ncommands:\n");
     for (int i = 0; i < N_COMMANDS; i++) fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
     fprintf(stream, "\n`tidemark COMMAND --help` tells more. Sizes: 512MiB, 4GB, 60%% (of the unconstrained arena).\n\n"
                     "exit codes:\n");
-    static const struct {
-        tide_status status;
-        int code;
-    } codes[] = {
-#define ROW(code, number, exit_code, text) {code, exit_code},
-        TIDE_STATUS_TABLE(ROW)
-#undef ROW
-    };
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        fprintf(stream, "  %2d  %s\n", codes[i].code, tide_status_text(codes[i].status));
+    print_exit_codes(stream);
 }
 
-int main(int argc, char **argv) {
+/* A report that could not be written is a failure, e.g. on a full disk. */
+static int check_stdout(int exit_code) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_code;
+    fprintf(stderr, "tidemark: cannot write standard output\n");
+    return exit_code ? exit_code : tide_status_exit_code(TIDE_E_IO);
+}
+
+static int run(int argc, char **argv) {
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;
@@ -53,3 +74,5 @@ int main(int argc, char **argv) {
     fprintf(stderr, "tidemark: there is no command \"%s\"; `tidemark --help` lists them\n", argv[1]);
     return EXIT_USAGE;
 }
+
+int main(int argc, char **argv) { return check_stdout(run(argc, argv)); }

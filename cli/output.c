@@ -5,49 +5,89 @@
 
 #include "cli.h"
 
+enum { BUFFER_BYTES = 288 }; /* a verdict and more */
+
 static char *next_buffer(void) {
-    static char buffers[8][32];
+    static char buffers[8][BUFFER_BYTES];
     static unsigned at;
     return buffers[at++ % 8];
 }
 
+/* One unit everywhere, so that figures compare at a glance: MiB = 2^20 bytes. */
 const char *show_bytes(uint64_t bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     char *out = next_buffer();
-    double value = (double)bytes;
-    size_t unit = 0;
-    while (value >= 1024 && unit + 1 < sizeof units / sizeof *units) {
-        value /= 1024;
-        unit++;
-    }
-    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    double value = (double)bytes / 0x1p20;
+    if (bytes > 0 && value < 0.0005)
+        snprintf(out, BUFFER_BYTES, "<0.001 MiB");
+    else
+        snprintf(out, BUFFER_BYTES, "%.*f MiB", bytes == 0 ? 0 : value < 1 ? 3 : value < 100 ? 2 : 1, value);
     return out;
+}
+
+/* Names come from files: nothing in them may move a terminal's cursor. */
+const char *show_name(const char *name) {
+    char *out = next_buffer();
+    int n = snprintf(out, BUFFER_BYTES, "%s", name);
+    if (n >= BUFFER_BYTES) strcpy(out + BUFFER_BYTES - 4, "...");
+    for (char *c = out; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    return out;
+}
+
+const char *show_op(const tide_program *program, tide_id op) {
+    char *out = next_buffer();
+    if (op == TIDE_NONE)
+        snprintf(out, BUFFER_BYTES, "no op");
+    else if (!*tide_program_op(program, op)->name)
+        snprintf(out, BUFFER_BYTES, "op %u", op);
+    else
+        snprintf(out, BUFFER_BYTES, "op %u \"%.120s\"", op, show_name(tide_program_op(program, op)->name));
+    return out;
+}
+
+bool wants_stdout(const char *output) { return output && strcmp(output, "-") == 0; }
+
+tide_status check_output(const char *output, bool json) {
+    return json && wants_stdout(output) ? complain(TIDE_E_ARGUMENT, "--json and -o - both want standard output")
+                                        : TIDE_OK;
 }
 
 const char *show_ns(uint64_t ns) {
     char *out = next_buffer();
     if (ns < 1000)
-        snprintf(out, 32, "%" PRIu64 " ns", ns);
+        snprintf(out, BUFFER_BYTES, "%" PRIu64 " ns", ns);
     else if (ns < 1000000)
-        snprintf(out, 32, "%.1f us", (double)ns / 1e3);
+        snprintf(out, BUFFER_BYTES, "%.1f us", (double)ns / 1e3);
     else if (ns < 1000000000)
-        snprintf(out, 32, "%.1f ms", (double)ns / 1e6);
+        snprintf(out, BUFFER_BYTES, "%.1f ms", (double)ns / 1e6);
     else
-        snprintf(out, 32, "%.2f s", (double)ns / 1e9);
+        snprintf(out, BUFFER_BYTES, "%.2f s", (double)ns / 1e9);
     return out;
 }
 
 /* ---- JSON ---- */
 
+/* Bytes of the UTF-8 sequence at c; 0 if it is none (a text that was cut may end in half of one). */
+static int sequence(const unsigned char *c) {
+    int n = *c < 0x80 ? 1 : *c >= 0xc2 && *c < 0xe0 ? 2 : *c >= 0xe0 && *c < 0xf0 ? 3 : *c >= 0xf0 && *c < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if (c[i] < 0x80 || c[i] >= 0xc0) return 0;
+    return n;
+}
+
 static void string(FILE *f, const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
     fputc('"', f);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
+    for (int n; *c; c += n ? n : 1) {
+        n = sequence(c);
+        if (n == 0)
+            fputs("\\ufffd", f);
+        else if (*c == '"' || *c == '\\')
             fprintf(f, "\\%c", *c);
         else if (*c < 0x20)
             fprintf(f, "\\u%04x", *c);
         else
-            fputc(*c, f);
+            fwrite(c, 1, (size_t)n, f);
     }
     fputc('"', f);
 }

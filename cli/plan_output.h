@@ -1,4 +1,4 @@
-/* One way to show a plan's figures, for every command that has some. */
+/* The figures of a plan, for people and as JSON: the same for `plan` and `simulate`. */
 #ifndef TIDE_CLI_PLAN_OUTPUT_H
 #define TIDE_CLI_PLAN_OUTPUT_H
 
@@ -9,9 +9,9 @@ typedef struct plan_figures {
     const tide_program *program;
     const tide_machine *machine;
     tide_prediction prediction;
-    uint64_t unconstrained_bytes, unconstrained_ns; /* 0: not known */
+    unconstrained whole; /* what percentages refer to; zeros: none are shown */
 } plan_figures;
 
-void print_plan(const plan_figures *f, bool json);
+void print_plan(const plan_figures *figures, bool json);
 
 #endif

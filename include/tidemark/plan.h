@@ -81,6 +81,7 @@ TIDE_API const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id);
 TIDE_API uint64_t tide_plan_arena_bytes(const tide_plan *plan);               /* what the plan needs */
 TIDE_API uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier); /* what it needs of a tier */
 TIDE_API const char *tide_plan_policy(const tide_plan *plan);
+TIDE_API bool tide_plan_bits_any(const tide_plan *plan);            /* variants of other bits were allowed */
 TIDE_API tide_signature tide_plan_signature(const tide_plan *plan); /* of the program it is for */
 TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan);     /* of its content */
 TIDE_API const tide_prediction *tide_plan_prediction(const tide_plan *plan);
@@ -100,6 +101,9 @@ typedef struct tide_plan_options {
     bool bits_any; /* free the choice of variants from the bits class of the default one */
 } tide_plan_options;
 TIDE_API void tide_plan_options_init(tide_plan_options *options);
+
+/* Policies for help texts; NULL after the last. `summary` may be NULL. */
+TIDE_API const char *tide_policy_name(uint32_t i, const char **summary);
 
 /* When a plan does not fit: why, and what would. */
 typedef struct tide_fit_report {

@@ -5,6 +5,15 @@
 
 #include "plan/schedule.h"
 
+static tide_status fail_unknown_policy(const char *name) {
+    char known[256] = "";
+    for (uint32_t i = 0; tide_policy_name(i, NULL); i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", tide_policy_name(i, NULL));
+    }
+    return tide__fail(TIDE_E_ARGUMENT, "there is no policy \"%s\" (known: %s)", name, known);
+}
+
 static tide_status describe(const tide_program *program, const tide_machine *machine, const tide__policy *policy,
                             const tide_plan_options *options, tide_plan *plan) {
     plan->signature = tide_program_signature(program);
@@ -75,7 +84,7 @@ tide_status tide_plan_create(const tide_program *program, const tide_machine *ma
     if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
     const char *name = options->policy ? options->policy : "liveness";
     const tide__policy *policy = tide__policy_find(name);
-    if (!policy) return tide__fail(TIDE_E_ARGUMENT, "there is no policy \"%s\"", name);
+    if (!policy) return fail_unknown_policy(name);
     TIDE_TRY(tide_machine_validate(machine));
     tide_plan *plan;
     TIDE_TRY(tide__plan_new(&plan));

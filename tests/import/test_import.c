@@ -28,25 +28,25 @@ static void formats_are_recognised(void **state) {
     check_choice(DTR, "dtr");
 }
 
-static void refuse(const char *text, const char *from, const char *reason) {
+static void refuse(const char *text, const char *from, tide_status status, const char *reason) {
     tide_program *p = NULL;
     tide_import_stats stats = {.total_ns = 77};
     tide_import_options options = {.size = sizeof options, .from = from};
-    assert_status(tide__import_memory(text, strlen(text), "log", &options, &p, &stats), TIDE_E_FORMAT);
+    assert_status(tide__import_memory(text, strlen(text), "log", &options, &p, &stats), status);
     assert_error_has(reason);
     assert_null(p);
     assert_int_equal(stats.total_ns, 77);
 }
 
 static void anything_else_is_refused(void **state) {
-    refuse("", NULL, "dtr, singa-access, singa-malloc");
-    refuse("\n\n", NULL, "log: not a log");
-    refuse("hello\n", NULL, "not a log");
-    refuse("{\"tensor\":1}\n", NULL, "not a log");
-    refuse(ACCESS, "csv", "\"csv\" is not a format");
-    refuse(ACCESS, "dtr", "log:1:");
-    refuse(DTR, "singa-malloc", "log:1:");
-    refuse(MALLOC, "singa-access", "log:3:");
+    refuse("", NULL, TIDE_E_FORMAT, "dtr, singa-access, singa-malloc");
+    refuse("\n\n", NULL, TIDE_E_FORMAT, "log: not a log");
+    refuse("hello\n", NULL, TIDE_E_FORMAT, "not a log");
+    refuse("{\"tensor\":1}\n", NULL, TIDE_E_FORMAT, "not a log");
+    refuse(ACCESS, "csv", TIDE_E_ARGUMENT, "\"csv\" is not a format");
+    refuse(ACCESS, "dtr", TIDE_E_FORMAT, "log:1:");
+    refuse(DTR, "singa-malloc", TIDE_E_FORMAT, "log:1:");
+    refuse(MALLOC, "singa-access", TIDE_E_FORMAT, "log:3:");
 }
 
 static void options_carry_their_size(void **state) {

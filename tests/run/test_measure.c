@@ -8,7 +8,13 @@
 
 static tide_device *device;
 
-static int open_cpu(void **state) { return tide_device_open("cpu", NULL, &device) == TIDE_OK ? 0 : -1; }
+/* One thread: tests share the machine, and two would wait for each other. */
+static int open_cpu(void **state) {
+    tide_device_options o;
+    tide_device_options_init(&o);
+    o.threads = 1;
+    return tide_device_open("cpu", &o, &device) == TIDE_OK ? 0 : -1;
+}
 
 static int close_cpu(void **state) {
     tide_device_close(device);

@@ -12,15 +12,16 @@ static const tide__policy table[] = {
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual},
 };
 
-const tide__policy *tide__policy_table(size_t *n) {
-    *n = sizeof table / sizeof *table;
-    return table;
-}
-
 const tide__policy *tide__policy_find(const char *name) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].name, name) == 0) return &table[i];
     return NULL;
+}
+
+const char *tide_policy_name(uint32_t i, const char **summary) {
+    if (i >= sizeof table / sizeof *table) return NULL;
+    if (summary) *summary = table[i].summary;
+    return table[i].name;
 }
 
 void tide__decisions_free(tide__decisions *d) {

@@ -49,6 +49,5 @@ typedef struct tide__policy {
 } tide__policy;
 /* NULL if there is none of this name. */
 const tide__policy *tide__policy_find(const char *name);
-const tide__policy *tide__policy_table(size_t *n);
 
 #endif

@@ -32,7 +32,7 @@ static tide_status choose(const tide__import *in, const tide__importer **out) {
     const char *from = in->options.from;
     const tide__importer *format = from ? find_by_name(from) : find_by_content(in->text, in->size);
     if (!format && from)
-        return tide__fail(TIDE_E_FORMAT, "\"%.64s\" is not a format that can be imported (" KNOWN_FORMATS ")", from);
+        return tide__fail(TIDE_E_ARGUMENT, "\"%.64s\" is not a format that can be imported (" KNOWN_FORMATS ")", from);
     if (!format) return tide__fail(TIDE_E_FORMAT, "%s: not a log that can be imported (" KNOWN_FORMATS ")", in->name);
     *out = format;
     return TIDE_OK;

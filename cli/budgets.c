@@ -1,0 +1,54 @@
+/* Budgets from the command line: bytes, or percentages of the unconstrained arena; and the policies that keep them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+
+const char *policies_text(void) {
+    static char text[1024];
+    const char *name, *summary;
+    snprintf(text, sizeof text, "policies:");
+    for (uint32_t i = 0; (name = tide_policy_name(i, &summary)) != NULL; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "\n  %-10s %s", name, summary);
+    }
+    return text;
+}
+
+tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out) {
+    tide_plan_options o;
+    tide_plan *plan;
+    tide_plan_options_init(&o);
+    tide_status status = tide_plan_create(program, machine, &o, NULL, &plan);
+    if (status != TIDE_OK) return status;
+    *out = (unconstrained){tide_plan_arena_bytes(plan), tide_plan_prediction(plan)->step_ns};
+    tide_plan_destroy(plan);
+    return TIDE_OK;
+}
+
+bool budgets_relative(const budget_args *args) {
+    return args->arena.is_percent || args->host.is_percent || args->disk.is_percent;
+}
+
+void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out) {
+    tide_budgets_init(out);
+    out->arena_bytes = size_arg_bytes(&args->arena, whole);
+    for (uint32_t t = 0; t < machine->n_tiers; t++) {
+        if (machine->tier[t].kind == TIDE_TIER_RAM) out->tier_bytes[t] = size_arg_bytes(&args->host, whole);
+        if (machine->tier[t].kind == TIDE_TIER_DISK) out->tier_bytes[t] = size_arg_bytes(&args->disk, whole);
+    }
+}
+
+int report_fit(const tide_fit_report *fit, const tide_program *program, bool json) {
+    if (json) {
+        json_out j;
+        json_begin(&j, stdout);
+        json_bool(&j, "fits", false);
+        json_u64(&j, "needed_bytes", fit->needed_bytes);
+        if (fit->op != TIDE_NONE) json_u64(&j, "peak_op", fit->op);
+        if (fit->op != TIDE_NONE && program) json_text(&j, "peak_op_name", tide_program_op(program, fit->op)->name);
+        json_end(&j);
+    }
+    return report_failure(complain(TIDE_E_FIT, "does not fit: %s; the smallest budget is %" PRIu64 " (%s)",
+                                   tide_last_error(), fit->needed_bytes, show_bytes(fit->needed_bytes)));
+}

@@ -1,0 +1,73 @@
+/* See train_output.h. */
+#include "train_output.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+bool compare_bits(outcome *runs, int n, uint64_t steps) {
+    bool all = true;
+    for (int i = 0; i < n; i++) {
+        runs[i].same_bits =
+            runs[i].hash == runs[0].hash && memcmp(runs[i].losses, runs[0].losses, steps * sizeof *runs[i].losses) == 0;
+        all = all && runs[i].same_bits;
+    }
+    return all;
+}
+
+static const char *bits_text(const outcome *runs, int i, int n) {
+    if (n == 1) return "";
+    if (i == 0) return "(reference)";
+    return runs[i].same_bits ? "yes" : "NO";
+}
+
+void print_runs(const outcome *runs, int n, uint64_t steps) {
+    printf("%-10s %12s %12s %10s %8s %9s %9s%s\n", "policy", "arena", "tiers", "step", "re-runs", "loss", "accuracy",
+           n > 1 ? "  same bits" : "");
+    for (int i = 0; i < n; i++)
+        printf("%-10s %12s %12s %10s %8u %9.4f %7.2f %%%s%s\n", runs[i].policy, show_bytes(runs[i].arena_bytes),
+               show_bytes(runs[i].tier_bytes), show_ns(runs[i].step_ns), runs[i].n_reruns,
+               (double)runs[i].losses[steps - 1], 100 * runs[i].accuracy, n > 1 ? "  " : "", bits_text(runs, i, n));
+}
+
+static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, run->hash);
+    json_open(j, NULL, '{');
+    json_text(j, "policy", run->policy);
+    json_u64(j, "arena_bytes", run->arena_bytes);
+    json_u64(j, "tier_bytes", run->tier_bytes);
+    json_u64(j, "step_ns", run->step_ns);
+    json_u64(j, "saved_bytes", run->saved_bytes);
+    json_u64(j, "loaded_bytes", run->loaded_bytes);
+    json_u64(j, "reruns", run->n_reruns);
+    json_number(j, "first_loss", (double)run->losses[0]);
+    json_number(j, "last_loss", (double)run->losses[steps - 1]);
+    json_number(j, "accuracy", run->accuracy);
+    json_text(j, "bits", hash);
+    if (n > 1) json_bool(j, "same_bits", run->same_bits);
+    json_close(j, '{');
+}
+
+void print_runs_json(const char *model, const outcome *runs, int n, uint64_t steps) {
+    json_out j;
+    json_begin(&j, stdout);
+    json_text(&j, "model", model);
+    json_u64(&j, "steps", steps);
+    json_open(&j, "runs", '[');
+    for (int i = 0; i < n; i++) run_json(&j, &runs[i], n, steps);
+    json_close(&j, '[');
+    json_end(&j);
+}
+
+void warn_of_losses(const outcome *runs, int n, uint64_t steps) {
+    for (int i = 0; i < n; i++)
+        for (uint64_t k = 0; k < steps; k++) {
+            if (isfinite(runs[i].losses[k])) continue;
+            fprintf(stderr,
+                    "tidemark: policy %s: from step %" PRIu64 " on the loss is no number; try a smaller"
+                    " --learning-rate\n",
+                    runs[i].policy, k + 1);
+            break;
+        }
+}

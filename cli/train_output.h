@@ -1,0 +1,28 @@
+/* What trainings left behind, compared and shown. */
+#ifndef TIDE_CLI_TRAIN_OUTPUT_H
+#define TIDE_CLI_TRAIN_OUTPUT_H
+
+#include "cli.h"
+
+enum { POLICY_BYTES = 32 };
+
+typedef struct outcome {
+    char policy[POLICY_BYTES];
+    uint64_t arena_bytes, tier_bytes;
+    uint64_t step_ns; /* median */
+    uint64_t saved_bytes, loaded_bytes;
+    uint32_t n_reruns;
+    float *losses; /* per step */
+    uint64_t hash; /* of weights and states after the last step */
+    double accuracy;
+    bool same_bits; /* as the first: every loss and the hash */
+} outcome;
+
+/* Fills same_bits; true if all are the same. */
+bool compare_bits(outcome *runs, int n, uint64_t steps);
+void print_runs(const outcome *runs, int n, uint64_t steps);
+void print_runs_json(const char *model, const outcome *runs, int n, uint64_t steps);
+/* A loss that is no number any more is worth a word. */
+void warn_of_losses(const outcome *runs, int n, uint64_t steps);
+
+#endif
