@@ -94,13 +94,14 @@ static void check_step(tide_device *device, const char *spec, const tide_step_op
 }
 
 static void layouts_agree(void **state) {
-    static const char *const specs[] = {"mlp:784,512,10", "lenet"};
+    static const char *const specs[] = {"mlp:784,512,10", "lenet", "resnet-cifar:2", "alexnet", "resnet18"};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         for (int k = 0; k < 8; k++) {
             tide_step_options o;
             tide_step_options_init(&o);
             o.optimizer = (tide_optimizer)(k % 4);
             o.fused_update = k % 2;
+            o.clip_norm = k % 2 ? 0.0f : 1.0f;
             o.accumulate = k < 4 ? 1 : 2;
             o.inference = k == 7;
             check_step(*state, specs[i], &o);
@@ -115,7 +116,7 @@ static void reorders_are_shared(void **state) {
         tide_step_options o;
         tide_step_options_init(&o);
         o.accumulate = i + 1;
-        tide_step *step = make_step(*state, "lenet", o);
+        tide_step *step = make_step(*state, "resnet-cifar:1", o);
         const tide_program *p = tide_step_program(step);
         n[i] = 0;
         for (tide_id op = 0; op < tide_program_op_count(p); op++) {
@@ -128,10 +129,27 @@ static void reorders_are_shared(void **state) {
     assert_int_equal(n[0], n[1]);
 }
 
+/* The device gives sizes, the machine costs. */
+static void costs_come_from_the_machine(void **state) {
+    tide_machine machine;
+    tide_machine_init_default(&machine);
+    machine.launch_ns = 7;
+    tide_step_options o;
+    tide_step_options_init(&o);
+    o.machine = &machine;
+    tide_step *step = make_step(*state, "lenet", o);
+    const tide_program *p = tide_step_program(step);
+    for (tide_id op = 0; op < tide_program_op_count(p); op++)
+        for (uint32_t i = 0; i < tide_program_op(p, op)->n_variants; i++)
+            assert_true(tide_program_op(p, op)->variants[i].cost_ns >= 7);
+    tide_step_destroy(step);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_agree),
         cmocka_unit_test(reorders_are_shared),
+        cmocka_unit_test(costs_come_from_the_machine),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
