@@ -129,7 +129,7 @@ uint32_t tide__graph_input(tide__graph *g, tide_shape shape) {
     return settle(g, append(g, "input", &desc, TIDE_NONE, TIDE_NONE));
 }
 
-/* Output size of a window that slides over `size` with padding; *out is 0 if it does not fit. */
+/* Output size of a window that slides over `size` with padding. */
 static tide_status slide(const tide__graph *g, const char *name, int64_t size, const tide__pool *window, int64_t *out) {
     if (window->kernel == 0 || window->stride == 0 || window->kernel > INT16_MAX || window->stride > INT16_MAX ||
         window->pad >= window->kernel)

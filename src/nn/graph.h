@@ -1,5 +1,5 @@
 /* A network as a graph: layers in execution order, their shapes and their parameters. Families (models/) append
- * layers; differentiate.c turns the graph into a training step.
+ * layers; forward.c, backward.c and update.c turn the graph into a training step.
  *
  * Invariant: a layer's inputs come before it, so the order of `layers` is topological. Families append depth-first
  * (a branch up to its join, then the next branch), as SuperNeurons linearises its routes. A fork is implicit: a
