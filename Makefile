@@ -6,9 +6,10 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help check check-full bench format install build
+.PHONY: help demo check check-full bench format install build
 
 help:
+	@echo "make demo        train a small network from proved plans and compare the bits; about a minute"
 	@echo "make check       build and run the tests; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make bench       measure and print the figures"
@@ -19,6 +20,9 @@ build:
 	@tools/deps build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DTIDE_WERROR=$(WERROR) --log-level=WARNING >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) -- $(NINJA_FLAGS)
+
+demo: build
+	@tools/demo $(BUILD)/tidemark
 
 check: build
 	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
