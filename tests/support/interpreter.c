@@ -384,9 +384,10 @@ static bool make_space(world *w, uint32_t space, uint64_t size, uint64_t limit) 
 }
 
 static bool make_spaces(world *w) {
-    if (!make_space(w, 0, w->plan->arena_bytes, w->budgets->arena_bytes)) return false;
+    const tide_budgets *b = w->budgets;
+    if (!make_space(w, 0, w->plan->arena_bytes, b ? b->arena_bytes : UINT64_MAX)) return false;
     for (uint32_t t = 0; t < w->machine->n_tiers; t++) {
-        uint64_t capacity = w->machine->tier[t].capacity_bytes, budget = w->budgets->tier_bytes[t];
+        uint64_t capacity = w->machine->tier[t].capacity_bytes, budget = b ? b->tier_bytes[t] : UINT64_MAX;
         if (is_client(w, t)) continue;
         if (!make_space(w, 1 + t, w->plan->tier_bytes[t], capacity < budget ? capacity : budget)) return false;
     }

@@ -23,7 +23,7 @@ typedef struct interpretation {
     char why[160];
 } interpretation;
 
-/* One execution, under the timing of this seed. Any plan, however broken, is safe to pass. */
+/* One execution, under the timing of this seed. Any plan, however broken, is safe to pass. budgets may be NULL. */
 interpretation interpret(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                          const tide_budgets *budgets, uint64_t seed);
 

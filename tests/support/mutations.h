@@ -8,7 +8,9 @@
 typedef struct mutation {
     const char *name;
     bool (*apply)(random_case *c, uint64_t *random); /* false: nothing of the kind in this plan; it is unchanged */
-    uint32_t max_accepted_percent;                   /* more harmless ones than this are suspicious */
+    /* What is to be expected, with a margin: more harmless ones, or fewer that the interpreter sees go wrong among
+     * the rejected ones, would be suspicious. (Some rules are stricter than one step's bytes need.) */
+    uint32_t max_accepted_percent, min_confirmed_percent;
 } mutation;
 
 const mutation *mutation_field_table(size_t *n); /* single fields: mutations.c */

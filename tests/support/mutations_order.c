@@ -265,18 +265,18 @@ static bool must_beyond(random_case *c, uint64_t *random) {
 }
 
 static const mutation table[] = {
-    {"drop run", drop_run, 30},
-    {"drop save", drop_save, 70},
-    {"drop load", drop_load, 70},
-    {"exchange neighbours", exchange_neighbours, 90},
-    {"move action", move_action, 90},
-    {"exchange blindly", exchange_blindly, 30},
-    {"load before save", load_before_save, 0},
-    {"repeat action", repeat_action, 0},
-    {"rerun fixed", rerun_fixed, 0},
-    {"rerun once more", rerun_once_more, 100},
-    {"rerun late", rerun_late, 90},
-    {"must beyond", must_beyond, 0},
+    {"drop run", drop_run, 10, 85},
+    {"drop save", drop_save, 50, 80},
+    {"drop load", drop_load, 10, 80},
+    {"exchange neighbours", exchange_neighbours, 40, 65},
+    {"move action", move_action, 20, 75},
+    {"exchange blindly", exchange_blindly, 5, 80},
+    {"load before save", load_before_save, 0, 75},
+    {"repeat action", repeat_action, 0, 35},
+    {"rerun fixed", rerun_fixed, 0, 100},
+    {"rerun once more", rerun_once_more, 99, 50},
+    {"rerun late", rerun_late, 60, 80},
+    {"must beyond", must_beyond, 0, 100},
 };
 
 const mutation *mutation_order_table(size_t *n) {

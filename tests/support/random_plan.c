@@ -488,7 +488,7 @@ static tide_program *make_program(uint64_t seed, uint32_t max_ops, uint64_t *ran
     random_program_options o = random_program_varied(seed);
     o.n_ops = 1 + (uint32_t)random_below(random, max_ops);
     o.max_bytes = 4 * (1 + random_below(random, 16));
-    o.min_bytes = random_below(random, o.max_bytes);
+    o.min_bytes = 4 + random_below(random, o.max_bytes - 3);
     o.max_workspace_bytes = 32;
     o.n_weights = (uint32_t)random_below(random, 6);
     return random_program(&o);

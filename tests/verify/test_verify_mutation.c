@@ -69,6 +69,7 @@ static void check_tally(const mutation *kind, const tally *t) {
     if (t->mutants < scaled(PER_KIND) / 4) fail_msg("%s: only %u mutants", kind->name, t->mutants);
     if (t->harmless * 100 > t->mutants * kind->max_accepted_percent) fail_msg("%s: too many accepted", kind->name);
     if (t->rejected == 0) fail_msg("%s: none is caught", kind->name);
+    if (t->confirmed * 100 < t->rejected * kind->min_confirmed_percent) fail_msg("%s: too few confirmed", kind->name);
 }
 
 static void try_kind(const mutation *kind, uint64_t kind_seed, tally *t) {
