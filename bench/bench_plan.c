@@ -1,0 +1,128 @@
+/* How planning grows: ResNets from 10^3 to 10^5 basic layers through build, liveness, plan (which proves itself),
+ * simulate and verify. Each depth runs in a process of its own, so that its memory peak is its own.
+ *
+ *   bench_plan            the table; the last column is time / (n log n), relative to the first row */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tidemark/tidemark.h>
+
+/* CPU time of this process: other processes' noise does not count. */
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double lap(double *since) {
+    double now = cpu_seconds(), spent = now - *since;
+    *since = now;
+    return spent;
+}
+
+static void check(tide_status status) {
+    if (status == TIDE_OK) return;
+    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
+    exit(1);
+}
+
+typedef struct figures {
+    uint32_t layers, ops, tensors, actions;
+    double build, liveness, plan, simulate, verify;
+    double rss_mib;
+    double arena_gib, peak_gib;
+} figures;
+
+static double total(const figures *f) { return f->build + f->liveness + f->plan + f->simulate + f->verify; }
+
+static figures measure(const char *spec) {
+    figures f;
+    tide_machine machine;
+    tide_model_options model_options;
+    tide_step_options step_options;
+    tide_plan_options plan_options;
+    tide_model *model;
+    tide_step *step;
+    tide_liveness *liveness;
+    tide_plan *plan;
+    tide_timeline *timeline;
+    tide_verdict verdict;
+    check(tide_machine_load("k40c", &machine));
+    tide_model_options_init(&model_options);
+    model_options.batch = 16;
+    tide_step_options_init(&step_options);
+    step_options.machine = &machine;
+    tide_plan_options_init(&plan_options);
+    double t = cpu_seconds();
+    check(tide_model_create(spec, &model_options, &model));
+    check(tide_step_create(model, &step_options, &step));
+    const tide_program *program = tide_step_program(step);
+    f.build = lap(&t);
+    check(tide_liveness_create(program, &liveness));
+    f.liveness = lap(&t);
+    check(tide_plan_create(program, &machine, &plan_options, NULL, &plan));
+    f.plan = lap(&t);
+    check(tide_plan_simulate(plan, program, &machine, &timeline));
+    f.simulate = lap(&t);
+    check(tide_plan_verify(plan, program, &machine, NULL, &verdict));
+    f.verify = lap(&t);
+    f.layers = tide_model_layer_count(model);
+    f.ops = tide_program_op_count(program);
+    f.tensors = tide_program_tensor_count(program);
+    f.actions = tide_plan_action_count(plan);
+    f.arena_gib = (double)tide_plan_arena_bytes(plan) / 0x1p30;
+    f.peak_gib = (double)liveness->peak_bytes / 0x1p30;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    f.rss_mib = (double)usage.ru_maxrss / 1024;
+    tide_timeline_destroy(timeline);
+    tide_plan_destroy(plan);
+    tide_liveness_destroy(liveness);
+    tide_step_destroy(step);
+    tide_model_destroy(model);
+    return f;
+}
+
+/* In a child process; its figures come back through a pipe. */
+static figures measure_apart(const char *spec) {
+    figures f;
+    int ends[2];
+    if (pipe(ends) != 0) exit(1);
+    pid_t child = fork();
+    if (child == 0) {
+        f = measure(spec);
+        _exit(write(ends[1], &f, sizeof f) == (ssize_t)sizeof f ? 0 : 1);
+    }
+    close(ends[1]);
+    ssize_t n = read(ends[0], &f, sizeof f);
+    int status;
+    waitpid(child, &status, 0);
+    close(ends[0]);
+    if (n != (ssize_t)sizeof f || status != 0) exit(1);
+    return f;
+}
+
+int main(void) {
+    static const char *const specs[] = {"resnet:6,32,55,6", "resnet:6,32,270,6", "resnet:6,32,950,6",
+                                        "resnet:6,32,3000,6", "resnet:6,32,9950,6"};
+    double first = 0;
+    printf("ResNets at batch 16, 224 x 224, policy liveness; CPU seconds on one core\n");
+    printf("%7s %7s %8s | %7s %7s %7s %7s %7s | %7s %9s %8s %8s\n", "layers", "ops", "tensors", "build", "live", "plan",
+           "simul.", "verify", "total", "RSS MiB", "arena/LB", "t/nlogn");
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        figures f = measure_apart(specs[i]);
+        double per = total(&f) / (f.layers * log2(f.layers));
+        if (i == 0) first = per;
+        printf("%7u %7u %8u | %7.3f %7.3f %7.3f %7.3f %7.3f | %7.3f %9.1f %8.4f %8.2f\n", f.layers, f.ops, f.tensors,
+               f.build, f.liveness, f.plan, f.simulate, f.verify, total(&f), f.rss_mib, f.arena_gib / f.peak_gib,
+               per / first);
+        fflush(stdout);
+    }
+    return 0;
+}
