@@ -1,0 +1,213 @@
+/* Training for real: networks learn, and whatever the plan, the bits are the same. */
+#include "support/test.h"
+
+#include <tidemark/tidemark.h>
+
+enum { STEPS = 4 };
+
+#ifdef __SANITIZE_THREAD__
+enum { MAX_THREADS = 1 }; /* the OpenMP library is not instrumented */
+#else
+enum { MAX_THREADS = 2 };
+#endif
+
+typedef struct result {
+    float loss[STEPS];
+    uint64_t hash, arena_bytes, saved_bytes, tier_bytes;
+    uint32_t n_reruns;
+} result;
+
+typedef struct setup {
+    const char *model, *policy, *decisions;
+    uint32_t batch, threads;
+    tide_step_options step;
+} setup;
+
+static setup setup_of(const char *model, const char *policy, uint32_t threads) {
+    setup s = {.model = model, .policy = policy, .batch = 8, .threads = threads};
+    tide_step_options_init(&s.step);
+    s.step.optimizer = TIDE_MOMENTUM;
+    return s;
+}
+
+static tide_device *open_cpu(uint32_t threads) {
+    tide_device_options o;
+    tide_device *device;
+    tide_device_options_init(&o);
+    o.threads = threads;
+    assert_ok(tide_device_open("cpu", &o, &device));
+    return device;
+}
+
+static tide_model *open_model(const char *spec, uint32_t batch) {
+    tide_model_options o;
+    tide_model *model;
+    tide_model_options_init(&o);
+    o.batch = batch;
+    o.channels = 1;
+    o.height = o.width = 28;
+    o.classes = 10;
+    assert_ok(tide_model_create(spec, &o, &model));
+    return model;
+}
+
+static result train(const setup *s) {
+    result r = {.saved_bytes = 0};
+    tide_device *device = open_cpu(s->threads);
+    tide_model *model = open_model(s->model, s->batch);
+    tide_machine machine;
+    tide_digits digits = {.seed = 3, .channels = 1, .height = 28, .width = 28};
+    tide_data data;
+    tide_trainer_options o;
+    tide_trainer *trainer;
+    assert_ok(tide_machine_load("cpu", &machine));
+    assert_ok(tide_data_digits(&digits, 20, &data)); /* an epoch ends in the middle of a batch */
+    tide_trainer_options_init(&o);
+    o.model = model;
+    o.device = device;
+    o.machine = &machine;
+    o.data = &data;
+    o.step = s->step;
+    o.plan.policy = s->policy;
+    o.plan.decisions = s->decisions;
+    assert_ok(tide_trainer_create(&o, NULL, &trainer));
+    for (int i = 0; i < STEPS; i++) {
+        tide_step_report report;
+        assert_ok(tide_trainer_step(trainer, &r.loss[i], &report));
+        r.saved_bytes = report.saved_bytes;
+        r.n_reruns = report.n_reruns;
+        assert_true(report.step_ns > 0);
+    }
+    assert_ok(tide_trainer_hash(trainer, &r.hash));
+    r.arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
+    for (uint32_t t = 0; t < machine.n_tiers; t++) r.tier_bytes += tide_plan_tier_bytes(tide_trainer_plan(trainer), t);
+    tide_trainer_destroy(trainer);
+    tide_model_destroy(model);
+    tide_device_close(device);
+    return r;
+}
+
+static void assert_same_bits(const result *a, const result *b) {
+    assert_memory_equal(a->loss, b->loss, sizeof a->loss);
+    assert_true(a->hash == b->hash);
+}
+
+static void test_policies_agree(void **state) {
+    (void)state;
+    static const char *const models[] = {"lenet", "resnet-cifar:3", "mlp:784,32,10"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        for (uint32_t threads = 1; threads <= MAX_THREADS; threads++) {
+            setup none = setup_of(models[i], "none", threads), live = setup_of(models[i], "liveness", threads);
+            result a = train(&none), b = train(&live), again = train(&live);
+            assert_same_bits(&a, &b);
+            assert_same_bits(&b, &again);
+            assert_true(b.arena_bytes < a.arena_bytes);
+            assert_true(a.loss[0] != a.loss[STEPS - 1]);
+        }
+}
+
+/* Two activations swapped, one to RAM and one to disk, and one op re-run. */
+static void test_hand_made_plan(void **state) {
+    (void)state;
+    for (uint32_t threads = 1; threads <= MAX_THREADS; threads++) {
+        setup live = setup_of("resnet-cifar:3", "liveness", threads),
+              manual = setup_of("resnet-cifar:3", "manual", threads);
+        manual.decisions = TIDE_SOURCE_DIR "/examples/swap-and-rerun.jsonl";
+        result a = train(&live), b = train(&manual);
+        assert_same_bits(&a, &b);
+        assert_int_equal(b.n_reruns, 1);
+        assert_true(b.saved_bytes > 0 && b.tier_bytes > 0);
+        assert_true(b.arena_bytes < a.arena_bytes);
+    }
+}
+
+/* Optimizers, fused updates, accumulation, clipping: each under two policies. */
+static void test_options_agree(void **state) {
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        setup none = setup_of("lenet", "none", 1), live;
+        none.step.optimizer = (tide_optimizer)(i % 4);
+        none.step.weight_decay = i % 2 ? 0.01f : 0;
+        none.step.fused_update = i == 1 || i == 3;
+        none.step.accumulate = i >= 3 ? 2 : 0;
+        none.step.clip_norm = i == 4 || i == 5 ? 0.5f : 0;
+        live = none;
+        live.policy = "liveness";
+        result a = train(&none), b = train(&live);
+        assert_same_bits(&a, &b);
+    }
+}
+
+static void test_learns(void **state) {
+    (void)state;
+    tide_device *device = open_cpu(1);
+    tide_model *model = open_model("lenet", 32);
+    tide_machine machine;
+    tide_digits train_digits = {.seed = 1, .channels = 1, .height = 28, .width = 28}, test_digits = train_digits;
+    test_digits.seed = 2;
+    tide_data data, test;
+    tide_trainer_options o;
+    tide_trainer *trainer;
+    double before, after;
+    float loss = 0;
+    assert_ok(tide_machine_load("cpu", &machine));
+    assert_ok(tide_data_digits(&train_digits, 4096, &data));
+    assert_ok(tide_data_digits(&test_digits, 300, &test));
+    tide_trainer_options_init(&o);
+    o.model = model;
+    o.device = device;
+    o.machine = &machine;
+    o.data = &data;
+    o.learning_rate = 0.02f;
+    assert_ok(tide_trainer_create(&o, NULL, &trainer));
+    assert_ok(tide_trainer_evaluate(trainer, &test, 300, &before));
+    for (int i = 0; i < 120; i++) assert_ok(tide_trainer_step(trainer, &loss, NULL));
+    assert_ok(tide_trainer_evaluate(trainer, &test, 300, &after));
+    print_message("accuracy %.3f -> %.3f, loss %.3f\n", before, after, (double)loss);
+    assert_true(before < 0.3 && after > 0.8);
+    assert_status(tide_trainer_evaluate(trainer, &test, 301, &after), TIDE_E_ARGUMENT);
+    tide_trainer_destroy(trainer);
+    tide_model_destroy(model);
+    tide_device_close(device);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    tide_device *device = open_cpu(1);
+    tide_model *model = open_model("lenet", 8);
+    tide_machine machine;
+    tide_digits digits = {.seed = 3, .channels = 1, .height = 28, .width = 28}, small = {3, 1, 14, 14};
+    tide_data data, wrong;
+    tide_trainer_options o;
+    tide_trainer *trainer = NULL;
+    tide_fit_report fit = {0};
+    assert_ok(tide_machine_load("cpu", &machine));
+    assert_ok(tide_data_digits(&digits, 16, &data));
+    assert_ok(tide_data_digits(&small, 16, &wrong));
+    tide_trainer_options_init(&o);
+    o.model = model;
+    o.device = device;
+    o.machine = &machine;
+    assert_status(tide_trainer_create(&o, &fit, &trainer), TIDE_E_ARGUMENT);
+    o.data = &wrong;
+    assert_status(tide_trainer_create(&o, &fit, &trainer), TIDE_E_ARGUMENT);
+    assert_error_has("14x14");
+    o.data = &data;
+    o.plan.budgets.arena_bytes = 100000;
+    assert_status(tide_trainer_create(&o, &fit, &trainer), TIDE_E_FIT);
+    assert_true(fit.needed_bytes > 100000);
+    o.plan.budgets.arena_bytes = fit.needed_bytes; /* what it asked for is enough */
+    assert_ok(tide_trainer_create(&o, &fit, &trainer));
+    tide_trainer_destroy(trainer);
+    tide_model_destroy(model);
+    tide_device_close(device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_policies_agree), cmocka_unit_test(test_hand_made_plan),
+        cmocka_unit_test(test_options_agree),  cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
