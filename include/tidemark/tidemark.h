@@ -7,6 +7,7 @@
 #include <tidemark/nn.h>
 #include <tidemark/ops.h>
 #include <tidemark/plan.h>
+#include <tidemark/pool.h>
 #include <tidemark/program.h>
 #include <tidemark/run.h>
 #include <tidemark/status.h>

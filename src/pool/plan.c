@@ -1,0 +1,176 @@
+/* See plan.h. */
+#include "pool/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/place/place.h"
+
+static void copy_lives(tide__pool_plan *plan, const tide__iteration *it, const tide__pool_plan *earlier,
+                       uint32_t *life) {
+    for (uint32_t i = 0; i < it->n_items; i++) {
+        life[i] = it->life[i];
+        if (earlier && earlier->items[i].life > life[i]) life[i] = earlier->items[i].life;
+        uint32_t copies = life[i] / it->period + 1;
+        if (plan->length < copies * it->period) plan->length = copies * it->period;
+    }
+}
+
+static tide_status allocate(tide__pool_plan *plan, uint32_t items_per_copy) {
+    uint32_t n = plan->length;
+    plan->n_items = n / plan->period * items_per_copy;
+    plan->symbols = malloc(n * sizeof *plan->symbols);
+    plan->item = malloc(n * sizeof *plan->item);
+    plan->grams = malloc(n * sizeof *plan->grams);
+    plan->items = calloc(plan->n_items, sizeof *plan->items);
+    return plan->symbols && plan->item && plan->grams && plan->items ? TIDE_OK : tide__fail_memory();
+}
+
+/* ---- unrolling ---- */
+
+/* The copy of `item` that a Free at `at` ends: the one whose Malloc lies `life` events earlier. */
+static uint32_t freed_copy(const tide__pool_plan *plan, uint32_t at, uint32_t life) {
+    return (at + plan->length - life) % plan->length / plan->period;
+}
+
+static void unroll(tide__pool_plan *plan, const tide__iteration *it, const uint32_t *life) {
+    for (uint32_t at = 0; at < plan->length; at++) {
+        uint32_t i = at % plan->period, copy = at / plan->period, item = it->item[i];
+        plan->symbols[at] = it->symbols[i];
+        plan->item[at] = TIDE__NO_ITEM;
+        if (item == TIDE__NO_ITEM) continue;
+        if (tide__symbol_is_free(it->symbols[i])) copy = freed_copy(plan, at, life[item]);
+        plan->item[at] = copy * it->n_items + item;
+        if (tide__symbol_is_free(it->symbols[i])) continue;
+        plan->items[plan->item[at]] =
+            (tide__pool_item){.size_bytes = tide__symbol_bytes(it->symbols[i]), .life = life[item]};
+    }
+}
+
+static int compare_grams(const void *a, const void *b) {
+    const tide__gram_place *x = a, *y = b;
+    if (x->gram != y->gram) return x->gram < y->gram ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static void index_grams(tide__pool_plan *plan) {
+    uint64_t gram = 0;
+    uint32_t n = plan->length;
+    for (uint32_t i = 0; i < TIDE__GRAM_LENGTH; i++)
+        gram = tide__gram_push(gram, plan->symbols[(n - TIDE__GRAM_LENGTH % n + i) % n]);
+    for (uint32_t i = 0; i < n; i++) {
+        gram = tide__gram_push(gram, plan->symbols[i]);
+        plan->grams[i] = (tide__gram_place){gram, i};
+    }
+    qsort(plan->grams, n, sizeof *plan->grams, compare_grams);
+}
+
+/* ---- placing ---- */
+
+/* An item's lifetime on the circle: one stretch, or two with the border between them. */
+static tide__place_item lifetime(const tide__pool_plan *plan, uint32_t at, uint64_t alignment) {
+    const tide__pool_item *item = &plan->items[plan->item[at]];
+    tide__place_item out = {.size = item->size_bytes, .align = alignment, .fixed = TIDE__PLACE_FREE};
+    if (item->life == 0) out.size = 0;
+    if (at + item->life <= plan->length) {
+        out.begin = at;
+        out.end = at + item->life;
+    } else {
+        out.end = at + item->life - plan->length;
+        out.begin2 = at;
+        out.end2 = plan->length;
+    }
+    return out;
+}
+
+static void describe(const tide__pool_plan *plan, uint64_t alignment, tide__place_item *out) {
+    for (uint32_t at = 0; at < plan->length; at++)
+        if (!tide__symbol_is_free(plan->symbols[at])) out[plan->item[at]] = lifetime(plan, at, alignment);
+}
+
+static tide_status place(tide__pool_plan *plan, uint64_t alignment, double seconds) {
+    tide__place_item *items = malloc(plan->n_items * sizeof *items);
+    uint64_t *offsets = malloc(plan->n_items * sizeof *offsets);
+    tide__place_options options = {.time_limit_s = seconds};
+    tide__place_result result;
+    tide_status status = items && offsets ? TIDE_OK : tide__fail_memory();
+    if (status == TIDE_OK) {
+        describe(plan, alignment, items);
+        status = tide__place(items, plan->n_items, &options, offsets, &result);
+    }
+    if (status == TIDE_OK) {
+        plan->height = result.height;
+        plan->lower_bound = result.lower_bound;
+        plan->algorithm = result.algorithm;
+        for (uint32_t i = 0; i < plan->n_items; i++) plan->items[i].offset = offsets[i];
+    }
+    free(items);
+    free(offsets);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+tide_status tide__pool_plan_create(const tide__iteration *iteration, const tide__pool_plan *earlier, uint64_t alignment,
+                                   double seconds, tide__pool_plan **out) {
+    uint32_t *life = malloc((iteration->n_items + 1) * sizeof *life);
+    tide__pool_plan *plan = calloc(1, sizeof *plan);
+    tide_status status = life && plan ? TIDE_OK : tide__fail_memory();
+    if (status != TIDE_OK) goto done;
+    plan->period = iteration->period;
+    plan->signature = iteration->signature;
+    copy_lives(plan, iteration, earlier, life);
+    TIDE_TRY_GOTO(allocate(plan, iteration->n_items), done);
+    unroll(plan, iteration, life);
+    index_grams(plan);
+    TIDE_TRY_GOTO(place(plan, alignment, seconds), done);
+    TIDE_TRY_GOTO(tide__pool_plan_check(plan), done);
+    *out = plan;
+    plan = NULL;
+done:
+    free(life);
+    tide__pool_plan_destroy(plan);
+    return status;
+}
+
+void tide__pool_plan_destroy(tide__pool_plan *plan) {
+    if (!plan) return;
+    free(plan->symbols);
+    free(plan->item);
+    free(plan->items);
+    free(plan->grams);
+    free(plan);
+}
+
+bool tide__pool_plan_is_of(const tide__pool_plan *plan, const tide__iteration *it) {
+    return plan->signature == it->signature && plan->period == it->period &&
+           memcmp(plan->symbols, it->symbols, it->period * sizeof *it->symbols) == 0;
+}
+
+bool tide__pool_plan_is_outlived(const tide__pool_plan *plan, const tide__iteration *it) {
+    for (uint32_t i = 0; i < it->n_items; i++)
+        if (it->life[i] > plan->items[i].life) return true;
+    return false;
+}
+
+/* The first place at or after (gram, at) in the order of the index. */
+static uint32_t lower_bound(const tide__pool_plan *plan, tide__gram_place wanted) {
+    uint32_t low = 0, high = plan->length;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_grams(&plan->grams[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint32_t tide__pool_plan_find(const tide__pool_plan *plan, uint64_t gram, uint32_t from, uint32_t max, uint32_t *out) {
+    uint32_t first = lower_bound(plan, (tide__gram_place){gram, 0}), n = 0;
+    uint32_t middle = lower_bound(plan, (tide__gram_place){gram, from});
+    for (uint32_t i = middle; n < max && i < plan->length && plan->grams[i].gram == gram; i++)
+        out[n++] = plan->grams[i].at;
+    for (uint32_t i = first; n < max && i < middle; i++) out[n++] = plan->grams[i].at;
+    return n;
+}

@@ -1,0 +1,91 @@
+/* Inside a pool, and the calls between its files:
+ *
+ *      pool.c      malloc and free as lists of calls; the lock
+ *      follow.c    where in which plan the stream is, and which planned bytes may be handed out
+ *      learn.c     from a repetition to a plan, and which plans to remember
+ *      memory.c    the backing: single blocks, and the region that plans use
+ *
+ * The invariant that makes the pool safe. Every block that lies in the region in use is either LIVE, which means that it
+ * belongs to the plan being followed and that this plan expects it to be live now, or it is listed in `overdue`. Since
+ * a plan's blocks that are expected together are disjoint (checked when it was made), the next planned block can only
+ * meet overdue ones; on the plan there are none, and nothing needs to be searched. */
+#ifndef TIDE_POOL_POOL_DATA_H
+#define TIDE_POOL_POOL_DATA_H
+
+#include <pthread.h>
+
+#include <tidemark/pool.h>
+
+#include "pool/blocks.h"
+#include "pool/plan.h"
+#include "pool/repeat.h"
+#include "pool/spans.h"
+
+enum { TIDE__MAX_PLANS = 64, TIDE__MAX_REGIONS = 16, TIDE__MAX_OVERDUE = 4096 };
+
+/* So that sums of bytes never overflow. */
+#define TIDE__MAX_HELD_BYTES (UINT64_C(1) << 62)
+
+/* The events looked at again when a stream that followed its plan leaves it, or a period if that is more. */
+enum { TIDE__CATCH_UP_EVENTS = 4096 };
+
+typedef struct tide__region {
+    char *base;          /* NULL: not allocated. Opaque: only offsets are added to it */
+    uint64_t size_bytes; /* 0: not allocated */
+    uint64_t n_live;     /* blocks in it */
+} tide__region;
+
+typedef struct tide__follower {
+    tide__pool_plan *plan; /* NULL until there is one */
+    uint32_t at;           /* the event that should come next */
+    uint32_t border;       /* the end of this iteration: a multiple of the period */
+    uint64_t clean;        /* events since the last that did not fit */
+    uint64_t jumped_at;    /* event of the last long jump */
+    bool off;              /* the last event did not fit */
+    tide__spans overdue;   /* offsets in the region in use */
+} tide__follower;
+
+struct tide_pool {
+    pthread_mutex_t lock;
+    tide_pool_options options;
+    tide__blocks blocks;
+    tide__history history;
+    tide__repeat repeat;
+    tide__follower follower;
+    tide__pool_plan *plans[TIDE__MAX_PLANS];
+    uint32_t n_plans;
+    tide__region regions[TIDE__MAX_REGIONS];
+    uint16_t region; /* the one in use; the others only wait for their last block's free */
+    tide_pool_stats stats;
+};
+
+/* ---- follow.c ---- */
+
+/* Takes the next event. Its place in the plan being followed, or TIDE__NO_ITEM if it has none. */
+uint32_t tide__follow(tide_pool *pool, tide__symbol symbol);
+/* Starts following `plan`, which expects event `at` next. */
+void tide__follow_plan(tide_pool *pool, tide__pool_plan *plan, uint32_t at);
+/* The stream has been on its plan for at least one iteration: nothing to learn. */
+static inline bool tide__is_settled(const tide_pool *pool) {
+    return pool->follower.plan && pool->follower.clean >= pool->follower.plan->period;
+}
+
+/* ---- learn.c ---- */
+
+/* After each event. Failures (out of memory, mostly) leave the pool without a new plan, nothing else. */
+void tide__learn(tide_pool *pool);
+/* Destroys it, now or with its last block. */
+void tide__drop_plan(tide_pool *pool, tide__pool_plan *plan);
+
+/* ---- memory.c ---- */
+
+tide_status tide__backing_alloc(tide_pool *pool, uint64_t size_bytes, void **out);
+void tide__backing_free(tide_pool *pool, void *block, uint64_t size_bytes);
+/* At the border of an iteration: makes the region large enough for the plan, if the backing has the memory. */
+void tide__region_fit(tide_pool *pool, uint64_t size_bytes);
+/* The bytes of the item of event `at` of the plan being followed; NULL if they cannot be handed out now. */
+void *tide__region_serve(tide_pool *pool, uint32_t at, tide__pool_block *block);
+/* The block, served before, is free again. */
+void tide__region_release(tide_pool *pool, const tide__pool_block *block);
+
+#endif
