@@ -57,13 +57,11 @@ tide__label tide__label_holding(const tide__verifier *v, uint32_t holding) {
 
 static tide_status check_identity(tide__verifier *v) {
     tide_signature want = tide_program_signature(v->program), have = v->plan->signature;
-    if (want.word[0] != have.word[0] || want.word[1] != have.word[1])
-        return tide__broken(v, TIDE__RULE_PROGRAM, TIDE_NONE, "the plan is for another program than \"%.64s\"",
-                            tide_program_name(v->program));
-    if (v->plan->n_queues != v->n_queues || v->plan->n_tiers != v->machine->n_tiers)
-        return tide__broken(v, TIDE__RULE_MACHINE, TIDE_NONE,
-                            "the plan has %u queues and %u tiers, machine \"%.32s\" has %u and %u", v->plan->n_queues,
-                            v->plan->n_tiers, v->machine->name, v->n_queues, v->machine->n_tiers);
+    TIDE__DEMAND(want.word[0] == have.word[0] && want.word[1] == have.word[1], PROGRAM, TIDE_NONE,
+                 "the plan is for another program than \"%.64s\"", tide_program_name(v->program));
+    TIDE__DEMAND(v->plan->n_queues == v->n_queues && v->plan->n_tiers == v->machine->n_tiers, MACHINE, TIDE_NONE,
+                 "the plan has %u queues and %u tiers, machine \"%.32s\" has %u and %u", v->plan->n_queues,
+                 v->plan->n_tiers, v->machine->name, v->n_queues, v->machine->n_tiers);
     return TIDE_OK;
 }
 
@@ -71,9 +69,9 @@ static tide_status check_identity(tide__verifier *v) {
 static tide_status count_entries(tide__verifier *v) {
     const tide_plan *plan = v->plan;
     size_t limit = TIDE_NONE / 2;
-    if (plan->actions.count > limit || plan->residencies.count > limit || plan->copies.count > limit)
-        return tide__broken(v, TIDE__RULE_TABLE, TIDE_NONE, "%zu actions, %zu residencies or %zu copies are too many",
-                            plan->actions.count, plan->residencies.count, plan->copies.count);
+    TIDE__DEMAND(plan->actions.count <= limit && plan->residencies.count <= limit && plan->copies.count <= limit, TABLE,
+                 TIDE_NONE, "%zu actions, %zu residencies or %zu copies are too many", plan->actions.count,
+                 plan->residencies.count, plan->copies.count);
     v->n_actions = (uint32_t)plan->actions.count;
     v->n_residencies = (uint32_t)plan->residencies.count;
     v->n_holdings = v->n_residencies + (uint32_t)plan->copies.count;
@@ -86,14 +84,28 @@ static void fill_holdings(tide__verifier *v) {
     tide__holding *h = v->holding;
     for (uint32_t i = 0; i < v->n_residencies; i++) {
         const tide_residency *r = &v->plan->residencies.data[i];
-        *h++ = (tide__holding){r->tensor, 0,           r->offset_bytes, r->size_bytes, r->begin,
-                               r->end,    r->at_start, r->at_end,       false,         TIDE_NONE};
+        *h++ = (tide__holding){.tensor = r->tensor,
+                               .offset = r->offset_bytes,
+                               .size = r->size_bytes,
+                               .begin = r->begin,
+                               .end = r->end,
+                               .at_start = r->at_start,
+                               .at_end = r->at_end,
+                               .creator = TIDE_NONE,
+                               .partner = TIDE_NONE};
     }
     for (uint32_t i = 0; i < v->n_holdings - v->n_residencies; i++) {
         const tide_copy *c = &v->plan->copies.data[i];
-        uint32_t space = c->tier < TIDE_NONE ? c->tier + 1 : TIDE_NONE;
-        *h++ = (tide__holding){c->tensor, space,       c->offset_bytes, c->size_bytes, c->begin,
-                               c->end,    c->at_start, c->at_end,       false,         TIDE_NONE};
+        *h++ = (tide__holding){.tensor = c->tensor,
+                               .space = c->tier < TIDE_NONE ? 1 + c->tier : TIDE_NONE,
+                               .offset = c->offset_bytes,
+                               .size = c->size_bytes,
+                               .begin = c->begin,
+                               .end = c->end,
+                               .at_start = c->at_start,
+                               .at_end = c->at_end,
+                               .creator = TIDE_NONE,
+                               .partner = TIDE_NONE};
     }
 }
 

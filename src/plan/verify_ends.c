@@ -13,12 +13,9 @@ static tide_status check_start_place(tide__verifier *v, uint32_t h, uint32_t *n_
     const tide_tensor *tensor = tide_program_tensor(v->program, holding->tensor);
     bool client = tide__in_client_tier(v, holding);
     bool right = tensor && (client ? tensor->start == TIDE_START_CLIENT : tensor->start == TIDE_START_PRESENT);
-    if (!right)
-        return tide__broken(v, TIDE__RULE_START_MAP, TIDE_NONE, "%s cannot be there at the start",
-                            tide__label_holding(v, h).text);
-    if (client && n_places[holding->tensor] > 0)
-        return tide__broken(v, TIDE__RULE_START_MAP, TIDE_NONE, "%s is in the client tier twice",
-                            tide__label_tensor(v, holding->tensor).text);
+    TIDE__DEMAND(right, START_MAP, TIDE_NONE, "%s cannot be there at the start", tide__label_holding(v, h).text);
+    TIDE__DEMAND(!client || n_places[holding->tensor] == 0, START_MAP, TIDE_NONE, "%s is in the client tier twice",
+                 tide__label_tensor(v, holding->tensor).text);
     n_places[holding->tensor]++;
     return TIDE_OK;
 }
@@ -26,11 +23,9 @@ static tide_status check_start_place(tide__verifier *v, uint32_t h, uint32_t *n_
 static tide_status check_start_map(tide__verifier *v, uint32_t *n_places) {
     for (uint32_t h = 0; h < v->n_holdings; h++)
         if (v->holding[h].at_start) TIDE_TRY(check_start_place(v, h, n_places));
-    for (uint32_t t = 0; t < v->n_tensors; t++) {
-        if (tide_program_tensor(v->program, t)->start == TIDE_START_ABSENT || n_places[t] > 0) continue;
-        return tide__broken(v, TIDE__RULE_START_MAP, TIDE_NONE, "%s has no place at the start",
-                            tide__label_tensor(v, t).text);
-    }
+    for (uint32_t t = 0; t < v->n_tensors; t++)
+        TIDE__DEMAND(tide_program_tensor(v->program, t)->start == TIDE_START_ABSENT || n_places[t] > 0, START_MAP,
+                     TIDE_NONE, "%s has no place at the start", tide__label_tensor(v, t).text);
     return TIDE_OK;
 }
 
@@ -48,15 +43,13 @@ tide_status tide__verify_start(tide__verifier *v) {
 static tide_status check_end_map(tide__verifier *v, bool *has_place) {
     for (uint32_t h = 0; h < v->n_holdings; h++) {
         if (!v->holding[h].at_end) continue;
-        if (v->holding[h].tensor == TIDE_NONE)
-            return tide__broken(v, TIDE__RULE_END_MAP, TIDE_NONE, "%s holds no value to keep",
-                                tide__label_holding(v, h).text);
+        TIDE__DEMAND(v->holding[h].tensor != TIDE_NONE, END_MAP, TIDE_NONE, "%s holds no value to keep",
+                     tide__label_holding(v, h).text);
         has_place[v->holding[h].tensor] = true;
     }
     for (uint32_t t = 0; t < v->n_tensors; t++)
-        if (tide_program_tensor(v->program, t)->keep && !has_place[t])
-            return tide__broken(v, TIDE__RULE_END_MAP, TIDE_NONE, "%s is needed at the end and has no place there",
-                                tide__label_tensor(v, t).text);
+        TIDE__DEMAND(!tide_program_tensor(v->program, t)->keep || has_place[t], END_MAP, TIDE_NONE,
+                     "%s is needed at the end and has no place there", tide__label_tensor(v, t).text);
     return TIDE_OK;
 }
 
@@ -103,9 +96,9 @@ static tide_status check_carries(tide__verifier *v, tide_id *from, end_place *pl
         const tide__holding *holding = &v->holding[h];
         if (!holding->at_start || tide__in_client_tier(v, holding)) continue;
         end_place want = {from[holding->tensor], holding->space, holding->offset, holding->size};
-        if (!bsearch(&want, places, n, sizeof *places, compare_places))
-            return tide__broken(v, TIDE__RULE_CARRY, TIDE_NONE, "%s starts where no place of %s ended",
-                                tide__label_holding(v, h).text, tide__label_tensor(v, want.tensor).text);
+        TIDE__DEMAND(bsearch(&want, places, n, sizeof *places, compare_places), CARRY, TIDE_NONE,
+                     "%s starts where no place of %s ended", tide__label_holding(v, h).text,
+                     tide__label_tensor(v, want.tensor).text);
     }
     return TIDE_OK;
 }

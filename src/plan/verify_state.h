@@ -17,6 +17,7 @@ typedef struct tide__holding {
     bool at_start, at_end;
     bool created;
     uint32_t creator; /* the action that created it; TIDE_NONE: it was there at the start */
+    uint32_t partner; /* written by an in-place pair: the holding that the pair reads; else TIDE_NONE */
 } tide__holding;
 
 typedef struct tide__verifier {
@@ -40,6 +41,12 @@ typedef struct tide__verifier {
 /* Fills the verdict; returns TIDE_E_PLAN. action: TIDE_NONE if it is not at one action. */
 tide_status tide__broken(tide__verifier *v, tide__rule rule, uint32_t action, const char *format, ...)
     TIDE_PRINTF(4, 5);
+
+/* `return` unless the condition holds, with the rule it stands for; needs the verifier as `v`. */
+#define TIDE__DEMAND(condition, rule, action, ...)                                          \
+    do {                                                                                    \
+        if (!(condition)) return tide__broken(v, TIDE__RULE_##rule, (action), __VA_ARGS__); \
+    } while (0)
 
 /* Names for messages, cut to a length that fits: `tensor 3 "conv1.out"`, `residency 7 of tensor 3 "conv1.out"`. */
 typedef struct tide__label {

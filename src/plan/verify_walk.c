@@ -39,45 +39,33 @@ static void touch(tide__verifier *v, uint32_t i, uint32_t h) {
 
 static tide_status read_holding(tide__verifier *v, uint32_t i, uint32_t h) {
     const tide__holding *holding = &v->holding[h];
-    if (i < holding->begin || i >= holding->end)
-        return tide__broken(v, TIDE__RULE_LIFETIME, i, "it reads %s, which exists on [%u, %u)",
-                            tide__label_holding(v, h).text, holding->begin, holding->end);
-    if (!holding->created)
-        return tide__broken(v, TIDE__RULE_CREATE, i, "it reads %s, which nothing has created",
-                            tide__label_holding(v, h).text);
-    if (holding->creator != TIDE_NONE && !ordered(v, holding->creator, i))
-        return tide__broken(v, TIDE__RULE_READY, i, "it reads %s, but is not ordered after action %u, which makes it",
-                            tide__label_holding(v, h).text, holding->creator);
+    TIDE__DEMAND(i >= holding->begin && i < holding->end, LIFETIME, i, "it reads %s, which exists on [%u, %u)",
+                 tide__label_holding(v, h).text, holding->begin, holding->end);
+    TIDE__DEMAND(holding->created, CREATE, i, "it reads %s, which nothing has created", tide__label_holding(v, h).text);
+    TIDE__DEMAND(holding->creator == TIDE_NONE || ordered(v, holding->creator, i), READY, i,
+                 "it reads %s, but is not ordered after action %u, which makes it", tide__label_holding(v, h).text,
+                 holding->creator);
     touch(v, i, h);
     return TIDE_OK;
 }
 
-/* `to` takes over the bytes of `from` in the RUN i: they are bound to an in-place pair, and `from` dies here (at the
- * last action its interval reaches the end of the step all the same; then it may not be needed there). */
+/* `to` takes over the bytes of `from` in the RUN i: they are an in-place pair, and `from` dies here (at the last action
+ * its interval reaches the end of the step all the same; then it may not be needed there). */
 static bool is_hand_over(const tide__verifier *v, uint32_t i, uint32_t from, uint32_t to) {
-    const tide__action *a = &v->plan->actions.data[i];
-    const tide__holding *old = &v->holding[from];
-    if (a->kind != TIDE_RUN || old->end != i + 1 || old->at_end || old->offset != v->holding[to].offset) return false;
-    const tide_op *op = tide_program_op(v->program, a->op);
-    for (uint32_t k = 0; k < op->n_inplace; k++)
-        if (tide__use(v, i, op->inplace[k].read) == from && tide__use(v, i, op->n_reads + op->inplace[k].write) == to)
-            return true;
-    return false;
+    const tide__holding *old = &v->holding[from], *new = &v->holding[to];
+    return new->partner == from &&new->offset == old->offset && old->end == i + 1 && !old->at_end;
 }
 
 /* Bytes of `old` go to `h`, created by action i (TIDE_NONE: at the start). */
 static tide_status check_take(tide__verifier *v, uint32_t i, uint32_t old, uint32_t h) {
-    if (i == TIDE_NONE || (v->holding[old].end > i && !is_hand_over(v, i, old, h)))
-        return tide__broken(v, TIDE__RULE_OVERLAP, i, "%s at %" PRIu64 " overlaps %s, alive on [%u, %u)",
-                            tide__label_holding(v, h).text, v->holding[h].offset, tide__label_holding(v, old).text,
-                            v->holding[old].begin, v->holding[old].end);
+    TIDE__DEMAND(i != TIDE_NONE && (v->holding[old].end <= i || is_hand_over(v, i, old, h)), OVERLAP, i,
+                 "%s at %" PRIu64 " overlaps %s, alive on [%u, %u)", tide__label_holding(v, h).text,
+                 v->holding[h].offset, tide__label_holding(v, old).text, v->holding[old].begin, v->holding[old].end);
     const uint32_t *touched = v->touched + (size_t)old * v->n_queues;
     const uint32_t *clock = v->clock + (size_t)i * v->n_queues;
     for (uint32_t q = 0; q < v->n_queues; q++)
-        if (touched[q] > clock[q])
-            return tide__broken(v, TIDE__RULE_REUSE, i,
-                                "it makes %s, but is not ordered after action %u, which uses %s",
-                                tide__label_holding(v, h).text, touched[q] - 1, tide__label_holding(v, old).text);
+        TIDE__DEMAND(touched[q] <= clock[q], REUSE, i, "it makes %s, but is not ordered after action %u, which uses %s",
+                     tide__label_holding(v, h).text, touched[q] - 1, tide__label_holding(v, old).text);
     return TIDE_OK;
 }
 
@@ -96,14 +84,10 @@ static tide_status take_bytes(tide__verifier *v, uint32_t i, uint32_t h) {
 
 static tide_status create_holding(tide__verifier *v, uint32_t i, uint32_t h) {
     tide__holding *holding = &v->holding[h];
-    if (holding->created)
-        return tide__broken(v, TIDE__RULE_CREATE, i, "it makes %s a second time", tide__label_holding(v, h).text);
-    if (holding->begin != i)
-        return tide__broken(v, TIDE__RULE_CREATE, i, "it makes %s, which begins at %u", tide__label_holding(v, h).text,
-                            holding->begin);
-    if (holding->end == i)
-        return tide__broken(v, TIDE__RULE_LIFETIME, i, "it makes %s, which ends before it",
-                            tide__label_holding(v, h).text);
+    TIDE__DEMAND(!holding->created, CREATE, i, "it makes %s a second time", tide__label_holding(v, h).text);
+    TIDE__DEMAND(holding->begin == i, CREATE, i, "it makes %s, which begins at %u", tide__label_holding(v, h).text,
+                 holding->begin);
+    TIDE__DEMAND(holding->end > i, LIFETIME, i, "it makes %s, which ends before it", tide__label_holding(v, h).text);
     TIDE_TRY(take_bytes(v, i, h));
     holding->created = true;
     holding->creator = i;
@@ -116,32 +100,32 @@ static tide_status create_holding(tide__verifier *v, uint32_t i, uint32_t h) {
 /* First runs in program order; re-runs only of what can be re-run, with the same variant. */
 static tide_status check_run_order(tide__verifier *v, uint32_t i) {
     const tide__action *a = &v->plan->actions.data[i];
-    if (v->first_variant[a->op] == TIDE_NONE) {
-        if (a->op != v->next_op)
-            return tide__broken(v, TIDE__RULE_ORDER, i, "it runs %s before %s", tide__label_op(v, a->op).text,
-                                tide__label_op(v, v->next_op).text);
+    uint32_t first = v->first_variant[a->op];
+    if (first == TIDE_NONE) {
+        TIDE__DEMAND(a->op == v->next_op, ORDER, i, "it runs %s before %s", tide__label_op(v, a->op).text,
+                     tide__label_op(v, v->next_op).text);
         v->first_variant[a->op] = a->variant;
         v->next_op++;
         return TIDE_OK;
     }
-    if (!tide_program_op(v->program, a->op)->rerunnable)
-        return tide__broken(v, TIDE__RULE_RERUN, i, "it re-runs %s, which must run once",
-                            tide__label_op(v, a->op).text);
-    if (v->first_variant[a->op] != a->variant)
-        return tide__broken(v, TIDE__RULE_VARIANT, i, "it re-runs %s as variant %u, the first run was variant %u",
-                            tide__label_op(v, a->op).text, a->variant, v->first_variant[a->op]);
+    TIDE__DEMAND(tide_program_op(v->program, a->op)->rerunnable, RERUN, i, "it re-runs %s, which must run once",
+                 tide__label_op(v, a->op).text);
+    TIDE__DEMAND(a->variant == first, VARIANT, i, "it re-runs %s as variant %u, the first run was variant %u",
+                 tide__label_op(v, a->op).text, a->variant, first);
     return TIDE_OK;
 }
 
-/* A kernel that updates its operand in place gets one offset for both values. Empty values lie nowhere. */
-static tide_status check_must_pairs(tide__verifier *v, uint32_t i, const tide_op *op) {
+/* Notes the in-place pairs of the op. A kernel that must update in place gets one offset for both values; empty values
+ * lie nowhere. */
+static tide_status bind_pairs(tide__verifier *v, uint32_t i, const tide_op *op) {
     for (uint32_t k = 0; k < op->n_inplace; k++) {
-        const tide_inplace *pair = &op->inplace[k];
-        uint32_t read = tide__use(v, i, pair->read), write = tide__use(v, i, op->n_reads + pair->write);
-        if (!pair->must || v->holding[read].size == 0 || v->holding[write].size == 0) continue;
-        if (v->holding[read].offset != v->holding[write].offset)
-            return tide__broken(v, TIDE__RULE_INPLACE, i, "it updates %s in place, but %s lies elsewhere",
-                                tide__label_holding(v, read).text, tide__label_holding(v, write).text);
+        uint32_t read = tide__use(v, i, op->inplace[k].read);
+        uint32_t write = tide__use(v, i, op->n_reads + op->inplace[k].write);
+        bool empty = v->holding[read].size == 0 || v->holding[write].size == 0;
+        v->holding[write].partner = read;
+        TIDE__DEMAND(!op->inplace[k].must || empty || v->holding[read].offset == v->holding[write].offset, INPLACE, i,
+                     "it updates %s in place, but %s lies elsewhere", tide__label_holding(v, read).text,
+                     tide__label_holding(v, write).text);
     }
     return TIDE_OK;
 }
@@ -150,7 +134,7 @@ static tide_status walk_run(tide__verifier *v, uint32_t i) {
     const tide__action *a = &v->plan->actions.data[i];
     const tide_op *op = tide_program_op(v->program, a->op);
     TIDE_TRY(check_run_order(v, i));
-    TIDE_TRY(check_must_pairs(v, i, op));
+    TIDE_TRY(bind_pairs(v, i, op));
     for (uint32_t k = 0; k < op->n_reads; k++) TIDE_TRY(read_holding(v, i, tide__use(v, i, k)));
     for (uint32_t k = op->n_reads; k < a->n_uses; k++) TIDE_TRY(create_holding(v, i, tide__use(v, i, k)));
     return TIDE_OK;
@@ -186,11 +170,9 @@ static tide_status create_at_start(tide__verifier *v) {
 }
 
 static tide_status check_all_done(tide__verifier *v) {
-    if (v->next_op < v->n_ops)
-        return tide__broken(v, TIDE__RULE_ORDER, TIDE_NONE, "%s never runs", tide__label_op(v, v->next_op).text);
+    TIDE__DEMAND(v->next_op == v->n_ops, ORDER, TIDE_NONE, "%s never runs", tide__label_op(v, v->next_op).text);
     for (uint32_t h = 0; h < v->n_holdings; h++)
-        if (!v->holding[h].created)
-            return tide__broken(v, TIDE__RULE_CREATE, TIDE_NONE, "nothing creates %s", tide__label_holding(v, h).text);
+        TIDE__DEMAND(v->holding[h].created, CREATE, TIDE_NONE, "nothing creates %s", tide__label_holding(v, h).text);
     return TIDE_OK;
 }
 

@@ -303,7 +303,7 @@ static bool move_end(random_case *c, uint64_t *random) {
     return true;
 }
 
-/* A place at the start that the client tier does not have, or that ends in the client tier. */
+/* Something is left in the client tier. */
 static bool client_end(random_case *c, uint64_t *random) {
     PICK_COPY(r, is_client(c, x));
     r->at_end = true;
@@ -311,7 +311,7 @@ static bool client_end(random_case *c, uint64_t *random) {
     return true;
 }
 
-/* A residency or copy that nobody makes or uses. */
+/* A residency that no action makes or uses. */
 static bool stray(random_case *c, uint64_t *random) {
     PICK_RESIDENCY(r, true);
     tide_residency copy = *r;
