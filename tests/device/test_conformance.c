@@ -16,7 +16,7 @@ typedef struct config {
     bool threaded;
 } config;
 
-static const config configs[] = {
+static config configs[] = {
     {"cpu, 1 thread", "cpu", 1, true},
 #ifndef __SANITIZE_THREAD__
     {"cpu, 2 threads", "cpu", 2, true},
@@ -660,10 +660,9 @@ int main(void) {
     struct CMUnitTest tests[N_CONFIGS * N_CONTRACT];
     for (size_t i = 0; i < N_CONFIGS; i++)
         for (size_t k = 0; k < N_CONTRACT; k++) {
-            config *c = (config *)(uintptr_t)&configs[i];
             snprintf(names[i][k], sizeof names[i][k], "%s: %s", configs[i].label, contract[k].name);
             tests[i * N_CONTRACT + k] =
-                (struct CMUnitTest){.name = names[i][k], .test_func = contract[k].run, .initial_state = c};
+                (struct CMUnitTest){.name = names[i][k], .test_func = contract[k].run, .initial_state = &configs[i]};
         }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -398,6 +398,44 @@ static void test_layouts_agree(void **state) {
     rig_close(&rig);
 }
 
+/* ---- special values ---- */
+
+/* Of equal maxima the first wins, also among zeros after a relu. */
+static void test_maxpool_ties(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    for (size_t i = 0; i < COUNT(pools); i++) {
+        tide_op_desc d = conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[i], 0);
+        rig_case c;
+        rig_case_init(&c, &d, 8);
+        for (uint64_t k = 0; k < c.spec.elements[0]; k++) c.plain[0][k] = fmaxf(0, roundf(c.plain[0][k] * 2));
+        rig_run(&rig, &c, &plainly);
+        rig_compare(&c);
+        rig_case_deinit(&c);
+    }
+    rig_close(&rig);
+}
+
+/* A run that diverges must look like one. */
+static void test_nan_comes_through(void **state) {
+    static const tide_shape s = {2, 12, 4, 4};
+    tide_op_desc ops[] = {shape_desc(TIDE_OP_RELU_FWD, &s), conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[3], 0),
+                          conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[0], 0), shape_desc(TIDE_OP_BN_FWD, &s)};
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        rig_case c;
+        bool found = false;
+        rig_case_init(&c, &ops[i], 9);
+        c.plain[0][1] = NAN;
+        rig_run(&rig, &c, &plainly);
+        for (uint64_t k = 0; k < c.spec.elements[c.spec.n_reads]; k++) found |= isnan(c.plain[c.spec.n_reads][k]);
+        assert_true(found);
+        rig_case_deinit(&c);
+    }
+    rig_close(&rig);
+}
+
 /* ---- randomness ---- */
 
 /* The mask depends on seed, step and counter, and on nothing else. */
@@ -534,6 +572,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_prestate(test_finite_differences, &two),
         cmocka_unit_test_prestate(test_layouts_agree, &one),
         cmocka_unit_test_prestate(test_layouts_agree, &two),
+        cmocka_unit_test_prestate(test_maxpool_ties, &one),
+        cmocka_unit_test_prestate(test_nan_comes_through, &one),
         cmocka_unit_test_prestate(test_dropout_replays, &two),
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_refused_enqueues, &one),

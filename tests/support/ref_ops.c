@@ -19,142 +19,77 @@ static void add(ref_spec *s, bool write, uint64_t elements) {
         s->n_reads++;
 }
 
-static void add_list(ref_spec *s, bool write, const uint64_t *list, int n) {
-    for (int i = 0; i < n; i++) add(s, write, list[i]);
-}
+#define LIST(...) (const uint64_t[]){__VA_ARGS__}, (int)(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
-#define READS(...) add_list(&s, false, (const uint64_t[]){__VA_ARGS__}, (int)(sizeof((uint64_t[]){__VA_ARGS__}) / 8))
-#define WRITES(...) add_list(&s, true, (const uint64_t[]){__VA_ARGS__}, (int)(sizeof((uint64_t[]){__VA_ARGS__}) / 8))
+static ref_spec spec(const uint64_t *reads, int n_reads, const uint64_t *writes, int n_writes) {
+    ref_spec s = {0};
+    for (int i = 0; i < n_reads; i++) add(&s, false, reads[i]);
+    for (int i = 0; i < n_writes; i++) add(&s, true, writes[i]);
+    return s;
+}
 
 static ref_spec spec_of_update(const tide_op_desc *d) {
     ref_spec s = {0};
     int states = d->kind == TIDE_OP_SGD ? 0 : d->kind == TIDE_OP_MOMENTUM ? 1 : 2;
-    for (int i = 0; i < states + 2; i++) READS(d->elements);
-    if (d->clipped) READS(1);
-    for (int i = 0; i < states + 1; i++) WRITES(d->elements);
+    for (int i = 0; i < states + 2; i++) add(&s, false, d->elements);
+    if (d->clipped) add(&s, false, 1);
+    for (int i = 0; i < states + 1; i++) add(&s, true, d->elements);
     return s;
 }
 
-static ref_spec spec_of_linear(const tide_op_desc *d, uint64_t x, uint64_t w, uint64_t y) {
-    ref_spec s = {0};
-    uint64_t bias = (uint64_t)d->y.c;
-    if (d->kind == TIDE_OP_CONV_FWD || d->kind == TIDE_OP_FC_FWD) {
-        READS(x, w);
-        if (d->bias) READS(bias);
-        WRITES(y);
-    } else if (d->kind == TIDE_OP_CONV_BWD_DATA || d->kind == TIDE_OP_FC_BWD_DATA) {
-        READS(w, y);
-        WRITES(x);
-    } else {
-        READS(x, y);
-        WRITES(w);
-        if (d->bias) WRITES(bias);
+static ref_spec spec_of_linear(const tide_op_desc *d, uint64_t w) {
+    uint64_t x = size_of(&d->x), y = size_of(&d->y), bias = (uint64_t)d->y.c;
+    bool forward = d->kind == TIDE_OP_CONV_FWD || d->kind == TIDE_OP_FC_FWD;
+    if (d->kind == TIDE_OP_CONV_BWD_DATA || d->kind == TIDE_OP_FC_BWD_DATA) return spec(LIST(w, y), LIST(x));
+    if (forward) return d->bias ? spec(LIST(x, w, bias), LIST(y)) : spec(LIST(x, w), LIST(y));
+    return d->bias ? spec(LIST(x, y), LIST(w, bias)) : spec(LIST(x, y), LIST(w));
+}
+
+static ref_spec spec_of_reorder(const tide_op_desc *d) {
+    uint64_t elements = ref_spec_of(d->from).elements[d->from_operand];
+    return spec(LIST(elements), LIST(elements));
+}
+
+static ref_spec spec_of_shape(const tide_op_desc *d) {
+    uint64_t x = size_of(&d->x), y = size_of(&d->y), c = (uint64_t)d->x.c, n = (uint64_t)d->x.n;
+    switch (d->kind) {
+    case TIDE_OP_BN_FWD: return spec(LIST(x, c, c), LIST(x, c, c));
+    case TIDE_OP_BN_STATS: return spec(LIST(c, c, c, c), LIST(c, c));
+    case TIDE_OP_BN_INFER: return spec(LIST(x, c, c, c, c), LIST(x));
+    case TIDE_OP_BN_BWD: return spec(LIST(x, x, c, c, c), LIST(x, c, c));
+    case TIDE_OP_MAXPOOL_FWD: return spec(LIST(x), LIST(y, y));
+    case TIDE_OP_MAXPOOL_BWD: return spec(LIST(y, y), LIST(x));
+    case TIDE_OP_AVGPOOL_FWD: return spec(LIST(x), LIST(y));
+    case TIDE_OP_AVGPOOL_BWD: return spec(LIST(y), LIST(x));
+    case TIDE_OP_SOFTMAX_LOSS_FWD: return spec(LIST(x, n), LIST(x, 1));
+    case TIDE_OP_SOFTMAX_LOSS_BWD: return spec(LIST(x, n), LIST(x));
+    case TIDE_OP_DROPOUT_FWD: return spec(LIST(x), LIST(x, x));
+    case TIDE_OP_RELU_FWD:
+    case TIDE_OP_LRN_FWD: return spec(LIST(x), LIST(x));
+    case TIDE_OP_LRN_BWD: return spec(LIST(x, x, x), LIST(x));
+    default: return spec(LIST(x, x), LIST(x)); /* add, relu and dropout backward */
     }
-    return s;
 }
 
 ref_spec ref_spec_of(const tide_op_desc *d) {
-    ref_spec s = {0};
-    uint64_t x = size_of(&d->x), y = size_of(&d->y), c = (uint64_t)d->x.c, n = (uint64_t)d->x.n, e = d->elements;
+    uint64_t e = d->elements, inputs = (uint64_t)(d->x.c * d->x.h * d->x.w), outputs = (uint64_t)d->y.c;
     switch (d->kind) {
     case TIDE_OP_CONV_FWD:
     case TIDE_OP_CONV_BWD_DATA:
-    case TIDE_OP_CONV_BWD_WEIGHTS:
-        return spec_of_linear(d, x, (uint64_t)(d->y.c * d->x.c * d->kernel_h * d->kernel_w), y);
+    case TIDE_OP_CONV_BWD_WEIGHTS: return spec_of_linear(d, (uint64_t)(d->y.c * d->x.c * d->kernel_h * d->kernel_w));
     case TIDE_OP_FC_FWD:
     case TIDE_OP_FC_BWD_DATA:
-    case TIDE_OP_FC_BWD_WEIGHTS: return spec_of_linear(d, x, (uint64_t)d->y.c * (x / n), y);
-    case TIDE_OP_BN_FWD:
-        READS(x, c, c);
-        WRITES(x, c, c);
-        break;
-    case TIDE_OP_BN_STATS:
-        READS(c, c, c, c);
-        WRITES(c, c);
-        break;
-    case TIDE_OP_BN_INFER:
-        READS(x, c, c, c, c);
-        WRITES(x);
-        break;
-    case TIDE_OP_BN_BWD:
-        READS(x, x, c, c, c);
-        WRITES(x, c, c);
-        break;
-    case TIDE_OP_RELU_FWD:
-        READS(x);
-        WRITES(x);
-        break;
-    case TIDE_OP_RELU_BWD:
-        READS(x, x);
-        WRITES(x);
-        break;
-    case TIDE_OP_MAXPOOL_FWD:
-        READS(x);
-        WRITES(y, y);
-        break;
-    case TIDE_OP_MAXPOOL_BWD:
-        READS(y, y);
-        WRITES(x);
-        break;
-    case TIDE_OP_AVGPOOL_FWD:
-        READS(x);
-        WRITES(y);
-        break;
-    case TIDE_OP_AVGPOOL_BWD:
-        READS(y);
-        WRITES(x);
-        break;
-    case TIDE_OP_ADD:
-        READS(x, x);
-        WRITES(x);
-        break;
-    case TIDE_OP_SOFTMAX_LOSS_FWD:
-        READS(x, n);
-        WRITES(x, 1);
-        break;
-    case TIDE_OP_SOFTMAX_LOSS_BWD:
-        READS(x, n);
-        WRITES(x);
-        break;
-    case TIDE_OP_DROPOUT_FWD:
-        READS(x);
-        WRITES(x, x);
-        break;
-    case TIDE_OP_DROPOUT_BWD:
-        READS(x, x);
-        WRITES(x);
-        break;
-    case TIDE_OP_LRN_FWD:
-        READS(x);
-        WRITES(x);
-        break;
-    case TIDE_OP_LRN_BWD:
-        READS(x, x, x);
-        WRITES(x);
-        break;
-    case TIDE_OP_REORDER:
-        s = ref_spec_of(d->from);
-        e = s.elements[d->from_operand];
-        s = (ref_spec){0};
-        READS(e);
-        WRITES(e);
-        break;
+    case TIDE_OP_FC_BWD_WEIGHTS: return spec_of_linear(d, outputs * inputs);
+    case TIDE_OP_REORDER: return spec_of_reorder(d);
     case TIDE_OP_SGD:
     case TIDE_OP_MOMENTUM:
     case TIDE_OP_ADAM:
     case TIDE_OP_ADAMW: return spec_of_update(d);
-    case TIDE_OP_GRAD_NORM:
-        add_list(&s, false, d->grad_elements, (int)d->n_grads);
-        WRITES(1);
-        break;
-    case TIDE_OP_ACCUMULATE:
-        READS(e, e);
-        WRITES(e);
-        break;
-    case TIDE_OP_ZERO: WRITES(e); break;
-    case TIDE_OP_KIND_COUNT: break;
+    case TIDE_OP_GRAD_NORM: return spec(d->grad_elements, (int)d->n_grads, LIST(1));
+    case TIDE_OP_ACCUMULATE: return spec(LIST(e, e), LIST(e));
+    case TIDE_OP_ZERO: return spec(NULL, 0, LIST(e));
+    default: return spec_of_shape(d);
     }
-    return s;
 }
 
 /* ---- linear ops: one loop nest, three directions ---- */
@@ -222,7 +157,7 @@ static int64_t channel_of(const tide_shape *s, int64_t i) { return i / (s->h * s
 static void bn_forward(const tide_op_desc *d, double *const *v) {
     double *x = v[0], *mean = v[4], *inv_std = v[5];
     int64_t size = (int64_t)size_of(&d->x);
-    double m = (double)(size / d->x.c);
+    double m = (double)(d->x.n * d->x.h * d->x.w);
     zero(mean, (uint64_t)d->x.c);
     zero(inv_std, (uint64_t)d->x.c);
     for (int64_t i = 0; i < size; i++) mean[channel_of(&d->x, i)] += x[i] / m;
@@ -254,7 +189,7 @@ static void bn_backward(const tide_op_desc *d, double *const *v) {
     double *x = v[0], *dy = v[1], *scale = v[2], *mean = v[3], *inv_std = v[4], *dx = v[5], *dscale = v[6],
            *dshift = v[7];
     int64_t size = (int64_t)size_of(&d->x);
-    double m = (double)(size / d->x.c);
+    double m = (double)(d->x.n * d->x.h * d->x.w);
     zero(dscale, (uint64_t)d->x.c);
     zero(dshift, (uint64_t)d->x.c);
     for (int64_t i = 0; i < size; i++) {

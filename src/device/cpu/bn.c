@@ -197,7 +197,7 @@ static inline void backward_plane(int lanes, int64_t pixels, const float *x, con
 }
 
 static slope load_slope(const sums *s, int64_t g, const float *scale, const float *dscale, const float *dshift) {
-    slope t;
+    slope t = {0};
     const float m = (float)(s->view.n * s->view.pixels);
     load_channels(&s->view, g, s->mean, t.mean);
     load_channels(&s->view, g, s->inv_std, t.inv_std);

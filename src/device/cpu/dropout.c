@@ -13,11 +13,12 @@ static void drop_plane(const tide_op_desc *d, const tide__view *v, int64_t n, in
     const float *x = tide__floats(call, 0) + at, scale = keep_scale(d);
     float *y = tide__floats(call, 1) + at;
     uint8_t *mask = (uint8_t *)tide__at(call, 2) + at;
+    const uint64_t seed = call->args->seed;
     for (int64_t p = 0; p < v->pixels; p++)
         for (int l = 0; l < v->lanes; l++) {
             int64_t c = g * v->lanes + l, i = p * v->lanes + l;
             uint64_t element = (uint64_t)((n * v->channels + c) * v->pixels + p);
-            bool keep = c < v->channels && tide__random_unit(call->args->seed, stream, element) >= d->drop_rate;
+            bool keep = c < v->channels && tide__random_unit(seed, stream, element) >= d->drop_rate;
             y[i] = keep ? x[i] * scale : 0;
             mask[i] = keep;
         }

@@ -36,13 +36,17 @@ static rows rows_of_thread(const tide_op_desc *d, char *workspace) {
 }
 
 static void gather(const tide__view *v, int64_t n, int64_t p, const float *from, float *row) {
-    for (int64_t c = 0; c < v->channels; c++)
-        row[c] = from[tide__view_at(v, n, c / v->lanes) + p * v->lanes + c % v->lanes];
+    for (int64_t g = 0; g < v->groups; g++) {
+        const float *lanes = from + tide__view_at(v, n, g) + p * v->lanes;
+        for (int l = 0; l < v->lanes && g * v->lanes + l < v->channels; l++) row[g * v->lanes + l] = lanes[l];
+    }
 }
 
 static void scatter(const tide__view *v, int64_t n, int64_t p, const float *row, float *to) {
-    for (int64_t c = 0; c < v->groups * v->lanes; c++)
-        to[tide__view_at(v, n, c / v->lanes) + p * v->lanes + c % v->lanes] = c < v->channels ? row[c] : 0;
+    for (int64_t g = 0; g < v->groups; g++) {
+        float *lanes = to + tide__view_at(v, n, g) + p * v->lanes;
+        for (int l = 0; l < v->lanes; l++) lanes[l] = g * v->lanes + l < v->channels ? row[g * v->lanes + l] : 0;
+    }
 }
 
 /* s^-beta; AlexNet's beta without pow. */

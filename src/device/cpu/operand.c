@@ -184,7 +184,11 @@ static tide_status convert(const tide_kernel *kernel, uint32_t operand, void *pl
 }
 
 /* oneDNN takes all memory as writable; it does not write to a source. */
-static void *writable(const void *p) { return (void *)(uintptr_t)p; }
+static void *writable(const void *p) {
+    void *q;
+    memcpy(&q, &p, sizeof q);
+    return q;
+}
 
 tide_status tide__cpu_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
     return convert(kernel, operand, writable(plain), stored, true);

@@ -57,43 +57,58 @@ static inline window window_at(const tide_op_desc *d, int64_t oh, int64_t ow) {
 
 /* ---- max ---- */
 
-static inline void max_pixel(const plane *p, const window *a, int lanes, const float *x, float *y, uint8_t *index) {
-    float best[8] = {0};
-    int32_t position[8] = {0};
-    bool first = true;
+/* NaN comes through: it beats everything, and nothing beats it. */
+static void max_pixel(const plane *p, const window *a, const float *x, float *y, uint8_t *index) {
+    float best = -INFINITY;
+    int64_t position = (a->h0 - a->top) * p->d->kernel_w + (a->w0 - a->left);
     for (int64_t h = a->h0; h < a->h1; h++)
-        for (int64_t w = a->w0; w < a->w1; w++, first = false) {
-            const float *pixel = x + (h * p->d->x.w + w) * lanes;
-            int32_t here = (int32_t)((h - a->top) * p->d->kernel_w + (w - a->left));
-            for (int l = 0; l < lanes; l++) {
-                bool better = first | !(pixel[l] <= best[l]); /* NaN counts as better: it comes through */
-                best[l] = better ? pixel[l] : best[l];
-                position[l] = better ? here : position[l];
+        for (int64_t w = a->w0; w < a->w1; w++) {
+            float value = x[h * p->d->x.w + w];
+            if (!(value > best || isnan(value))) continue;
+            best = value;
+            position = (h - a->top) * p->d->kernel_w + (w - a->left);
+        }
+    *y = best;
+    *index = (uint8_t)position;
+}
+
+/* The same for the 8 lanes of a block, as two vectors of 4; compilers do not find them by themselves. */
+typedef float floats4 __attribute__((vector_size(16)));
+typedef int32_t ints4 __attribute__((vector_size(16)));
+
+static void max_pixel8(const plane *p, const window *a, const float *x, float *y, uint8_t *index) {
+    int32_t first = (int32_t)((a->h0 - a->top) * p->d->kernel_w + (a->w0 - a->left));
+    floats4 best[2] = {(floats4){0} - INFINITY, (floats4){0} - INFINITY}, value[2];
+    ints4 position[2] = {(ints4){0} + first, (ints4){0} + first};
+    for (int64_t h = a->h0; h < a->h1; h++)
+        for (int64_t w = a->w0; w < a->w1; w++) {
+            ints4 here = (ints4){0} + (int32_t)((h - a->top) * p->d->kernel_w + (w - a->left));
+            memcpy(value, x + (h * p->d->x.w + w) * 8, sizeof value);
+            for (int i = 0; i < 2; i++) {
+                ints4 better = (value[i] > best[i]) | (value[i] != value[i]); /* per lane: all bits or none */
+                best[i] = (floats4)((better & (ints4)value[i]) | (~better & (ints4)best[i]));
+                position[i] = (better & here) | (~better & position[i]);
             }
         }
     for (int l = 0; l < p->y_lanes; l++) {
-        y[l] = best[l];
-        index[l] = l < p->channels ? (uint8_t)position[l] : 0;
+        y[l] = best[l / 4][l % 4];
+        index[l] = l < p->channels ? (uint8_t)position[l / 4][l % 4] : 0;
     }
-}
-
-static inline void max_plane(const plane *p, int lanes, const float *x, float *y, uint8_t *index) {
-    for (int64_t oh = 0; oh < p->d->y.h; oh++)
-        for (int64_t ow = 0; ow < p->d->y.w; ow++) {
-            int64_t o = (oh * p->d->y.w + ow) * lanes;
-            window a = window_at(p->d, oh, ow);
-            max_pixel(p, &a, lanes, x, y + o, index + o);
-        }
 }
 
 static void max_forward(const plane *p, const tide__call *call) {
     const float *x = tide__floats(call, 0) + p->x_at;
     float *y = tide__floats(call, 1) + p->y_at;
     uint8_t *index = (uint8_t *)tide__at(call, 2) + p->y_at;
-    if (p->lanes == 8) /* constants, so that the inner loops become vector code */
-        max_plane(p, 8, x, y, index);
-    else
-        max_plane(p, 1, x, y, index);
+    for (int64_t oh = 0; oh < p->d->y.h; oh++)
+        for (int64_t ow = 0; ow < p->d->y.w; ow++) {
+            int64_t o = (oh * p->d->y.w + ow) * p->lanes;
+            window a = window_at(p->d, oh, ow);
+            if (p->lanes == 8)
+                max_pixel8(p, &a, x, y + o, index + o);
+            else
+                max_pixel(p, &a, x, y + o, index + o);
+        }
 }
 
 static void max_backward(const plane *p, const tide__call *call) {

@@ -18,9 +18,10 @@ static tide_status check_labels(const int32_t *label, const tide_shape *x) {
 /* Returns the sample's loss. */
 static double softmax_row(const float *x, int64_t classes, int32_t label, float *prob) {
     float largest = x[0];
-    double sum = 0;
     for (int64_t c = 1; c < classes; c++) largest = x[c] > largest ? x[c] : largest;
-    for (int64_t c = 0; c < classes; c++) {
+    prob[0] = expf(x[0] - largest);
+    double sum = (double)prob[0];
+    for (int64_t c = 1; c < classes; c++) {
         prob[c] = expf(x[c] - largest);
         sum += (double)prob[c];
     }
