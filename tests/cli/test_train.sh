@@ -1,0 +1,82 @@
+#!/bin/bash
+# train: small networks for a few steps, under several policies, budgets and thread counts, to the same bits.
+# shellcheck source=tests/cli/lib.sh
+. "$2/tests/cli/lib.sh" "$@"
+cd "$work" || exit 1
+quick='--steps 3 --batch 4 --test-samples 8 --samples 64 --threads 1'
+
+bits() { sed -n 's/^ *"bits": "\([0-9a-f]*\)".*/\1/p' "$work/out" | sort -u; }
+one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
+
+# shellcheck disable=SC2086 # $quick is a list of options
+{
+    run 0 train lenet $quick --compare none,liveness --json
+    one 'none and liveness'
+    [ "$(grep -c '"same_bits": true' "$work/out")" = 2 ] || fail 'not reported as the same bits'
+    reference=$(bits)
+    run 0 train lenet $quick
+    out_has 'liveness'
+    err_has 'step 3/3'
+    run 0 train lenet $quick --quiet
+    err_empty
+    run 0 train lenet $quick --verify-bits --quiet
+    out_has '(reference)'
+    out_has 'yes'
+    run 0 train lenet $quick --seed 2 --json
+    [ "$(bits)" != "$reference" ] || fail 'another seed, the same bits'
+    run 0 train lenet $quick --json
+    [ "$(bits)" = "$reference" ] || fail 'the same seed, other bits'
+
+    # The budget named by the refusal works, one byte less does not, and the bits stay.
+    run 4 train lenet $quick --budget 1000 --json
+    needed=$(json_number needed_bytes)
+    err_has "the smallest budget is $needed"
+    err_has 'the peak is at op "'
+    run 0 train lenet $quick --budget "$needed" --json
+    [ "$(json_number arena_bytes)" = "$needed" ] || fail 'the arena is not the budget'
+    [ "$(bits)" = "$reference" ] || fail 'a budget changed the bits'
+    refuse 4 'does not fit' train lenet $quick --budget $((needed - 1))
+    run 0 train lenet $quick --budget 100% --quiet
+    refuse 4 'does not fit' train lenet $quick --budget 90%
+
+    # Swaps to RAM and disk and a re-run, decided by hand.
+    cat >decisions.jsonl <<'END'
+{"tidemark":"decisions","version":1}
+{"swap":"relu1","tier":"ram","after":"pool1","before":"relu1.bwd"}
+{"swap":"relu2","tier":"disk","after":"pool2","before":"relu2.bwd"}
+{"rerun":"pool2","before":"fc1.bwd-weights"}
+END
+    mkdir spill
+    run 0 train lenet $quick --policy manual --decisions decisions.jsonl --disk-path spill --verify-bits --json
+    one 'swaps'
+    grep -q '"reruns": 1' "$work/out" || fail 'nothing was run again'
+    [ "$(bits)" = "$reference" ] || fail 'swaps changed the bits'
+    only_files spill
+    refuse 6 'nosuch' train lenet $quick --policy manual --decisions decisions.jsonl --disk-path ./nosuch
+    refuse 4 'of tier "disk"' train lenet $quick --policy manual --decisions decisions.jsonl --disk-budget 1
+
+    run 0 train resnet-cifar:1 $quick --compare none,liveness --json
+    one 'resnet-cifar, one thread'
+    run 0 train lenet ${quick% *} 2 --compare none,liveness --json
+    one 'lenet, two threads'
+}
+run 0 train lenet --steps 2 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30
+err_has 'the loss is no number'
+
+refuse 2 'known: mlp' train nosuch
+refuse 2 'there is no policy "nosuch"' train lenet --policy nosuch
+refuse 2 'there is no policy "nosuch"' train lenet --compare none,nosuch
+refuse 2 'there is no policy ""' train lenet --compare none,
+refuse 2 'at most 8 policies' train lenet --compare none,none,none,none,none,none,none,none,none
+refuse 2 'leave --policy out' train lenet --compare none --policy none
+refuse 2 'leave --verify-bits out' train lenet --compare none --verify-bits
+refuse 2 '--decisions is for policy manual' train lenet --decisions x
+refuse 2 'needs a decisions file' train lenet --policy manual
+refuse 2 'is not digits' train lenet --data mnist
+refuse 2 'must fit a float' train lenet --learning-rate 1e300
+refuse 2 'is not a whole number from 1' train lenet --steps 0
+refuse 2 '10 classes' train lenet --classes 5
+refuse 7 'available:' train lenet --device gpu
+refuse 10 'no kernels' train lenet --device sim
+refuse 2 'threads' train lenet --threads 100000
+finish
