@@ -253,6 +253,11 @@ static void test_cpu(void **state) {
     test_device("cpu", 60);
 }
 
+static void test_sim(void **state) {
+    (void)state;
+    test_device("sim", 60);
+}
+
 /* ---- failures ---- */
 
 static tide_status fail_third(void *context) {
@@ -312,6 +317,7 @@ static void test_failure_poisons(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_sim),
         cmocka_unit_test(test_failure_poisons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

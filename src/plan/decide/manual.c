@@ -133,15 +133,21 @@ static tide_status read_all(reader *r) {
     }
 }
 
+tide_status tide__decisions_read(const char *text, size_t size, const char *name, const tide_program *program,
+                                 const tide_machine *machine, tide__decisions *out) {
+    reader r = {.program = program, .machine = machine, .out = out};
+    tide__lines_init(&r.lines, text, size, name);
+    tide_status status = read_all(&r);
+    tide__lines_free(&r.lines);
+    return status;
+}
+
 tide_status tide__decide_manual(const tide_program *program, const tide_machine *machine,
                                 const tide_plan_options *options, tide__decisions *out) {
     if (!options->decisions) return tide__fail(TIDE_E_ARGUMENT, "policy manual needs a decisions file");
     tide__file file;
     TIDE_TRY(tide__file_open(options->decisions, &file));
-    reader r = {.program = program, .machine = machine, .out = out};
-    tide__lines_init(&r.lines, file.text, file.size, options->decisions);
-    tide_status status = read_all(&r);
-    tide__lines_free(&r.lines);
+    tide_status status = tide__decisions_read(file.text, file.size, options->decisions, program, machine, out);
     tide__file_close(&file);
     return status;
 }

@@ -11,4 +11,8 @@ tide_status tide__decide_liveness(const tide_program *program, const tide_machin
 tide_status tide__decide_manual(const tide_program *program, const tide_machine *machine,
                                 const tide_plan_options *options, tide__decisions *out);
 
+/* The reader behind `manual`; `name` stands in error texts. On failure *out holds part of it, to be freed. */
+tide_status tide__decisions_read(const char *text, size_t size, const char *name, const tide_program *program,
+                                 const tide_machine *machine, tide__decisions *out);
+
 #endif
