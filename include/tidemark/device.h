@@ -63,7 +63,7 @@ TIDE_API void tide_queue_destroy(tide_queue *queue); /* waits for what is enqueu
 TIDE_API tide_status tide_queue_sync(tide_queue *queue);
 
 TIDE_API tide_status tide_event_create(tide_device *device, tide_event **out);
-TIDE_API void tide_event_destroy(tide_event *event);
+TIDE_API void tide_event_destroy(tide_event *event); /* records and waits that are enqueued still happen */
 /* Completes when all work enqueued on the queue before it is complete. Recording again re-arms the event. */
 TIDE_API tide_status tide_event_record(tide_event *event, tide_queue *queue);
 /* Work enqueued on `queue` after this call starts only after the event's latest record is complete. */
@@ -107,7 +107,7 @@ typedef struct tide_kernel_info {
 } tide_kernel_info;          /* grad-norm may have more reads than fit: read[0] then stands for all */
 
 TIDE_API tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
-TIDE_API void tide_kernel_destroy(tide_kernel *kernel);
+TIDE_API void tide_kernel_destroy(tide_kernel *kernel); /* not while it is enqueued */
 TIDE_API tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel_info *out);
 
 /* What changes from step to step; copied at enqueue. */

@@ -32,6 +32,16 @@
  *   *update ops with clipping*  one more read, `scale`, at the end
  *   ACCUMULATE                  acc, dw                                 acc'                  (may in place acc)
  *   ZERO                        -                                       a
+ *
+ * What the names leave open, the same on every device:
+ *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1))
+ *   MAXPOOL       index = row * kernel_w + column inside the window, u8; of equal maxima the first
+ *   AVGPOOL       divides by kernel_h * kernel_w, padding included
+ *   DROPOUT       element i in plain row-major order is kept iff random(seed, step, counter, i) >= drop_rate, then
+ *                 scaled by 1 / (1 - drop_rate)
+ *   LRN           y = x * (lrn_k + lrn_alpha / lrn_size * sum of x^2 over lrn_size channels around it) ^ -lrn_beta
+ *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6))
+ *   SGD, MOMENTUM, ADAM add weight_decay * w to the gradient; ADAMW shrinks w by lr * weight_decay instead
  */
 #ifndef TIDEMARK_OPS_H
 #define TIDEMARK_OPS_H
@@ -95,7 +105,7 @@ typedef struct tide_op_desc {
     int32_t kernel_h, kernel_w, stride, pad; /* conv, pool */
     int32_t bias;                            /* conv, fc: has a bias operand */
     int32_t needs_dx;                        /* informative: 0 for the first layer, whose backward yields no dx */
-    float eps, momentum;                     /* bn: eps, running-average momentum */
+    float eps, momentum;                     /* bn: eps, share of the new value; adam: eps, 0 means 1e-8 */
     float drop_rate;                         /* dropout */
     float loss_scale; /* softmax-loss.bwd: a factor on dx (1 / micro-batches of the step); 0 means 1 */
     int32_t lrn_size;

@@ -479,6 +479,9 @@ static void test_refused_descriptors(void **state) {
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = conv, d.x.c = 0;
     refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = fc_desc(TIDE_OP_FC_FWD, &fcs[0], 0), d.x = (tide_shape){1, 1, 1 << 20, 1 << 20},
+    d.y = (tide_shape){1, 1 << 30, 1, 1};
+    refuse(&rig, d, TIDE_E_ARGUMENT); /* the weights' size would overflow */
     d = conv, d.x.n = INT64_MAX;
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = conv, d.kind = (tide_op_kind)TIDE_OP_KIND_COUNT;
@@ -551,9 +554,7 @@ static void test_wrong_label(void **state) {
     rig_close(&rig);
 }
 
-int main(int argc, char **argv) {
-    (void)argc;
-    rig_wait_passively(argv);
+int main(void) {
     static uint32_t one = 1;
 #ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
     static uint32_t two = 1;

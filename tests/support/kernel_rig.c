@@ -2,7 +2,6 @@
 #include "support/kernel_rig.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/rng.h"
@@ -11,12 +10,6 @@
 #define ARENA_BYTES (UINT64_C(64) << 20)
 #define GUARD_BYTES 128
 #define GUARD 0xcd
-
-void rig_wait_passively(char **argv) {
-    if (getenv("OMP_WAIT_POLICY")) return;
-    setenv("OMP_WAIT_POLICY", "passive", 1); /* libgomp reads it when it is loaded */
-    execv("/proc/self/exe", argv);
-}
 
 void rig_open(kernel_rig *rig, uint32_t threads) {
     tide_device_options options;

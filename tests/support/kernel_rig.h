@@ -12,10 +12,6 @@ typedef struct kernel_rig {
     tide_arena *arena;
 } kernel_rig;
 
-/* First thing in main(): starts the program anew with OpenMP threads that sleep while they wait. Spinning ones take
- * minutes on a machine that runs other tests at the same time. */
-void rig_wait_passively(char **argv);
-
 void rig_open(kernel_rig *rig, uint32_t threads);
 void rig_close(kernel_rig *rig);
 

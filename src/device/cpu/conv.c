@@ -4,7 +4,7 @@
  * copies staged in the workspace, where oneDNN has a fast general code. The first way that is not oneDNN's reference
  * code wins (that code is 10 to 100 times slower). The stored layout of weights is the choice of the forward
  * primitive; backward-weights delivers that layout, backward-data states what it wants instead. */
-#include "device/cpu/prim.h"
+#include "device/cpu/linear.h"
 
 /* What is needed to describe one way. */
 typedef struct way {
@@ -105,38 +105,6 @@ static tide_status choose_free(dnnl_engine_t engine, const tide_op_desc *d, tide
     return choose(engine, d, kind, ways, 2, out);
 }
 
-/* ---- the three kinds ---- */
-
-static tide_status build_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
-    const tide_op_desc *d = &k->desc;
-    const tide__bind binds[] = {
-        {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, d->bias ? 3 : 2}, {DNNL_ARG_BIAS, 2}};
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, d->x));
-    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
-    if (d->bias) TIDE_TRY(tide__add_vector(k, TIDE__READ, d->y.c, dnnl_f32));
-    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, d->y));
-    return tide__prim_attach(k, pd, binds, d->bias ? 4 : 3);
-}
-
-static tide_status build_backward_data(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
-    static const tide__bind binds[] = {{DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_SRC, 2}};
-    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
-    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, k->desc.x));
-    return tide__prim_attach(k, pd, binds, 3);
-}
-
-static tide_status build_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
-                                          const dnnl_memory_desc_t *stored) {
-    static const tide__bind binds[] = {
-        {DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_WEIGHTS, 2}, {DNNL_ARG_DIFF_BIAS, 3}};
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.x));
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
-    TIDE_TRY(tide__add_weights(k, TIDE__WRITE, stored));
-    if (k->desc.bias) TIDE_TRY(tide__add_vector(k, TIDE__WRITE, k->desc.y.c, dnnl_f32));
-    return tide__prim_attach(k, pd, binds, k->desc.bias ? 4 : 3);
-}
-
 static tide_status choose_backward_weights(tide__cpu_kernel *k, dnnl_engine_t engine, dnnl_memory_desc_t *stored,
                                            dnnl_primitive_desc_t *out) {
     const tide_op_desc *d = &k->desc;
@@ -156,12 +124,13 @@ tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
     TIDE_TRY(tide__check_shape(&source->x, "x"));
     TIDE_TRY(tide__check_shape(&source->y, "y"));
     TIDE_TRY(check_window(source));
+    TIDE_TRY(tide__check_shape(&(tide_shape){source->y.c, source->x.c, source->kernel_h, source->kernel_w}, "weights"));
     if (source->kind == TIDE_OP_CONV_BWD_WEIGHTS) {
         TIDE_TRY(choose_backward_weights(k, engine, &stored, &pd));
-        status = build_backward_weights(k, pd, &stored);
+        status = tide__linear_backward_weights(k, pd, &stored);
     } else {
         TIDE_TRY(choose_free(engine, source, source->kind, &pd));
-        status = source->kind == TIDE_OP_CONV_FWD ? build_forward(k, pd) : build_backward_data(k, pd);
+        status = source->kind == TIDE_OP_CONV_FWD ? tide__linear_forward(k, pd) : tide__linear_backward_data(k, pd);
     }
     dnnl_primitive_desc_destroy(pd);
     return status;

@@ -2,7 +2,7 @@
  *
  * All three kinds use the weight layout of the forward primitive, so no reorder is ever needed. Padded channels of x
  * meet zero weights, so they add nothing, and the padding of dx comes out as zero. */
-#include "device/cpu/prim.h"
+#include "device/cpu/linear.h"
 
 typedef struct mds {
     dnnl_memory_desc_t x, w, bias, y;
@@ -43,41 +43,13 @@ static tide_status backward_pd(dnnl_engine_t engine, const tide_op_desc *d, cons
     return tide__pd_create(engine, &op, forward, out);
 }
 
-static tide_status attach_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
-    const tide_op_desc *d = &k->desc;
-    const tide__bind binds[] = {
-        {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, d->bias ? 3 : 2}, {DNNL_ARG_BIAS, 2}};
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, d->x));
-    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
-    if (d->bias) TIDE_TRY(tide__add_vector(k, TIDE__READ, d->y.c, dnnl_f32));
-    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, d->y));
-    return tide__prim_attach(k, pd, binds, d->bias ? 4 : 3);
-}
-
-static tide_status attach_backward_data(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
-    static const tide__bind binds[] = {{DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_SRC, 2}};
-    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
-    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, k->desc.x));
-    return tide__prim_attach(k, pd, binds, 3);
-}
-
-static tide_status attach_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
-    static const tide__bind binds[] = {
-        {DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_WEIGHTS, 2}, {DNNL_ARG_DIFF_BIAS, 3}};
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.x));
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
-    TIDE_TRY(tide__add_weights(k, TIDE__WRITE, tide__pd_md(pd, DNNL_ARG_DIFF_WEIGHTS)));
-    if (k->desc.bias) TIDE_TRY(tide__add_vector(k, TIDE__WRITE, k->desc.y.c, dnnl_f32));
-    return tide__prim_attach(k, pd, binds, k->desc.bias ? 4 : 3);
-}
-
 static tide_status build_backward(tide__cpu_kernel *k, dnnl_engine_t engine, const mds *m,
                                   const_dnnl_primitive_desc_t forward) {
     dnnl_primitive_desc_t pd = NULL;
     TIDE_TRY(backward_pd(engine, &k->desc, m, forward, &pd));
-    tide_status status =
-        k->desc.kind == TIDE_OP_FC_BWD_DATA ? attach_backward_data(k, pd) : attach_backward_weights(k, pd);
+    tide_status status = k->desc.kind == TIDE_OP_FC_BWD_DATA
+                             ? tide__linear_backward_data(k, pd)
+                             : tide__linear_backward_weights(k, pd, tide__pd_md(pd, DNNL_ARG_DIFF_WEIGHTS));
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -89,10 +61,11 @@ tide_status tide__build_fc(tide__cpu_kernel *k, const tide_op_desc *source) {
     TIDE_TRY(tide__check_shape(&source->y, "y"));
     if (source->y.n != source->x.n || source->y.h != 1 || source->y.w != 1)
         return tide__fail(TIDE_E_ARGUMENT, "the output of a fully connected layer must be (N, outputs, 1, 1)");
+    TIDE_TRY(tide__check_shape(&(tide_shape){source->y.c, source->x.c, source->x.h, source->x.w}, "weights"));
     mds m = make_mds(source);
     TIDE_TRY(forward_pd(engine, source, &m, &forward));
     tide_status status =
-        source->kind == TIDE_OP_FC_FWD ? attach_forward(k, forward) : build_backward(k, engine, &m, forward);
+        source->kind == TIDE_OP_FC_FWD ? tide__linear_forward(k, forward) : build_backward(k, engine, &m, forward);
     dnnl_primitive_desc_destroy(forward);
     return status;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/size.h"
 #include "device/cpu/kernel.h"
 
 #define MAX_ELEMENTS (INT64_C(1) << 46) /* far beyond any memory, far below overflow */
@@ -20,13 +19,6 @@ tide_status tide__check_shape(const tide_shape *s, const char *what) {
         elements *= dims[i];
     }
     return TIDE_OK;
-}
-
-tide_status tide__same_shape(const tide_shape *a, const tide_shape *b, const char *what) {
-    if (a->n == b->n && a->c == b->c && a->h == b->h && a->w == b->w) return TIDE_OK;
-    return tide__fail(TIDE_E_ARGUMENT, "%s: x (%lld, %lld, %lld, %lld) and y (%lld, %lld, %lld, %lld) differ", what,
-                      (long long)a->n, (long long)a->c, (long long)a->h, (long long)a->w, (long long)b->n,
-                      (long long)b->c, (long long)b->h, (long long)b->w);
 }
 
 /* ---- descriptions ---- */

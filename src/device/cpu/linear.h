@@ -1,0 +1,15 @@
+/* What convolutions and fully connected layers have in common: the operands of their three kinds and how oneDNN's
+ * arguments bind to them. Each declares the operands and attaches the primitive of `pd` (still the caller's). */
+#ifndef TIDE_DEVICE_CPU_LINEAR_H
+#define TIDE_DEVICE_CPU_LINEAR_H
+
+#include "device/cpu/prim.h"
+
+/* Weights are stored as the primitive wants them. */
+tide_status tide__linear_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd);
+tide_status tide__linear_backward_data(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd);
+/* stored: the layout of dw. */
+tide_status tide__linear_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
+                                          const dnnl_memory_desc_t *stored);
+
+#endif
