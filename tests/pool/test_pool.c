@@ -130,7 +130,7 @@ static void remembers_training_and_evaluation(void **state) {
         double evaluated = run(&f, &evaluation, 10);
         if (epoch < 2) continue;
         assert_true(trained >= 0.99);
-        assert_true(evaluated >= 0.95); /* short iterations: finding the way takes more of them */
+        assert_true(evaluated >= 0.9); /* at most one iteration of the ten to find the way */
     }
     tide_pool_get_stats(f.pool, &stats);
     assert_true(stats.n_plans_made <= 3);
