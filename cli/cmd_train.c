@@ -101,13 +101,12 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static tide_status run_steps(const session *s, tide_trainer *trainer, outcome *out) {
+/* The step times go to `times`, the losses to out->losses. */
+static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *times, outcome *out) {
     const train_options *o = s->options;
-    uint64_t *times = calloc(o->steps, sizeof *times);
-    out->losses = calloc(o->steps, sizeof *out->losses);
-    tide_status status = times && out->losses ? TIDE_OK : complain(TIDE_E_MEMORY, "out of host memory");
-    progress bar;
     uint64_t micros = o->model.accumulate ? o->model.accumulate : 1;
+    tide_status status = TIDE_OK;
+    progress bar;
     progress_start(&bar, out->policy, o->steps, micros * (uint64_t)tide_model_input(s->model).n, o->quiet);
     for (uint64_t i = 0; i < o->steps && status == TIDE_OK; i++) {
         tide_step_report report;
@@ -120,9 +119,21 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, outcome *o
         progress_step(&bar, i + 1, out->losses[i], tide_plan_arena_bytes(tide_trainer_plan(trainer)));
     }
     progress_end(&bar);
+    return status;
+}
+
+static tide_status train_steps(const session *s, tide_trainer *trainer, outcome *out) {
+    uint32_t steps = s->options->steps;
+    uint64_t *times = calloc(steps, sizeof *times);
+    out->losses = calloc(steps, sizeof *out->losses);
+    if (!times || !out->losses) {
+        free(times);
+        return complain(TIDE_E_MEMORY, "out of host memory");
+    }
+    tide_status status = run_steps(s, trainer, times, out);
     if (status == TIDE_OK) {
-        qsort(times, o->steps, sizeof *times, by_value);
-        out->step_ns = times[o->steps / 2];
+        qsort(times, steps, sizeof *times, by_value);
+        out->step_ns = times[steps / 2];
     }
     free(times);
     return status;
@@ -142,7 +153,7 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
     if (status != TIDE_OK) return status;
     describe_plan(s, tide_trainer_plan(trainer), out);
-    status = run_steps(s, trainer, out);
+    status = train_steps(s, trainer, out);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK) status = tide_trainer_evaluate(trainer, &s->test, s->test.n_samples, &out->accuracy);
     tide_trainer_destroy(trainer);
@@ -215,7 +226,7 @@ static int run_all(const session *s, const run_list *list) {
             exit_code = report_failure(status);
     }
     if (exit_code == 0) exit_code = finish(s, runs, list->n);
-    for (int i = 0; i < list->n; i++) free(runs[i].losses);
+    for (int i = 0; i < MAX_RUNS; i++) free(runs[i].losses);
     return exit_code;
 }
 

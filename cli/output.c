@@ -28,7 +28,7 @@ const char *show_bytes(uint64_t bytes) {
 const char *show_name(const char *name) {
     char *out = next_buffer();
     int n = snprintf(out, BUFFER_BYTES, "%s", name);
-    if (n >= BUFFER_BYTES) strcpy(out + BUFFER_BYTES - 4, "...");
+    if (n >= BUFFER_BYTES) memcpy(out + BUFFER_BYTES - 4, "...", 4);
     for (char *c = out; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     return out;

@@ -68,13 +68,14 @@ typedef struct tide_measure_options {
     const char *name;      /* of the machine; NULL: the device's */
     const char *disk_path; /* folder of the disk tier; NULL: the system's temporary folder */
     uint64_t disk_bytes;   /* of the file that is written and read there; 0: the machine gets no disk tier */
-    uint64_t time_ns;      /* about what the measurement may take */
+    uint64_t arena_bytes;  /* at least 16 MiB; tensors of less than 192 MiB in all may stay in a cache and look fast */
+    uint64_t time_ns;      /* about what the measurement may take, but every kernel runs four times */
     void (*progress)(void *context, const char *text); /* what is measured next, and remarks; NULL: silent */
     void *progress_context;
 } tide_measure_options;
-TIDE_API void tide_measure_options_init(tide_measure_options *options); /* 64 MiB of disk, 4 s */
+TIDE_API void tide_measure_options_init(tide_measure_options *options); /* 64 MiB of disk, 192 MiB, 4 s */
 /* The machine that this device and the host's tiers make up; method in docs/costs.md. Needs a device with kernels that
- * nobody else uses meanwhile, 192 MiB for an arena and 64 MiB for a RAM tier. */
+ * nobody else uses meanwhile, the arena, and 64 MiB (or half of a smaller arena) for a RAM tier. */
 TIDE_API tide_status tide_machine_measure(tide_device *device, const tide_measure_options *options, tide_machine *out);
 
 #ifdef __cplusplus

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MIB (UINT64_C(1) << 20)
 enum { MAX_RUNS = 64, MIN_RUNS = 3, N_ITEMS = 32 /* things that are timed, about */ };
 
 /* ---- timing ---- */
@@ -60,13 +61,13 @@ static tide_status ones(void *context, uint64_t position, void *data, uint64_t s
 
 /* Filled, so that every page is there and no kernel meets numbers that are slow to compute with. */
 static tide_status open_bench(tide__bench *b) {
-    TIDE_TRY(tide_arena_create(b->device, TIDE__BENCH_ARENA_BYTES, &b->arena));
+    TIDE_TRY(tide_arena_create(b->device, b->options->arena_bytes, &b->arena));
     TIDE_TRY(tide_queue_create(b->device, TIDE_QUEUE_COMPUTE, &b->compute));
     TIDE_TRY(tide_queue_create(b->device, TIDE_QUEUE_COPY, &b->copy));
     TIDE_TRY(tide_event_create(b->device, &b->from));
     TIDE_TRY(tide_event_create(b->device, &b->to));
     tide_io fill = {.fn = ones, .channel = TIDE_NONE};
-    TIDE_TRY(tide_copy_in(b->copy, b->arena, 0, TIDE__BENCH_ARENA_BYTES, fill));
+    TIDE_TRY(tide_copy_in(b->copy, b->arena, 0, b->options->arena_bytes, fill));
     return tide_queue_sync(b->copy);
 }
 
@@ -82,7 +83,7 @@ static void close_bench(tide__bench *b) {
 
 void tide_measure_options_init(tide_measure_options *options) {
     *options = (tide_measure_options){
-        .size = sizeof *options, .disk_bytes = UINT64_C(64) << 20, .time_ns = UINT64_C(4000000000)};
+        .size = sizeof *options, .disk_bytes = 64 * MIB, .arena_bytes = 192 * MIB, .time_ns = UINT64_C(4000000000)};
 }
 
 static tide_status check(const tide_device *device, const tide_measure_options *o, tide_device_info *info) {
@@ -90,6 +91,7 @@ static tide_status check(const tide_device *device, const tide_measure_options *
         return tide__fail(TIDE_E_ARGUMENT, "a measurement needs a device and tide_measure_options of the right size");
     if (o->name && snprintf(NULL, 0, "%s", o->name) >= TIDE_MACHINE_NAME_BYTES)
         return tide__fail(TIDE_E_ARGUMENT, "the name of a machine has at most %d bytes", TIDE_MACHINE_NAME_BYTES - 1);
+    if (o->arena_bytes < 16 * MIB) return tide__fail(TIDE_E_ARGUMENT, "a measurement needs an arena of 16 MiB");
     TIDE_TRY(tide_device_get_info(device, info));
     return info->has_kernels ? TIDE_OK
                              : tide__fail(TIDE_E_UNSUPPORTED, "device \"%s\" has no kernels to measure", info->name);

@@ -8,13 +8,11 @@
 
 #include "base/error.h"
 
-#define TIDE__BENCH_ARENA_BYTES (UINT64_C(192) << 20)
-
 typedef struct tide__bench {
     const tide_measure_options *options;
     tide_device *device;
     tide_device_info info;
-    tide_arena *arena; /* TIDE__BENCH_ARENA_BYTES, filled with 1.0f */
+    tide_arena *arena; /* options->arena_bytes, filled with 1.0f */
     tide_queue *compute, *copy;
     tide_event *from, *to;
     uint64_t item_ns; /* about what the repetitions of one thing may take */

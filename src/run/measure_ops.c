@@ -5,7 +5,7 @@
 #include "run/measure.h"
 
 #define OPERAND_ALIGN UINT64_C(4096)
-enum { BATCH = 8, TINY_KERNELS = 1000 };
+enum { TINY_KERNELS = 1000 };
 
 /* One kernel with its operands side by side in the arena. */
 typedef struct item {
@@ -21,6 +21,12 @@ typedef struct mix {
     double amount, best_per_ns;
     uint64_t ns;
 } mix;
+
+/* Samples in the large tensors: 16, of 3 MiB each, three tensors to an op; fewer in a smaller arena. */
+static int64_t batch(const tide__bench *b) {
+    uint64_t n = b->options->arena_bytes / (UINT64_C(12) << 20);
+    return n < 1 ? 1 : n > 16 ? 16 : (int64_t)n;
+}
 
 /* ---- one kernel ---- */
 
@@ -90,19 +96,20 @@ static tide_status measure_matrix(const tide__bench *b, tide_machine *m) {
         int32_t window;
     } layers[] = {{64, 64, 56, 3}, {128, 128, 28, 3}, {256, 256, 14, 3}, {64, 256, 56, 1}, {256, 1024, 14, 1}};
     static const tide_op_kind kinds[] = {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, TIDE_OP_CONV_BWD_WEIGHTS};
+    int64_t n = (batch(b) + 1) / 2;
     mix sum = {0};
     for (size_t i = 0; i < 5 * 3; i++) {
         int64_t pixels = layers[i / 3].pixels;
         int32_t window = layers[i / 3].window;
         tide_op_desc d = {.kind = kinds[i % 3],
-                          .x = {BATCH, layers[i / 3].inputs, pixels, pixels},
-                          .y = {BATCH, layers[i / 3].outputs, pixels, pixels},
+                          .x = {n, layers[i / 3].inputs, pixels, pixels},
+                          .y = {n, layers[i / 3].outputs, pixels, pixels},
                           .kernel_h = window,
                           .kernel_w = window,
                           .stride = 1,
                           .pad = window / 2,
                           .needs_dx = 1};
-        double products = (double)(BATCH * pixels * pixels * window * window) * (double)(d.x.c * d.y.c);
+        double products = (double)(n * pixels * pixels * window * window) * (double)(d.x.c * d.y.c);
         TIDE_TRY(add_to_mix(b, &d, 2 * products, &sum));
     }
     return finish_mix(&sum, "convolutions", &m->flops_per_s, &m->matrix_efficiency);
@@ -111,7 +118,7 @@ static tide_status measure_matrix(const tide__bench *b, tide_machine *m) {
 static tide_status measure_vector(const tide__bench *b, tide_machine *m) {
     static const tide_op_kind kinds[] = {TIDE_OP_RELU_FWD, TIDE_OP_RELU_BWD, TIDE_OP_ADD,
                                          TIDE_OP_BN_FWD,   TIDE_OP_BN_BWD,   TIDE_OP_MAXPOOL_FWD};
-    const tide_shape large = {2 * BATCH, 64, 112, 112}; /* 49 MiB: past every cache */
+    const tide_shape large = {batch(b), 64, 112, 112};
     mix sum = {0};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         tide_op_desc d = {.kind = kinds[i], .x = large, .y = large, .eps = 1e-5f, .momentum = 0.1f};

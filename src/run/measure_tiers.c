@@ -69,10 +69,11 @@ static tide_status measure_tier(const tide__bench *b, tide_tier_kind kind, uint6
 }
 
 tide_status tide__measure_tiers(const tide__bench *b, tide_machine *m) {
-    uint64_t disk_bytes = tide__min_u64(b->options->disk_bytes, TIDE__BENCH_ARENA_BYTES) & ~UINT64_C(4095);
+    uint64_t disk_bytes = tide__min_u64(b->options->disk_bytes, b->options->arena_bytes) & ~UINT64_C(4095);
+    uint64_t ram_bytes = tide__min_u64(RAM_BYTES, b->options->arena_bytes / 2);
     tide__bench_say(b, "copies to RAM");
     add_tier(m, TIDE_TIER_RAM, "ram", 1);
-    TIDE_TRY(measure_tier(b, TIDE_TIER_RAM, RAM_BYTES, SHARE_MEMORY, m));
+    TIDE_TRY(measure_tier(b, TIDE_TIER_RAM, ram_bytes, SHARE_MEMORY, m));
     tide_machine_channel from_host = m->channel[m->n_channels - 1];
     if (disk_bytes) {
         tide__bench_say(b, "copies to disk");

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Shared by the test scripts of the command. A script is called with the build folder and the source folder; it runs the
 # command with `run`, judges with the functions below, and ends with `finish`. Every failed check prints what was run,
 # what was expected and what came; the script goes on, so that one run shows them all.

@@ -21,7 +21,7 @@ static int set_up(void **state) {
     if (n < 0 || !mkdtemp(folder)) return -1;
     command_path[n] = '\0';
     for (int i = 0; i < 2; i++) *strrchr(command_path, '/') = '\0';
-    strcat(command_path, "/tidemark");
+    snprintf(command_path + strlen(command_path), 32, "/tidemark");
     return 0;
 }
 

@@ -25,6 +25,7 @@ static tide_measure_options quick(void) {
     tide_measure_options o;
     tide_measure_options_init(&o);
     o.time_ns = 1;
+    o.arena_bytes = UINT64_C(16) << 20;
     return o;
 }
 
@@ -83,6 +84,10 @@ static void fails_cleanly(void **state) {
     o = quick();
     o.name = long_name;
     assert_status(tide_machine_measure(device, &o, &m), TIDE_E_ARGUMENT);
+    o = quick();
+    o.arena_bytes--;
+    assert_status(tide_machine_measure(device, &o, &m), TIDE_E_ARGUMENT);
+    o = quick();
     o.size = 3;
     assert_status(tide_machine_measure(device, &o, &m), TIDE_E_ARGUMENT);
     assert_status(tide_machine_measure(NULL, &o, &m), TIDE_E_ARGUMENT);
