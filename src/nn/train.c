@@ -12,11 +12,9 @@
 struct tide_trainer {
     tide_trainer_options options;
     tide__network network;
-    uint64_t step;         /* steps done */
-    uint64_t seen;         /* samples given out */
-    uint64_t epoch;        /* whose order `permutation` is */
-    uint32_t *permutation; /* of the data set's indices */
-    uint64_t batch;        /* samples per step */
+    uint64_t step;  /* steps done */
+    uint64_t seen;  /* samples given out */
+    uint64_t batch; /* samples per step */
 };
 
 void tide_trainer_options_init(tide_trainer_options *options) {
@@ -39,8 +37,8 @@ static tide_status check_options(const tide_trainer_options *o) {
     if (tide_model_classes(o->model) < d->classes)
         return tide__fail(TIDE_E_ARGUMENT, "data set %s has %u classes, the model %u", d->name, d->classes,
                           tide_model_classes(o->model));
-    if (d->n_samples == 0 || d->n_samples > UINT32_MAX)
-        return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^32 - 1 samples");
+    if (d->n_samples == 0 || d->n_samples >> 62)
+        return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^62 - 1 samples");
     return TIDE_OK;
 }
 
@@ -79,24 +77,32 @@ static tide_status init_states(tide__network *n, uint64_t seed) {
 
 /* ---- the order of the samples ---- */
 
-/* Fisher and Yates, from the epoch's own random numbers. */
-static void shuffle(tide_trainer *t, uint64_t epoch) {
-    uint64_t n = t->options.data->n_samples, stream = tide__hash_word(UINT64_C(0x6f72646572), epoch);
-    for (uint64_t i = 0; i < n; i++) t->permutation[i] = (uint32_t)i;
-    for (uint64_t i = n; i-- > 1;) {
-        uint64_t k = tide__random_u64(t->options.seed, stream, i) % (i + 1);
-        uint32_t swap = t->permutation[i];
-        t->permutation[i] = t->permutation[k];
-        t->permutation[k] = swap;
+/* A random bijection of [0, 4^half_bits): four Feistel rounds. */
+static uint64_t mix_index(uint64_t seed, uint64_t epoch, unsigned half_bits, uint64_t i) {
+    uint64_t mask = (UINT64_C(1) << half_bits) - 1, left = i >> half_bits, right = i & mask;
+    for (uint64_t round = 0; round < 4; round++) {
+        uint64_t next = left ^ (tide__random_u64(seed, tide__hash_word(epoch, round), right) & mask);
+        left = right;
+        right = next;
     }
-    t->epoch = epoch;
+    return left << half_bits | right;
+}
+
+/* The i-th sample of an epoch: a permutation of [0, n) that needs no memory. Walking the larger bijection until it
+ * lands inside keeps it one. */
+static uint64_t shuffled(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i) {
+    unsigned half_bits = 1;
+    while (half_bits < 31 && n > UINT64_C(1) << (2 * half_bits)) half_bits++;
+    do i = mix_index(seed, epoch, half_bits, i);
+    while (i >= n);
+    return i;
 }
 
 /* The i-th sample of the step at hand. An epoch ends in the middle of a batch if it has to. */
 static uint64_t order(const void *context, uint64_t i) {
     const tide_trainer *t = context;
     uint64_t n = t->options.data->n_samples, at = t->seen + i;
-    return at / n == t->epoch ? t->permutation[at % n] : at % n; /* the next epoch's first few: in order */
+    return shuffled(t->options.seed, at / n, n, at % n);
 }
 
 /* ---- life ---- */
@@ -105,9 +111,6 @@ static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
     const tide_trainer_options *o = &t->options;
     uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
-    t->permutation = malloc(o->data->n_samples * sizeof *t->permutation);
-    if (!t->permutation) return tide__fail_memory();
-    shuffle(t, 0);
     TIDE_TRY(tide__network_open(o, &o->step, fit, &t->network));
     return init_states(&t->network, o->seed);
 }
@@ -128,7 +131,6 @@ tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_re
 void tide_trainer_destroy(tide_trainer *t) {
     if (!t) return;
     tide__network_close(&t->network);
-    free(t->permutation);
     free(t);
 }
 
@@ -149,7 +151,6 @@ static tide_status read_loss(tide__network *n, float *loss) {
 }
 
 tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
-    if (t->seen / t->options.data->n_samples != t->epoch) shuffle(t, t->seen / t->options.data->n_samples);
     tide_step_args args = {.seed = t->options.seed, .step = t->step, .learning_rate = t->options.learning_rate};
     TIDE_TRY(tide__network_fill(&t->network, t->options.data, order, t));
     TIDE_TRY(tide_run_step(t->network.run, &args, report));

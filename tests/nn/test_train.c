@@ -138,6 +138,53 @@ static void test_options_agree(void **state) {
     }
 }
 
+/* Every epoch shows each sample once, and in an order of its own. */
+typedef struct witness {
+    tide_data inner;
+    uint64_t seen[64];
+    uint32_t n;
+} witness;
+
+static tide_status watch(void *context, uint64_t index, float *pixels, int32_t *label) {
+    witness *w = context;
+    if (w->n < 64) w->seen[w->n++] = index;
+    return w->inner.sample(w->inner.context, index, pixels, label);
+}
+
+static void test_epochs(void **state) {
+    (void)state;
+    tide_device *device = open_cpu(1);
+    tide_model *model = open_model("mlp:784,16,10", 10);
+    tide_machine machine;
+    tide_digits digits = {.seed = 3, .channels = 1, .height = 28, .width = 28};
+    tide_data data;
+    witness w = {.n = 0};
+    tide_trainer_options o;
+    tide_trainer *trainer;
+    float loss;
+    assert_ok(tide_machine_load("cpu", &machine));
+    assert_ok(tide_data_digits(&digits, 15, &w.inner));
+    data = w.inner;
+    data.sample = watch;
+    data.context = &w;
+    tide_trainer_options_init(&o);
+    o.model = model;
+    o.device = device;
+    o.machine = &machine;
+    o.data = &data;
+    assert_ok(tide_trainer_create(&o, NULL, &trainer));
+    for (int i = 0; i < 3; i++) assert_ok(tide_trainer_step(trainer, &loss, NULL));
+    for (int epoch = 0; epoch < 2; epoch++) {
+        unsigned present = 0;
+        for (int i = 0; i < 15; i++) present |= 1u << w.seen[15 * epoch + i];
+        assert_int_equal(present, (1u << 15) - 1);
+    }
+    assert_memory_not_equal(w.seen, w.seen + 15, 15 * sizeof *w.seen);
+    tide_trainer_destroy(trainer);
+    tide_model_destroy(model);
+    tide_device_close(device);
+}
+
 static void test_learns(void **state) {
     (void)state;
     tide_device *device = open_cpu(1);
@@ -206,8 +253,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_policies_agree), cmocka_unit_test(test_hand_made_plan),
-        cmocka_unit_test(test_options_agree),  cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_options_agree),  cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_learns),         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
