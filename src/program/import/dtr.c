@@ -419,4 +419,4 @@ static bool recognise(const char *line, size_t length) {
     return line[0] == '{' && memmem(line, length, "\"INSTRUCTION\"", 13) != NULL;
 }
 
-const tide__importer tide__import_dtr = {"dtr", recognise, read_dtr};
+const tide__importer tide__import_dtr = {"dtr", recognise, read_dtr, NULL};

@@ -86,6 +86,14 @@ tide_status tide__import_memory(const char *text, size_t size, const char *name,
     return TIDE_OK;
 }
 
+tide_status tide__import_stream(const tide__import *in, struct tide__stream *out) {
+    const tide__importer *format = NULL;
+    TIDE_TRY(choose(in, &format));
+    if (!format->read_stream)
+        return tide__fail(TIDE_E_FORMAT, "%s: a %s log is not a stream of mallocs and frees", in->name, format->name);
+    return format->read_stream(in, out);
+}
+
 tide_status tide_program_import_stats(const char *path, const tide_import_options *options, tide_program **out,
                                       tide_import_stats *stats) {
     if (!path || !out) return tide__fail(TIDE_E_ARGUMENT, "import: no path or no output");

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 
+struct tide__stream;
+
 /* What a format is given. */
 typedef struct tide__import {
     const char *text;
@@ -20,6 +22,8 @@ typedef struct tide__importer {
     /* True if the first line that is not blank looks like this format. */
     bool (*recognise)(const char *line, size_t length);
     tide_status (*read)(const tide__import *in, tide_program **out, tide_import_stats *stats);
+    /* The events themselves (stream.h); NULL: the format has no events on blocks. */
+    tide_status (*read_stream)(const tide__import *in, struct tide__stream *out);
 } tide__importer;
 
 extern const tide__importer tide__import_dtr, tide__import_singa_access, tide__import_singa_malloc;
@@ -27,5 +31,8 @@ extern const tide__importer tide__import_dtr, tide__import_singa_access, tide__i
 /* tide_program_import_stats for a text in memory; `options` and `stats` may be NULL. */
 tide_status tide__import_memory(const char *text, size_t size, const char *name, const tide_import_options *options,
                                 tide_program **out, tide_import_stats *stats);
+
+/* The stream in a text, whatever its format; the caller deinits. It need not repeat. `in` must live as long. */
+tide_status tide__import_stream(const tide__import *in, struct tide__stream *out);
 
 #endif

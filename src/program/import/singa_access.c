@@ -67,4 +67,8 @@ static tide_status read_access(const tide__import *in, tide_program **out, tide_
     return tide__stream_import(in, parse_line, out, stats);
 }
 
-const tide__importer tide__import_singa_access = {"singa-access", recognise, read_access};
+static tide_status read_stream(const tide__import *in, tide__stream *out) {
+    return tide__stream_read(in, parse_line, out);
+}
+
+const tide__importer tide__import_singa_access = {"singa-access", recognise, read_access, read_stream};

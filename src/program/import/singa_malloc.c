@@ -44,4 +44,8 @@ static tide_status read_malloc(const tide__import *in, tide_program **out, tide_
     return tide__stream_import(in, parse_line, out, stats);
 }
 
-const tide__importer tide__import_singa_malloc = {"singa-malloc", recognise, read_malloc};
+static tide_status read_stream(const tide__import *in, tide__stream *out) {
+    return tide__stream_read(in, parse_line, out);
+}
+
+const tide__importer tide__import_singa_malloc = {"singa-malloc", recognise, read_malloc, read_stream};

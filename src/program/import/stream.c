@@ -119,18 +119,32 @@ static tide_status read_events(tide__stream *stream, tide__line_parser parse) {
     return TIDE_OK;
 }
 
-tide_status tide__stream_import(const tide__import *in, tide__line_parser parse, tide_program **out,
-                                tide_import_stats *stats) {
+tide_status tide__stream_read(const tide__import *in, tide__line_parser parse, tide__stream *out) {
     tide__stream stream = {.in = in};
     tide__names_init(&stream.names);
     tide__names_init(&stream.sizes);
     tide_status status = read_events(&stream, parse);
-    if (status == TIDE_OK) status = tide__stream_program(&stream, out, stats);
-    tide__names_free(&stream.names);
-    tide__names_free(&stream.sizes);
-    tide__vec_free(&stream.live);
-    tide__vec_free(&stream.events);
-    tide__vec_free(&stream.blocks);
-    tide__vec_free(&stream.symbols);
+    if (status == TIDE_OK)
+        *out = stream;
+    else
+        tide__stream_deinit(&stream);
+    return status;
+}
+
+void tide__stream_deinit(tide__stream *stream) {
+    tide__names_free(&stream->names);
+    tide__names_free(&stream->sizes);
+    tide__vec_free(&stream->live);
+    tide__vec_free(&stream->events);
+    tide__vec_free(&stream->blocks);
+    tide__vec_free(&stream->symbols);
+}
+
+tide_status tide__stream_import(const tide__import *in, tide__line_parser parse, tide_program **out,
+                                tide_import_stats *stats) {
+    tide__stream stream;
+    TIDE_TRY(tide__stream_read(in, parse, &stream));
+    tide_status status = tide__stream_program(&stream, out, stats);
+    tide__stream_deinit(&stream);
     return status;
 }

@@ -74,13 +74,18 @@ typedef struct tide__word {
 typedef tide_status (*tide__line_parser)(tide__stream *stream, const tide__word *words, size_t n_words,
                                          tide__record *record);
 
-/* Reads all lines that are not blank and makes the program. Refuses, with the line: an event on a block that is not
- * live, a Malloc of one that is, a size that is not the block's, a time before the previous one. */
+/* Reads all lines that are not blank. Refuses, with the line: an event on a block that is not live, a Malloc of one
+ * that is, a size that is not the block's, a time before the previous one. On success the caller deinits; `in` must
+ * live as long. */
+tide_status tide__stream_read(const tide__import *in, tide__line_parser parse, tide__stream *out);
+void tide__stream_deinit(tide__stream *stream);
+
+/* The iteration found in the events, as a program. */
+tide_status tide__stream_program(const tide__stream *stream, tide_program **out, tide_import_stats *stats);
+
+/* Both. */
 tide_status tide__stream_import(const tide__import *in, tide__line_parser parse, tide_program **out,
                                 tide_import_stats *stats);
-
-/* The second half of it: the iteration found in the events, as a program. */
-tide_status tide__stream_program(const tide__stream *stream, tide_program **out, tide_import_stats *stats);
 
 /* TIDE_E_FORMAT with "name:line: " in front. */
 #define tide__stream_fail(stream, ...) \
