@@ -76,6 +76,7 @@ typedef struct tide_pool_stats {
     uint64_t n_iterations;       /* that ended while a plan was being followed */
     uint64_t n_deviations;       /* times the stream left the plan */
     uint64_t n_returns;          /* times it came back to one */
+    uint64_t longest_off_events; /* most events in a row that had no place in a plan, once there was one */
     uint64_t n_plans_made, n_plans_dropped;
     uint64_t first_plan_event; /* events of the watched stream before the first plan; 0: no plan yet */
     uint64_t plan_ns;          /* time spent in planning */
@@ -91,6 +92,9 @@ typedef struct tide_pool_stats {
     const char *plan_algorithm; /* which one placed it; NULL: no plan yet */
 } tide_pool_stats;
 TIDE_API void tide_pool_get_stats(tide_pool *pool, tide_pool_stats *out);
+
+/* The peaks start anew from what is live and held now. */
+TIDE_API void tide_pool_reset_peaks(tide_pool *pool);
 
 #ifdef __cplusplus
 }

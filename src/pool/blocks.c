@@ -22,11 +22,13 @@ void tide__blocks_deinit(tide__blocks *blocks) {
     *blocks = (tide__blocks){0};
 }
 
-tide_status tide__blocks_reserve(tide__blocks *blocks) {
+tide_status tide__blocks_reserve(tide__blocks *blocks, size_t extra) {
     size_t places = (size_t)1 << blocks->bits;
-    if (blocks->count < places / 2) return TIDE_OK;
+    unsigned bits = blocks->bits;
+    while (blocks->count + extra > ((size_t)1 << bits) / 2) bits++;
+    if (bits == blocks->bits) return TIDE_OK;
     tide__blocks larger;
-    TIDE_TRY(allocate(&larger, blocks->bits + 1));
+    TIDE_TRY(allocate(&larger, bits));
     for (size_t i = 0; i < places; i++)
         if (blocks->keys[i]) tide__blocks_add(&larger, blocks->keys[i], blocks->values[i]);
     tide__blocks_deinit(blocks);

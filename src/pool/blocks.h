@@ -1,4 +1,5 @@
-/* Every live block of a pool by its address: a hash table with open addressing. Entries move when one is removed. */
+/* The live blocks of a pool by their addresses, except those that lie in the region in use (their plan knows them): a
+ * hash table with open addressing. Entries move when one is removed. */
 #ifndef TIDE_POOL_BLOCKS_H
 #define TIDE_POOL_BLOCKS_H
 
@@ -8,16 +9,13 @@
 
 #include "base/error.h"
 
-struct tide__pool_plan;
-
 typedef struct tide__pool_block {
     uint64_t size_bytes;
-    uint64_t event;               /* index of its Malloc in the history; of no meaning if not watched */
-    struct tide__pool_plan *plan; /* that it was served from; NULL: from the backing */
-    uint32_t item;                /* of the plan */
-    uint16_t region;              /* it lies in, if from a plan */
+    uint64_t event;  /* index of its Malloc in the history; of no meaning if not watched */
+    uint16_t region; /* TIDE__NO_REGION: a block of the backing; else the former region it lies in */
     bool watched;
 } tide__pool_block;
+#define TIDE__NO_REGION UINT16_MAX
 
 typedef struct tide__blocks {
     void **keys;              /* NULL: an empty place */
@@ -29,8 +27,8 @@ typedef struct tide__blocks {
 tide_status tide__blocks_init(tide__blocks *blocks);
 void tide__blocks_deinit(tide__blocks *blocks);
 
-/* Room for one more, so that the next add cannot fail. */
-tide_status tide__blocks_reserve(tide__blocks *blocks);
+/* Room for `extra` more, so that adding them cannot fail. */
+tide_status tide__blocks_reserve(tide__blocks *blocks, size_t extra);
 
 static inline size_t tide__blocks_home(const tide__blocks *blocks, const void *key) {
     return (size_t)((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - blocks->bits));

@@ -131,9 +131,11 @@ static bool can_afford(const tide_pool *pool, const place *to) {
     return passed <= NEAR || passed <= JUMP_CREDIT * (pool->history.count - f->jumped_at);
 }
 
-/* The last 8 events, or more, anywhere in any plan. */
+/* The last 8 events, or more, anywhere in any plan. As long as some of them came before the stream left its place, it is
+ * likelier that it only gained or lost an event there. */
 static bool find_far(tide_pool *pool, tide__symbol symbol) {
     tide__follower *f = &pool->follower;
+    if (pool->history.count - f->left_at < TIDE__GRAM_LENGTH - 1) return false;
     uint64_t gram = tide__gram_push(tide__history_gram(&pool->history, pool->history.count - 1), symbol);
     place best = {.agreement = TIDE__GRAM_LENGTH - 2};
     look_in(pool, f->plan, gram, symbol, &best);
@@ -148,11 +150,13 @@ static bool find_far(tide_pool *pool, tide__symbol symbol) {
 /* The more events say the same, the better; that a single one fits comes last. */
 static uint32_t recover(tide_pool *pool, tide__symbol symbol) {
     tide__follower *f = &pool->follower;
+    if (f->clean >= TIDE__GRAM_LENGTH) f->left_at = pool->history.count;
     bool found = (f->off && find_near(pool, symbol)) || find_far(pool, symbol) || f->plan->symbols[f->at] == symbol;
     if (!f->off) pool->stats.n_deviations++;
     if (found) pool->stats.n_returns++;
-    f->off = !found;
+    f->off = found ? 0 : f->off + 1;
     f->clean = 0;
+    if (f->off > pool->stats.longest_off_events) pool->stats.longest_off_events = f->off;
     return found ? accept(pool) : TIDE__NO_ITEM;
 }
 

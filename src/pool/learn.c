@@ -2,22 +2,25 @@
 #include "base/clock.h"
 #include "pool/pool_data.h"
 
-enum { TOLERANT_RUNS = 4 }; /* periods that must have repeated before blocks without a Free are put up with */
+enum {
+    DOUBTFUL_RUNS = 2, /* periods that must have repeated where a plan fits more or less: once is a deviation's echo */
+    TOLERANT_RUNS = 4, /* periods that must have repeated before blocks without a Free are put up with */
+};
 
-/* Did plans answer nearly all of the last `period` events? Then a plan for them has nothing to add. */
-static bool is_planned(const tide__history *history, uint64_t period) {
-    uint64_t n = 0, kib = 0, n_planned = 0, planned_kib = 0;
+/* How much of the last `period` events plans answered: the smaller of the shares by number and by bytes. */
+static double planned_share(const tide__history *history, uint64_t period) {
+    double n = 0, bytes = 0, n_planned = 0, planned_bytes = 0;
     for (uint64_t i = history->count - period; i < history->count; i++) {
         const tide__pool_event *event = tide__history_at(history, i);
         if (tide__symbol_is_free(event->symbol)) continue;
-        uint64_t event_kib = tide__symbol_bytes(event->symbol) / 1024 + 1;
         n++;
-        kib += event_kib;
+        bytes += (double)tide__symbol_bytes(event->symbol);
         if (!event->planned) continue;
         n_planned++;
-        planned_kib += event_kib;
+        planned_bytes += (double)tide__symbol_bytes(event->symbol);
     }
-    return n - n_planned <= n / 50 && kib - planned_kib <= kib / 50;
+    if (n == 0) return 0;
+    return n_planned / n < planned_bytes / bytes ? n_planned / n : planned_bytes / bytes;
 }
 
 static tide__pool_plan *find_plan(const tide_pool *pool, const tide__iteration *iteration) {
@@ -28,12 +31,17 @@ static tide__pool_plan *find_plan(const tide_pool *pool, const tide__iteration *
 
 /* ---- remembering ---- */
 
-void tide__drop_plan(tide_pool *pool, tide__pool_plan *plan) {
+/* Destroys it, now or with its last block. */
+static void drop_plan(tide_pool *pool, tide__pool_plan *plan) {
     for (uint32_t i = 0; i < pool->n_plans; i++)
         if (pool->plans[i] == plan) pool->plans[i] = pool->plans[--pool->n_plans];
-    plan->dropped = true;
     pool->stats.n_plans_dropped++;
-    if (plan->n_live == 0) tide__pool_plan_destroy(plan);
+    if (plan->n_live == 0) {
+        tide__pool_plan_destroy(plan);
+        return;
+    }
+    plan->next = pool->dropped;
+    pool->dropped = plan;
 }
 
 static void drop_oldest(tide_pool *pool) {
@@ -42,7 +50,7 @@ static void drop_oldest(tide_pool *pool) {
         tide__pool_plan *plan = pool->plans[i];
         if (plan != pool->follower.plan && (!oldest || plan->last_used < oldest->last_used)) oldest = plan;
     }
-    if (oldest) tide__drop_plan(pool, oldest);
+    if (oldest) drop_plan(pool, oldest);
 }
 
 /* Takes `plan` in and follows it; `old` is the plan that it replaces, or NULL. */
@@ -51,13 +59,13 @@ static void adopt(tide_pool *pool, tide__pool_plan *plan, tide__pool_plan *old, 
     tide__follow_plan(pool, plan, next);
     if (old) {
         plan->n_versions = old->n_versions + 1;
-        tide__drop_plan(pool, old);
+        drop_plan(pool, old);
     } else if (pool->n_plans == pool->options.max_plans) {
         drop_oldest(pool);
     }
     pool->plans[pool->n_plans++] = plan;
     if (pool->stats.n_plans_made++ == 0) pool->stats.first_plan_event = pool->history.count;
-    pool->follower.off = false;
+    pool->follower.off = 0;
     pool->follower.clean = 0;
     if (next == 0) tide__region_fit(pool, plan->height);
 }
@@ -85,11 +93,17 @@ static tide_status plan_iteration(tide_pool *pool, const tide__iteration *iterat
     return status;
 }
 
-/* The last `run` events equal those a period earlier. */
+/* The last `run` events equal those a period earlier. One event too few in an iteration makes such a run, too: the
+ * iteration without it, once before and once after,
+ *
+ *      A B C D E   A B C D E   A B D E   A B C D E         period 4:  D E A B  D E A B
+ *
+ * so where a plan already serves the most part more is asked for, and where it serves nearly all, nothing is done. */
 static void judge(tide_pool *pool, uint64_t period, uint64_t run) {
     tide__iteration iteration;
     bool steady;
-    if (is_planned(&pool->history, period)) return;
+    double share = planned_share(&pool->history, period);
+    if (share >= 0.98 || (share >= 0.5 && run < DOUBTFUL_RUNS * period)) return;
     if (tide__iteration_read(&pool->history, (uint32_t)period, run < TOLERANT_RUNS * period, &iteration, &steady) !=
         TIDE_OK)
         return;
@@ -97,18 +111,18 @@ static void judge(tide_pool *pool, uint64_t period, uint64_t run) {
     tide__iteration_deinit(&iteration);
 }
 
-/* A stream that leaves its plan after a long time: only its latest part can matter. */
-static void skip_settled(tide_pool *pool) {
+/* The stream leaves its plan, with this event. Only the latest part of what it did before can matter. */
+static void resume(tide_pool *pool) {
     uint64_t kept = TIDE__CATCH_UP_EVENTS, count = pool->history.count;
-    if (pool->follower.plan && pool->follower.plan->period > kept) kept = pool->follower.plan->period;
-    if (count > kept) tide__repeat_skip_to(&pool->repeat, count - kept);
+    if (pool->follower.plan->period > kept) kept = pool->follower.plan->period;
+    tide__repeat_resume(&pool->repeat, count > kept ? count - kept : 0, count - 1);
 }
 
 void tide__learn(tide_pool *pool) {
     tide__repeat *repeat = &pool->repeat;
     bool due = false;
     if (tide__is_settled(pool)) return;
-    skip_settled(pool);
+    if (repeat->fed + 1 < pool->history.count) resume(pool);
     while (repeat->fed < pool->history.count) due = tide__repeat_feed(repeat, &pool->history) || due;
     if (due && repeat->period && repeat->run >= repeat->period) judge(pool, repeat->period, repeat->run);
 }

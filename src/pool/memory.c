@@ -32,13 +32,33 @@ static void region_free(tide_pool *pool, tide__region *region) {
     *region = (tide__region){0};
 }
 
-static void forget_items(tide_pool *pool) {
-    tide__spans_clear(&pool->follower.overdue);
-    for (uint32_t p = 0; p < pool->n_plans; p++)
-        for (uint32_t i = 0; i < pool->plans[p]->n_items; i++) pool->plans[p]->items[i].state = TIDE__ITEM_IDLE;
+/* The plan's blocks go on as single ones. */
+static void release_items(tide_pool *pool, tide__pool_plan *plan) {
+    for (uint32_t i = 0; plan->n_live > 0; i++) {
+        tide__pool_item *item = &plan->items[i];
+        if (item->state == TIDE__ITEM_IDLE) continue;
+        tide__pool_block block = {item->size_bytes, item->event, pool->region, true};
+        tide__blocks_add(&pool->blocks, pool->regions[pool->region].base + item->offset, block);
+        item->state = TIDE__ITEM_IDLE;
+        plan->n_live--;
+    }
 }
 
-/* An empty slot for a region: the one in use if nothing lies in it. */
+/* The region goes out of use, with blocks in it. */
+static tide_status retire_region(tide_pool *pool) {
+    TIDE_TRY(tide__blocks_reserve(&pool->blocks, pool->regions[pool->region].n_live));
+    for (uint32_t i = 0; i < pool->n_plans; i++) release_items(pool, pool->plans[i]);
+    while (pool->dropped) {
+        tide__pool_plan *plan = pool->dropped;
+        pool->dropped = plan->next;
+        release_items(pool, plan);
+        tide__pool_plan_destroy(plan);
+    }
+    tide__spans_clear(&pool->follower.overdue);
+    return TIDE_OK;
+}
+
+/* A place for a new region: that of the one in use if nothing lies in it. */
 static bool find_slot(tide_pool *pool, uint16_t *out) {
     if (pool->regions[pool->region].n_live == 0) {
         region_free(pool, &pool->regions[pool->region]);
@@ -58,45 +78,89 @@ void tide__region_fit(tide_pool *pool, uint64_t size_bytes) {
     void *base;
     if (pool->regions[pool->region].size_bytes >= size_bytes || !find_slot(pool, &slot)) return;
     if (ask_backing(pool, size_bytes, &base) != TIDE_OK) return;
-    if (slot != pool->region) forget_items(pool);
+    if (slot != pool->region && retire_region(pool) != TIDE_OK) {
+        tide__backing_free(pool, base, size_bytes);
+        return;
+    }
     pool->region = slot;
     pool->regions[slot] = (tide__region){.base = base, .size_bytes = size_bytes};
 }
 
-void *tide__region_serve(tide_pool *pool, uint32_t at, tide__pool_block *block) {
-    tide__pool_plan *plan = pool->follower.plan;
+void tide__region_leave(tide_pool *pool, uint16_t region) {
+    if (--pool->regions[region].n_live == 0) region_free(pool, &pool->regions[region]);
+}
+
+/* ---- planned blocks ---- */
+
+static tide__span span_of(const tide__pool_item *item) {
+    return (tide__span){item->offset, item->offset + item->size_bytes};
+}
+
+/* The stream is where it should be, but the plan does not serve it: not settled. */
+static void count_conflict(tide_pool *pool) {
+    pool->stats.n_conflicts++;
+    if (pool->follower.clean > TIDE__GRAM_LENGTH) pool->follower.clean = TIDE__GRAM_LENGTH;
+}
+
+void *tide__region_serve(tide_pool *pool, uint32_t at) {
+    const tide__follower *f = &pool->follower;
     tide__region *region = &pool->regions[pool->region];
-    tide__pool_item *item = &plan->items[plan->item[at]];
-    if (item->life == 0 || region->size_bytes < plan->height) return NULL;
-    if (!tide__spans_empty(&pool->follower.overdue) &&
-        tide__spans_hit(&pool->follower.overdue, (tide__span){item->offset, item->offset + item->size_bytes})) {
-        pool->stats.n_conflicts++;
-        pool->follower.clean = 0;
+    tide__pool_item *item = &f->plan->items[f->plan->item[at]];
+    if (item->life == 0 || region->size_bytes < f->plan->height) return NULL;
+    if (!tide__spans_empty(&f->overdue) && tide__spans_hit(&f->overdue, span_of(item))) {
+        count_conflict(pool);
         return NULL;
     }
     item->state = TIDE__ITEM_LIVE;
-    plan->n_live++;
+    item->event = pool->history.count;
+    f->plan->slots[item->slot].item = f->plan->item[at];
+    f->plan->n_live++;
     region->n_live++;
-    block->plan = plan;
-    block->item = plan->item[at];
-    block->region = pool->region;
     return region->base + item->offset;
 }
 
-void tide__region_release(tide_pool *pool, const tide__pool_block *block) {
-    tide__pool_plan *plan = block->plan;
-    tide__pool_item *item = &plan->items[block->item];
-    tide__region *region = &pool->regions[block->region];
-    region->n_live--;
-    if (block->region != pool->region) {
-        if (region->n_live == 0) region_free(pool, region);
-    } else {
-        if (item->state != TIDE__ITEM_LIVE)
-            tide__spans_remove(&pool->follower.overdue, (tide__span){item->offset, item->offset + item->size_bytes},
-                               item->state == TIDE__ITEM_OVERDUE);
-        item->state = TIDE__ITEM_IDLE;
+/* The block that the plan expects to be freed next, if that is the one at `offset`. */
+static tide__pool_item *expected_block(const tide_pool *pool, uint64_t offset) {
+    const tide__pool_plan *plan = pool->follower.plan;
+    uint32_t at = pool->follower.at, item = plan->item[at];
+    if (!tide__symbol_is_free(plan->symbols[at]) || item == TIDE__NO_ITEM) return NULL;
+    bool fits = plan->items[item].offset == offset && plan->items[item].state == TIDE__ITEM_LIVE;
+    return fits ? &plan->items[item] : NULL;
+}
+
+static tide__pool_plan *find_block(const tide_pool *pool, uint64_t offset, tide__pool_item **item) {
+    for (uint32_t i = 0; i < pool->n_plans; i++)
+        if ((*item = tide__pool_plan_block_at(pool->plans[i], offset))) return pool->plans[i];
+    for (tide__pool_plan *plan = pool->dropped; plan; plan = plan->next)
+        if ((*item = tide__pool_plan_block_at(plan, offset))) return plan;
+    return NULL;
+}
+
+/* A dropped plan goes with its last block. */
+static void leave_plan(tide_pool *pool, tide__pool_plan *plan) {
+    if (--plan->n_live > 0) return;
+    for (tide__pool_plan **link = &pool->dropped; *link; link = &(*link)->next) {
+        if (*link != plan) continue;
+        *link = plan->next;
+        tide__pool_plan_destroy(plan);
+        return;
     }
-    if (--plan->n_live == 0 && plan->dropped) tide__pool_plan_destroy(plan);
+}
+
+bool tide__region_take(tide_pool *pool, const void *address, tide__pool_block *out) {
+    tide__region *region = &pool->regions[pool->region];
+    uint64_t offset = (uintptr_t)address - (uintptr_t)region->base;
+    tide__pool_plan *plan = pool->follower.plan;
+    tide__pool_item *item = expected_block(pool, offset);
+    if (!item) plan = find_block(pool, offset, &item);
+    if (!plan) return false;
+    *out = (tide__pool_block){item->size_bytes, item->event, pool->region, true};
+    if (item->state != TIDE__ITEM_LIVE)
+        tide__spans_remove(&pool->follower.overdue, span_of(item), item->state == TIDE__ITEM_OVERDUE);
+    item->state = TIDE__ITEM_IDLE;
+    region->n_live--;
+    leave_plan(pool, plan);
+    return true;
 }
 
 /* ---- single blocks ---- */

@@ -23,7 +23,9 @@ static tide_status allocate(tide__pool_plan *plan, uint32_t items_per_copy) {
     plan->item = malloc(n * sizeof *plan->item);
     plan->grams = malloc(n * sizeof *plan->grams);
     plan->items = calloc(plan->n_items, sizeof *plan->items);
-    return plan->symbols && plan->item && plan->grams && plan->items ? TIDE_OK : tide__fail_memory();
+    plan->slots = malloc(plan->n_items * sizeof *plan->slots);
+    bool good = plan->symbols && plan->item && plan->grams && plan->items && plan->slots;
+    return good ? TIDE_OK : tide__fail_memory();
 }
 
 /* ---- unrolling ---- */
@@ -109,6 +111,32 @@ static tide_status place(tide__pool_plan *plan, uint64_t alignment, double secon
     return status;
 }
 
+/* ---- from an offset to its block ---- */
+
+static int compare_slots(const void *a, const void *b) {
+    const tide__slot *x = a, *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static void index_offsets(tide__pool_plan *plan) {
+    tide__slot *slots = plan->slots;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_items; i++) slots[i] = (tide__slot){plan->items[i].offset, i};
+    qsort(slots, plan->n_items, sizeof *slots, compare_slots);
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        if (n == 0 || slots[n - 1].offset != slots[i].offset) slots[n++] = slots[i];
+        plan->items[slots[i].item].slot = (n - 1) & 0x3fffffff;
+    }
+    plan->n_slots = n;
+}
+
+tide__pool_item *tide__pool_plan_block_at(const tide__pool_plan *plan, uint64_t offset) {
+    tide__slot wanted = {.offset = offset};
+    const tide__slot *slot = bsearch(&wanted, plan->slots, plan->n_slots, sizeof wanted, compare_slots);
+    if (!slot || plan->items[slot->item].state == TIDE__ITEM_IDLE) return NULL;
+    return &plan->items[slot->item];
+}
+
 /* ---- the whole ---- */
 
 tide_status tide__pool_plan_create(const tide__iteration *iteration, const tide__pool_plan *earlier, uint64_t alignment,
@@ -125,6 +153,7 @@ tide_status tide__pool_plan_create(const tide__iteration *iteration, const tide_
     index_grams(plan);
     TIDE_TRY_GOTO(place(plan, alignment, seconds), done);
     TIDE_TRY_GOTO(tide__pool_plan_check(plan), done);
+    index_offsets(plan);
     *out = plan;
     plan = NULL;
 done:
@@ -138,6 +167,7 @@ void tide__pool_plan_destroy(tide__pool_plan *plan) {
     free(plan->symbols);
     free(plan->item);
     free(plan->items);
+    free(plan->slots);
     free(plan->grams);
     free(plan);
 }

@@ -20,9 +20,17 @@ typedef enum tide__item_state {
 
 typedef struct tide__pool_item {
     uint64_t offset, size_bytes;
-    uint32_t life; /* events; 0: has no offset, always served by the backing */
-    uint8_t state; /* tide__item_state, of its block in the region in use */
+    uint64_t event;         /* while not idle: index of its Malloc in the history */
+    uint32_t life;          /* events; 0: has no offset, always served by the backing */
+    unsigned int slot : 30; /* the number of its offset */
+    unsigned int state : 2; /* tide__item_state, of its block in the region in use */
 } tide__pool_item;
+
+/* A different offset of a plan. At most one block begins there at a time. */
+typedef struct tide__slot {
+    uint64_t offset;
+    uint32_t item; /* whose block that is, if it is not idle */
+} tide__slot;
 
 typedef struct tide__gram_place {
     uint64_t gram;
@@ -35,16 +43,18 @@ typedef struct tide__pool_plan {
     tide__symbol *symbols; /* per event of the length */
     uint32_t *item;        /* per event: as in tide__iteration */
     tide__pool_item *items;
-    tide__gram_place *grams; /* per event, sorted by (gram, at) */
-    uint64_t height;         /* bytes of the region it needs */
-    uint64_t lower_bound;    /* no placement is lower */
-    const char *algorithm;   /* a static string */
-    uint64_t signature;      /* of the iteration */
-    uint64_t made_at;        /* event */
-    uint32_t n_versions;     /* plans for this iteration before it */
-    uint64_t last_used;      /* event at which it was last chosen */
-    uint32_t n_live;         /* blocks served from it that are live */
-    bool dropped;            /* no longer offered; destroyed with its last block */
+    tide__slot *slots; /* sorted by offset */
+    uint32_t n_slots;
+    tide__gram_place *grams;      /* per event, sorted by (gram, at) */
+    uint64_t height;              /* bytes of the region it needs */
+    uint64_t lower_bound;         /* no placement is lower */
+    const char *algorithm;        /* a static string */
+    uint64_t signature;           /* of the iteration */
+    uint64_t made_at;             /* event */
+    uint32_t n_versions;          /* plans for this iteration before it */
+    uint64_t last_used;           /* event at which it was last chosen */
+    uint32_t n_live;              /* blocks served from it that are live */
+    struct tide__pool_plan *next; /* in the list of dropped plans, which wait for their last block */
 } tide__pool_plan;
 
 /* Places the iteration. A block of an earlier plan for the same iteration (or NULL) keeps at least its lifetime.
@@ -57,6 +67,9 @@ bool tide__pool_plan_is_of(const tide__pool_plan *plan, const tide__iteration *i
 
 /* Would a plan made now give some block a longer life? */
 bool tide__pool_plan_is_outlived(const tide__pool_plan *plan, const tide__iteration *iteration);
+
+/* The item whose block begins at this offset; NULL if there is none. */
+tide__pool_item *tide__pool_plan_block_at(const tide__pool_plan *plan, uint64_t offset);
 
 /* Up to `max` events that end this gram, in the order in which they come at or after `from`, around the circle. */
 uint32_t tide__pool_plan_find(const tide__pool_plan *plan, uint64_t gram, uint32_t from, uint32_t max, uint32_t *out);

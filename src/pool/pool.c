@@ -70,24 +70,25 @@ fail:
     return status;
 }
 
-/* What client code forgot: blocks of the backing, and dropped plans that wait for their last block. */
+/* What the client forgot. */
 static void free_blocks(tide_pool *pool) {
     for (size_t i = 0; pool->blocks.keys && i < (size_t)1 << pool->blocks.bits; i++) {
         const tide__pool_block *block = &pool->blocks.values[i];
-        if (!pool->blocks.keys[i]) continue;
-        if (!block->plan)
+        if (pool->blocks.keys[i] && block->region == TIDE__NO_REGION)
             tide__backing_free(pool, pool->blocks.keys[i], block->size_bytes);
-        else if (--block->plan->n_live == 0 && block->plan->dropped)
-            tide__pool_plan_destroy(block->plan);
     }
+    for (int i = 0; i < TIDE__MAX_REGIONS; i++)
+        if (pool->regions[i].base) tide__backing_free(pool, pool->regions[i].base, pool->regions[i].size_bytes);
 }
 
 void tide_pool_destroy(tide_pool *pool) {
     if (!pool) return;
     free_blocks(pool);
-    for (int i = 0; i < TIDE__MAX_REGIONS; i++)
-        if (pool->regions[i].base) tide__backing_free(pool, pool->regions[i].base, pool->regions[i].size_bytes);
     for (uint32_t i = 0; i < pool->n_plans; i++) tide__pool_plan_destroy(pool->plans[i]);
+    for (tide__pool_plan *plan = pool->dropped, *next; plan; plan = next) {
+        next = plan->next;
+        tide__pool_plan_destroy(plan);
+    }
     tide__blocks_deinit(&pool->blocks);
     tide__history_deinit(&pool->history);
     tide__repeat_deinit(&pool->repeat);
@@ -98,36 +99,42 @@ void tide_pool_destroy(tide_pool *pool) {
 
 /* ---- malloc ---- */
 
-static void count_malloc(tide_pool *pool, const tide__pool_block *block) {
+static void count_malloc(tide_pool *pool, uint64_t size_bytes) {
     tide_pool_stats *s = &pool->stats;
     s->n_mallocs++;
-    s->n_watched += block->watched;
-    s->n_planned += block->plan != NULL;
-    s->live_bytes += block->size_bytes;
+    s->live_bytes += size_bytes;
     if (s->live_bytes > s->peak_live_bytes) s->peak_live_bytes = s->live_bytes;
 }
 
-static tide_status refuse_address(tide_pool *pool, const tide__pool_block *block) {
-    if (block->plan) tide__region_release(pool, block);
-    return tide__fail(TIDE_E_DEVICE, "the pool's backing handed out an address that is in use");
+static tide_status malloc_single(tide_pool *pool, uint64_t size_bytes, bool watched, void **out) {
+    tide__pool_block block = {size_bytes, pool->history.count, TIDE__NO_REGION, watched};
+    void *address;
+    TIDE_TRY(tide__blocks_reserve(&pool->blocks, 1));
+    TIDE_TRY(tide__backing_alloc(pool, size_bytes, &address));
+    if (!tide__blocks_add(&pool->blocks, address, block))
+        return tide__fail(TIDE_E_DEVICE, "the pool's backing handed out an address that is in use");
+    *out = address;
+    return TIDE_OK;
+}
+
+static void watch_malloc(tide_pool *pool, tide__symbol symbol, bool planned) {
+    pool->stats.n_watched++;
+    pool->stats.n_planned += planned;
+    tide__history_push(&pool->history, (tide__pool_event){.symbol = symbol, .planned = planned});
+    tide__learn(pool);
 }
 
 static tide_status malloc_locked(tide_pool *pool, uint64_t size_bytes, void **out) {
-    tide__pool_block block = {.size_bytes = size_bytes, .watched = size_bytes >= pool->options.min_block_bytes};
+    bool watched = size_bytes >= pool->options.min_block_bytes;
     tide__symbol symbol = tide__malloc_symbol(size_bytes);
-    void *address = NULL;
-    TIDE_TRY(tide__blocks_reserve(&pool->blocks));
-    uint32_t at = block.watched ? tide__follow(pool, symbol) : TIDE__NO_ITEM;
-    if (at != TIDE__NO_ITEM) address = tide__region_serve(pool, at, &block);
-    if (!address) TIDE_TRY(tide__backing_alloc(pool, size_bytes, &address));
-    block.event = pool->history.count;
-    if (!tide__blocks_add(&pool->blocks, address, block)) return refuse_address(pool, &block);
-    count_malloc(pool, &block);
-    if (block.watched) {
-        tide__history_push(&pool->history, (tide__pool_event){.symbol = symbol, .planned = block.plan != NULL});
-        tide__learn(pool);
-    }
-    *out = address;
+    uint32_t at = watched ? tide__follow(pool, symbol) : TIDE__NO_ITEM;
+    void *planned = at != TIDE__NO_ITEM ? tide__region_serve(pool, at) : NULL;
+    if (planned)
+        *out = planned;
+    else
+        TIDE_TRY(malloc_single(pool, size_bytes, watched, out));
+    count_malloc(pool, size_bytes);
+    if (watched) watch_malloc(pool, symbol, planned != NULL);
     return TIDE_OK;
 }
 
@@ -158,14 +165,20 @@ static void watch_free(tide_pool *pool, const tide__pool_block *block) {
     tide__learn(pool);
 }
 
+static bool take_single(tide_pool *pool, void *address, tide__pool_block *out) {
+    if (!tide__blocks_take(&pool->blocks, address, out)) return false;
+    if (out->region == TIDE__NO_REGION)
+        tide__backing_free(pool, address, out->size_bytes);
+    else
+        tide__region_leave(pool, out->region);
+    return true;
+}
+
 static tide_status free_locked(tide_pool *pool, void *address) {
     tide__pool_block block;
-    if (!tide__blocks_take(&pool->blocks, address, &block))
-        return tide__fail(TIDE_E_ARGUMENT, "pool: free of %p, which is not a live block of this pool", address);
-    if (block.plan)
-        tide__region_release(pool, &block);
-    else
-        tide__backing_free(pool, address, block.size_bytes);
+    bool found = tide__region_holds(pool, address) ? tide__region_take(pool, address, &block)
+                                                   : take_single(pool, address, &block);
+    if (!found) return tide__fail(TIDE_E_ARGUMENT, "pool: free of %p, which is not a live block of this pool", address);
     pool->stats.n_frees++;
     pool->stats.live_bytes -= block.size_bytes;
     if (block.watched) watch_free(pool, &block);
@@ -196,5 +209,12 @@ void tide_pool_get_stats(tide_pool *pool, tide_pool_stats *out) {
         out->plan_load_bytes = plan->lower_bound;
         out->plan_algorithm = plan->algorithm;
     }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void tide_pool_reset_peaks(tide_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->stats.peak_live_bytes = pool->stats.live_bytes;
+    pool->stats.peak_held_bytes = pool->stats.held_bytes;
     pthread_mutex_unlock(&pool->lock);
 }

@@ -40,8 +40,9 @@ typedef struct tide__follower {
     uint32_t at;           /* the event that should come next */
     uint32_t border;       /* the end of this iteration: a multiple of the period */
     uint64_t clean;        /* events since the last that did not fit */
+    uint64_t left_at;      /* the first event that did not fit, of those since the last 8 that did */
     uint64_t jumped_at;    /* event of the last long jump */
-    bool off;              /* the last event did not fit */
+    uint64_t off;          /* events in a row, up to the last, that did not fit */
     tide__spans overdue;   /* offsets in the region in use */
 } tide__follower;
 
@@ -54,6 +55,7 @@ struct tide_pool {
     tide__follower follower;
     tide__pool_plan *plans[TIDE__MAX_PLANS];
     uint32_t n_plans;
+    tide__pool_plan *dropped; /* no longer followed; a list of those with blocks in the region in use */
     tide__region regions[TIDE__MAX_REGIONS];
     uint16_t region; /* the one in use; the others only wait for their last block's free */
     tide_pool_stats stats;
@@ -74,8 +76,6 @@ static inline bool tide__is_settled(const tide_pool *pool) {
 
 /* After each event. Failures (out of memory, mostly) leave the pool without a new plan, nothing else. */
 void tide__learn(tide_pool *pool);
-/* Destroys it, now or with its last block. */
-void tide__drop_plan(tide_pool *pool, tide__pool_plan *plan);
 
 /* ---- memory.c ---- */
 
@@ -83,9 +83,16 @@ tide_status tide__backing_alloc(tide_pool *pool, uint64_t size_bytes, void **out
 void tide__backing_free(tide_pool *pool, void *block, uint64_t size_bytes);
 /* At the border of an iteration: makes the region large enough for the plan, if the backing has the memory. */
 void tide__region_fit(tide_pool *pool, uint64_t size_bytes);
+/* A block has left a region that is no longer in use. */
+void tide__region_leave(tide_pool *pool, uint16_t region);
 /* The bytes of the item of event `at` of the plan being followed; NULL if they cannot be handed out now. */
-void *tide__region_serve(tide_pool *pool, uint32_t at, tide__pool_block *block);
-/* The block, served before, is free again. */
-void tide__region_release(tide_pool *pool, const tide__pool_block *block);
+void *tide__region_serve(tide_pool *pool, uint32_t at);
+/* Is the address in the region in use? */
+static inline bool tide__region_holds(const tide_pool *pool, const void *address) {
+    const tide__region *region = &pool->regions[pool->region];
+    return (uintptr_t)address - (uintptr_t)region->base < region->size_bytes;
+}
+/* Takes the block at this address of the region in use back; false if there is none. */
+bool tide__region_take(tide_pool *pool, const void *address, tide__pool_block *out);
 
 #endif

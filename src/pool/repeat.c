@@ -32,10 +32,10 @@ static uint64_t agreement(const tide__history *history, uint64_t a, uint64_t b, 
     return n;
 }
 
-/* Events in both stretches together, at least: an eighth of what was looked at, so that a loop inside an iteration is
+/* Events in both stretches together, at least: an eighth of what is not explained, so that a loop inside an iteration is
  * rarely taken for one, but never so many that a small iteration after a long start goes unnoticed. */
 static uint64_t least_repeated(const tide__repeat *repeat) {
-    uint64_t least = (repeat->fed - repeat->begin) / 8;
+    uint64_t least = repeat->fed > repeat->begin ? (repeat->fed - repeat->begin) / 8 : 0;
     return least < 64 ? 64 : least < 512 ? least : 512;
 }
 
@@ -91,9 +91,10 @@ bool tide__repeat_feed(tide__repeat *repeat, const tide__history *history) {
     return true;
 }
 
-void tide__repeat_skip_to(tide__repeat *repeat, uint64_t index) {
-    if (index <= repeat->fed) return;
-    repeat->begin = repeat->fed = index;
+void tide__repeat_resume(tide__repeat *repeat, uint64_t from, uint64_t begin) {
+    repeat->begin = begin;
+    if (from <= repeat->fed) return;
+    repeat->fed = from;
     repeat->gram = 0;
     repeat->period = repeat->run = 0;
 }

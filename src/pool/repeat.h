@@ -20,7 +20,8 @@ typedef struct tide__repeat {
     uint64_t *head;   /* per bucket: 1 + the latest event whose gram falls into it; 0: none */
     uint32_t *before; /* per place of the ring: distance to the previous event of the bucket; 0: none remembered */
     uint64_t n_buckets;
-    uint64_t begin, fed; /* events from begin to before fed have been looked at */
+    uint64_t fed;   /* events before this one have been looked at */
+    uint64_t begin; /* of what no plan explains */
     uint64_t gram;
     uint64_t period; /* the candidate; 0: none */
     uint64_t run;    /* the last `run` events equal those a period earlier */
@@ -35,7 +36,8 @@ void tide__repeat_deinit(tide__repeat *repeat);
  * ... of it. */
 bool tide__repeat_feed(tide__repeat *repeat, const tide__history *history);
 
-/* Leaves out the events before `index`. */
-void tide__repeat_skip_to(tide__repeat *repeat, uint64_t index);
+/* The stream has left a plan that it followed: from event `begin` on nothing explains it. Of the events before that,
+ * which were not looked at, those before `from` are left out. */
+void tide__repeat_resume(tide__repeat *repeat, uint64_t from, uint64_t begin);
 
 #endif

@@ -130,10 +130,10 @@ static void remembers_training_and_evaluation(void **state) {
         double evaluated = run(&f, &evaluation, 10);
         if (epoch < 2) continue;
         assert_true(trained >= 0.99);
-        assert_true(evaluated >= 0.9); /* at most one iteration of the ten to find the way */
+        assert_true(evaluated >= 0.95); /* short iterations: finding the way takes more of them */
     }
     tide_pool_get_stats(f.pool, &stats);
-    assert_true(stats.n_plans_made <= 3);
+    assert_true(stats.n_plans_made <= 4);
     assert_int_equal(stats.n_plans_dropped, 0);
     tear_down(&f);
 }
