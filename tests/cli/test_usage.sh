@@ -3,7 +3,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$2/tests/cli/lib.sh" "$@"
 
-commands='model plan simulate verify import devices train'
+commands='model plan simulate verify import replay devices train'
 
 run 0 --help
 for command in $commands; do out_has "  $command "; done
@@ -29,7 +29,7 @@ for command in $commands; do
     refuse 2 '--json takes no value' "$command" --json=yes
     refuse 2 'unexpected argument' "$command" a b c
 done
-for command in model plan simulate verify import train; do refuse 2 'an argument is missing' "$command"; done
+for command in model plan simulate verify import replay train; do refuse 2 'an argument is missing' "$command"; done
 refuse 2 '-o needs FILE' plan lenet -o
 refuse 2 'unknown option -x' plan lenet -x
 refuse 2 '--budget is given twice' plan lenet --budget 1GB --budget 2GB

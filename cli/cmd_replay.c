@@ -1,0 +1,141 @@
+/* tidemark replay: a recorded stream of mallocs and frees through the pool, and what it made of it. */
+#include <inttypes.h>
+
+#include "base/file.h"
+#include "cli.h"
+#include "pool/replay.h"
+
+typedef struct replay_args {
+    const char *from;
+    size_arg min_block, alignment;
+    tide__replay_options replay;
+    bool json;
+} replay_args;
+
+static double ratio(uint64_t a, uint64_t b) { return b ? (double)a / (double)b : 1; }
+
+/* ---- output ---- */
+
+static void print_json(const tide__stream *stream, const tide__replay_result *r) {
+    json_out j;
+    json_begin(&j, stdout);
+    json_u64(&j, "events", stream->events.count);
+    json_u64(&j, "mallocs", r->stats.n_mallocs);
+    json_u64(&j, "period_events", r->stats.period_events);
+    json_u64(&j, "first_plan_event", r->stats.first_plan_event);
+    json_u64(&j, "learn_events", r->learn_events);
+    json_u64(&j, "learn_peak_bytes", r->learn_peak_held_bytes);
+    json_u64(&j, "iterations", r->n_iterations);
+    json_u64(&j, "watched", r->n_watched);
+    json_u64(&j, "planned", r->n_planned);
+    json_number(&j, "worst_iteration", r->worst_share);
+    json_u64(&j, "load_bytes", r->peak_live_bytes);
+    json_u64(&j, "footprint_bytes", r->peak_held_bytes);
+    json_u64(&j, "plan_bytes", r->stats.plan_bytes);
+    json_u64(&j, "plan_load_bytes", r->stats.plan_load_bytes);
+    json_u64(&j, "plans_made", r->stats.n_plans_made);
+    json_u64(&j, "plan_ns", r->stats.plan_ns);
+    json_u64(&j, "extra", r->n_extra);
+    json_u64(&j, "missing", r->n_missing);
+    json_u64(&j, "deviations", r->stats.n_deviations);
+    json_u64(&j, "longest_off_events", r->longest_off_events);
+    json_u64(&j, "conflicts", r->stats.n_conflicts);
+    json_end(&j);
+}
+
+static void print_row(const char *name, uint64_t bytes, uint64_t load_bytes) {
+    printf("  %-24s %10.1f MiB  %6.3f\n", name, (double)bytes / 0x1p20, ratio(bytes, load_bytes));
+}
+
+static void print_plan(const tide__replay_result *r) {
+    const tide_pool_stats *s = &r->stats;
+    printf("  iteration          %u events, planned after %" PRIu64 " in %s\n", s->period_events, s->first_plan_event,
+           show_ns(s->plan_ns));
+    printf("  plan               %s for a load of %s (%.3f), by %s\n", show_bytes(s->plan_bytes),
+           show_bytes(s->plan_load_bytes), ratio(s->plan_bytes, s->plan_load_bytes), s->plan_algorithm);
+    printf("  from the plan      %.2f%% of %" PRIu64 " mallocs in %" PRIu64 " iterations; %.2f%% of the worst\n",
+           100 * ratio(r->n_planned, r->n_watched), r->n_watched, r->n_iterations, 100 * r->worst_share);
+    printf("  added, left out    %" PRIu64 ", %" PRIu64 " mallocs; off the plan for at most %" PRIu64 " events\n",
+           r->n_extra, r->n_missing, r->longest_off_events);
+}
+
+static void print_human(const tide__stream *stream, const tide__replay_result *r) {
+    printf("%s\n  stream             %zu events, %" PRIu64 " mallocs\n", stream->in->name, stream->events.count,
+           r->stats.n_mallocs);
+    if (!r->stats.n_plans_made) {
+        printf("  no iteration found: every block came from the backing\n");
+        return;
+    }
+    print_plan(r);
+    printf("\n  %-24s %14s  %6s\n", "peak", "bytes", "/ load");
+    print_row("load", r->peak_live_bytes, r->peak_live_bytes);
+    print_row("pool", r->peak_held_bytes, r->peak_live_bytes);
+    print_row("pool, while learning", r->learn_peak_held_bytes, r->peak_live_bytes);
+}
+
+/* ---- the command ---- */
+
+static tide_status take_sizes(replay_args *a) {
+    tide_pool_options *o = &a->replay.pool;
+    if (a->min_block.is_percent || a->alignment.is_percent)
+        return complain(TIDE_E_ARGUMENT, "--min-block and --alignment are bytes, not percentages");
+    if (a->min_block.given) o->min_block_bytes = a->min_block.bytes;
+    if (a->alignment.given) o->alignment = a->alignment.bytes;
+    return TIDE_OK;
+}
+
+static tide_status replay(const tide__import *in, const replay_args *a) {
+    tide__stream stream;
+    tide__replay_result result;
+    tide_status status = tide__import_stream(in, &stream);
+    if (status != TIDE_OK) return status;
+    status = tide__pool_replay(&stream, &a->replay, &result);
+    if (status == TIDE_OK && a->json)
+        print_json(&stream, &result);
+    else if (status == TIDE_OK)
+        print_human(&stream, &result);
+    tide__stream_deinit(&stream);
+    return status;
+}
+
+static tide_status replay_file(const char *path, replay_args *a) {
+    tide__file file;
+    tide_status status = take_sizes(a);
+    if (status == TIDE_OK) status = tide__file_open(path, &file);
+    if (status != TIDE_OK) return status;
+    tide__import in = {.text = file.text, .size = file.size, .name = path, .options = {.from = a->from}};
+    status = replay(&in, a);
+    tide__file_close(&file);
+    return status;
+}
+
+int cmd_replay(int argc, char **argv) {
+    replay_args a = {0};
+    const char *path;
+    tide_pool_options_init(&a.replay.pool);
+    const arg_option options[] = {
+        {"--from", ARG_TEXT, &a.from, "FORMAT", "singa-access or singa-malloc [by content]"},
+        {"--min-block", ARG_SIZE, &a.min_block, "BYTES", "smaller blocks are not watched [0]"},
+        {"--alignment", ARG_SIZE, &a.alignment, "BYTES", "of every block [256]"},
+        {"--plan-time", ARG_NUMBER, &a.replay.pool.plan_seconds, "S", "how long a plan may be improved [0.1]"},
+        {"--deviate-every", ARG_COUNT, &a.replay.deviate_every, "N",
+         "add or leave out a malloc about every N iterations [never]"},
+        {"--seed", ARG_U64, &a.replay.seed, "N", "of the deviations [0]"},
+        {"--json", ARG_FLAG, &a.json, NULL, "for programs"},
+    };
+    const arg_command command = {
+        .usage = "replay STREAM [options]",
+        .summary = "Runs a recorded stream of mallocs and frees through the pool.",
+        .details =
+            "Only addresses are handed out, no memory. The pool finds the iteration while the stream runs, places\n"
+            "its blocks in one region and serves them from there.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .positional = &path,
+        .min_positional = 1,
+        .max_positional = 1};
+    int exit_code;
+    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    tide_status status = replay_file(path, &a);
+    return status == TIDE_OK ? 0 : report_failure(status);
+}
