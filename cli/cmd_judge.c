@@ -1,4 +1,6 @@
 /* tidemark verify and simulate: what a plan file is worth. */
+#include <string.h>
+
 #include "plan_output.h"
 
 typedef struct judge_options {
@@ -108,7 +110,10 @@ static int judge_command(int argc, char **argv, const char *usage, const char *s
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
     case_at_hand c = {0};
-    tide_status status = open_case(names, &o, &c);
+    tide_status status = TIDE_OK;
+    if (strcmp(names[0], "-") == 0 && strcmp(names[1], "-") == 0)
+        status = complain(TIDE_E_ARGUMENT, "standard input is either the plan or the program");
+    if (status == TIDE_OK) status = open_case(names, &o, &c);
     exit_code = status == TIDE_OK ? act(&c, &o) : report_failure(status);
     close_case(&c);
     return exit_code;

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -122,6 +123,8 @@ tide_status load_program(const char *name, const model_args *args, const tide_ma
     *out = (loaded){0};
     if (is_path(name)) return load_file(name, args, out);
     tide_status status = load_model(name, args, &out->model);
+    if (status == TIDE_E_ARGUMENT && access(name, R_OK) == 0)
+        return complain(status, "%s is not a model; if you mean the file, write ./%s", name, name);
     if (status == TIDE_OK) status = load_step(out->model, args, machine, NULL, &out->step);
     if (status == TIDE_OK)
         out->program = tide_step_program(out->step);

@@ -45,10 +45,18 @@ static void print_row(const char *name, const char *figure, uint64_t part, uint6
     putchar('\n');
 }
 
+/* A plan is made for a budget, which need not be what the device has. */
+static bool exceeds_device(const plan_figures *f) {
+    return tide_plan_arena_bytes(f->plan) > f->machine->memory_bytes - f->machine->reserve_bytes;
+}
+
 static void print_memory(const plan_figures *f) {
     uint64_t arena = tide_plan_arena_bytes(f->plan);
     print_row("arena", show_bytes(arena), arena, f->whole.arena_bytes, "the unconstrained arena");
     printf("  %-18s %s\n", "peak load", show_bytes(f->prediction.peak_bytes));
+    printf("  %-18s %s", "device memory", show_bytes(f->machine->memory_bytes));
+    if (f->machine->reserve_bytes) printf(", %s of it for libraries", show_bytes(f->machine->reserve_bytes));
+    puts(exceeds_device(f) ? ": the arena is too large for it" : "");
     for (uint32_t t = 0; t < f->machine->n_tiers; t++)
         if (tide_plan_tier_bytes(f->plan, t))
             printf("  tier %-13s %s\n", show_name(f->machine->tier[t].name),
@@ -84,6 +92,9 @@ static void memory_json(json_out *j, const plan_figures *f) {
     json_u64(j, "arena_bytes", tide_plan_arena_bytes(f->plan));
     if (f->whole.arena_bytes) json_u64(j, "unconstrained_bytes", f->whole.arena_bytes);
     json_u64(j, "peak_bytes", f->prediction.peak_bytes);
+    json_u64(j, "device_bytes", f->machine->memory_bytes);
+    json_u64(j, "device_reserve_bytes", f->machine->reserve_bytes);
+    json_bool(j, "exceeds_device", exceeds_device(f));
     json_open(j, "tiers", '{');
     for (uint32_t t = 0; t < f->machine->n_tiers; t++)
         json_u64(j, f->machine->tier[t].name, tide_plan_tier_bytes(f->plan, t));

@@ -36,6 +36,14 @@ run 0 plan files/r.jsonl -o files/file.plan
 same files/model.plan files/file.plan
 only_files files r.jsonl model.plan file.plan
 
+cp files/r.jsonl plain
+refuse 2 'write ./plain' model plain
+run 0 model ./plain
+run 0 plan vgg16 --batch 256 --machine k40c
+out_has 'too large for it'
+run 0 plan lenet --machine k40c --json
+out_has '"exceeds_device": false'
+
 # ---- -o is atomic ----
 cp files/model.plan files/before
 refuse 4 'does not fit' plan resnet-cifar:1 --budget 1 -o files/model.plan
@@ -105,6 +113,7 @@ run 5 verify files/model.plan resnet-cifar:1 --budget 1MiB --json
 out_has '"rule": "budget"'
 run 5 verify files/model.plan resnet-cifar:1 --budget 50%
 run 0 verify files/model.plan resnet-cifar:1 --budget 100%
+refuse 2 'standard input is either' verify - -
 run 0 simulate files/model.plan resnet-cifar:1
 out_has 'step time'
 refuse 5 'rule program' simulate files/model.plan lenet
