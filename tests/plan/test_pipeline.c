@@ -4,35 +4,9 @@
 
 #include <unistd.h>
 
-#include "plan/schedule.h"
+#include "support/hand_made.h"
 #include "support/interpreter.h"
 #include "support/random_program.h"
-
-enum { RAM, DISK, CLIENT };
-
-/* Two tiers with channels that share a link, and blocks on the disk. */
-static tide_machine machine_with_disk(void) {
-    tide_machine m;
-    tide_machine_init_default(&m);
-    m.align_bytes = 16;
-    m.n_tiers = 3;
-    m.n_channels = 5;
-    m.tier[RAM] =
-        (tide_machine_tier){.name = "ram", .kind = TIDE_TIER_RAM, .capacity_bytes = UINT64_MAX, .block_bytes = 1};
-    m.tier[DISK] =
-        (tide_machine_tier){.name = "disk", .kind = TIDE_TIER_DISK, .capacity_bytes = UINT64_MAX, .block_bytes = 64};
-    m.tier[CLIENT] =
-        (tide_machine_tier){.name = "client", .kind = TIDE_TIER_CLIENT, .capacity_bytes = UINT64_MAX, .block_bytes = 1};
-    m.channel[0] = (tide_machine_channel){.tier = RAM, .out = true, .bytes_per_s = 2000000000, .latency_ns = 10};
-    m.channel[1] = (tide_machine_channel){.tier = RAM, .out = false, .bytes_per_s = 2000000000, .latency_ns = 10};
-    m.channel[2] =
-        (tide_machine_channel){.tier = DISK, .out = true, .bytes_per_s = 500000000, .latency_ns = 50, .share = 1};
-    m.channel[3] =
-        (tide_machine_channel){.tier = DISK, .out = false, .bytes_per_s = 700000000, .latency_ns = 50, .share = 1};
-    m.channel[4] = (tide_machine_channel){.tier = CLIENT, .out = false, .bytes_per_s = 3000000000, .latency_ns = 5};
-    assert_ok(tide_machine_validate(&m));
-    return m;
-}
 
 static tide_status try_make(const tide_program *p, const tide_machine *m, const char *policy, uint64_t arena_bytes,
                             tide_plan **plan) {
@@ -115,15 +89,6 @@ static void decide_at_random(const tide_program *p, uint64_t *rng, tide__decisio
     free(gaps);
 }
 
-static tide_status carry_out(const tide_program *p, const tide_machine *m, const tide__decisions *d, tide_plan *plan) {
-    plan->signature = tide_program_signature(p);
-    plan->n_queues = 1 + m->n_channels;
-    plan->n_tiers = m->n_tiers;
-    TIDE_TRY(tide__schedule(p, m, d, plan));
-    TIDE_TRY(tide__place_plan(p, m, false, UINT64_MAX, plan));
-    return tide__sync(plan);
-}
-
 /* The slow reference agrees on small plans: it runs them on symbolic values, byte by byte, under random timings. */
 static void check_by_running(const tide_plan *plan, const tide_program *p, const tide_machine *m, uint64_t seed) {
     for (uint64_t timing = 0; plan->arena_bytes <= 4096 && timing < 2; timing++) {
@@ -141,10 +106,9 @@ static void test_random_decisions(void **state) {
         random_program_options o = random_program_varied(seed);
         tide_program *p = random_program(&o);
         tide__decisions d = {0};
-        tide_plan *plan;
+        tide_plan *plan = NULL;
         decide_at_random(p, &rng, &d);
-        assert_ok(tide__plan_new(&plan));
-        tide_status status = carry_out(p, &m, &d, plan);
+        tide_status status = plan_from_decisions(p, &m, &d, &plan);
         if (status == TIDE_OK) {
             tide_verdict verdict;
             if (tide_plan_verify(plan, p, &m, NULL, &verdict) != TIDE_OK)

@@ -1,0 +1,164 @@
+/* See execute.h. */
+#include "support/execute.h"
+
+#include "base/hash.h"
+#include "support/test.h"
+
+enum { STEPS = 3 };
+
+static void fill(void *data, uint64_t size, uint64_t seed) {
+    unsigned char *bytes = data;
+    for (uint64_t i = 0; i < size; i++) bytes[i] = (unsigned char)(tide__hash_word(seed, i / 8) >> (8 * (i % 8)));
+}
+
+/* What op `id` writes to its k-th output when its reads have this hash. */
+static uint64_t output_seed(tide_id id, uint32_t k, uint64_t reads, uint64_t step) {
+    return tide__hash_word(tide__hash_word(reads, (uint64_t)id << 32 | k), step);
+}
+
+static uint64_t input_seed(tide_id tensor, uint64_t step) { return tide__hash_word(tensor, step + 1000); }
+
+/* ---- the plain loop ---- */
+
+typedef struct plain {
+    const tide_program *program;
+    unsigned char **values; /* per tensor */
+} plain;
+
+static uint64_t size_of(const tide_program *p, tide_id t) { return tide_program_tensor(p, t)->size_bytes; }
+
+static plain plain_start(const tide_program *p) {
+    uint32_t n = tide_program_tensor_count(p);
+    plain x = {p, calloc(n + 1, sizeof *x.values)};
+    for (tide_id t = 0; t < n; t++) {
+        x.values[t] = malloc(size_of(p, t) + 1);
+        if (tide_program_tensor(p, t)->start == TIDE_START_PRESENT) fill(x.values[t], size_of(p, t), t);
+    }
+    return x;
+}
+
+static void plain_step(plain *x, uint64_t step) {
+    const tide_program *p = x->program;
+    for (tide_id t = 0; t < tide_program_tensor_count(p); t++)
+        if (tide_program_tensor(p, t)->start == TIDE_START_CLIENT)
+            fill(x->values[t], size_of(p, t), input_seed(t, step));
+    for (tide_id o = 0; o < tide_program_op_count(p); o++) {
+        const tide_op *op = tide_program_op(p, o);
+        uint64_t reads = 0;
+        for (uint32_t k = 0; k < op->n_reads; k++)
+            reads = tide__hash_bytes(reads, x->values[op->reads[k]], size_of(p, op->reads[k]));
+        for (uint32_t k = 0; k < op->n_writes; k++)
+            fill(x->values[op->writes[k]], size_of(p, op->writes[k]), output_seed(o, k, reads, step));
+    }
+}
+
+static void plain_carry(plain *x) {
+    const tide_program *p = x->program;
+    uint32_t n = tide_program_carry_count(p);
+    unsigned char **moved = calloc(n + 1, sizeof *moved);
+    for (uint32_t i = 0; i < n; i++) { /* all at once: a value may be carried away and carried to */
+        const tide_carry *c = tide_program_carry(p, i);
+        moved[i] = malloc(size_of(p, c->from) + 1);
+        memcpy(moved[i], x->values[c->from], size_of(p, c->from));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const tide_carry *c = tide_program_carry(p, i);
+        memcpy(x->values[c->to], moved[i], size_of(p, c->to));
+        free(moved[i]);
+    }
+    free(moved);
+}
+
+static void plain_end(plain *x) {
+    for (tide_id t = 0; t < tide_program_tensor_count(x->program); t++) free(x->values[t]);
+    free(x->values);
+}
+
+/* ---- the same as closures ---- */
+
+typedef struct host_call {
+    const tide_program *program;
+    tide_id op;
+    uint64_t step;
+    unsigned char *arena;
+    uint64_t offsets[64];
+} host_call;
+
+static tide_status run_host(void *context) {
+    host_call *c = context;
+    const tide_op *op = tide_program_op(c->program, c->op);
+    uint64_t reads = 0;
+    for (uint32_t k = 0; k < op->n_reads; k++)
+        reads = tide__hash_bytes(reads, c->arena + c->offsets[k], size_of(c->program, op->reads[k]));
+    for (uint32_t k = 0; k < op->n_writes; k++)
+        fill(c->arena + c->offsets[op->n_reads + k], size_of(c->program, op->writes[k]),
+             output_seed(c->op, k, reads, c->step));
+    free(c);
+    return TIDE_OK;
+}
+
+static tide_status run_op(void *context, const tide_call *call) {
+    host_call *c = malloc(sizeof *c);
+    *c = (host_call){
+        .program = context, .op = call->op, .step = call->args->step, .arena = tide_arena_host(call->arena)};
+    assert_true(call->n_offsets <= 64);
+    memcpy(c->offsets, call->offsets, call->n_offsets * sizeof *c->offsets);
+    return tide_queue_launch(call->queue, run_host, c, 100);
+}
+
+tide_status execute_give_input(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes) {
+    const execute_inputs *in = context;
+    unsigned char *whole = malloc(size_of(in->program, tensor) + 1);
+    fill(whole, size_of(in->program, tensor), input_seed(tensor, in->step));
+    memcpy(data, whole + position, size_bytes);
+    free(whole);
+    return TIDE_OK;
+}
+
+static void compare(tide_run *run, const plain *x) {
+    const tide_program *p = x->program;
+    for (tide_id t = 0; t < tide_program_tensor_count(p); t++) {
+        if (!tide_program_tensor(p, t)->keep) continue;
+        unsigned char *got = malloc(size_of(p, t) + 1);
+        assert_ok(tide_run_read(run, t, got, size_of(p, t)));
+        if (memcmp(got, x->values[t], size_of(p, t)) != 0)
+            fail_msg("tensor %u \"%s\" differs", t, tide_program_tensor(p, t)->name);
+        free(got);
+    }
+}
+
+void execute_plan(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan) {
+    execute_inputs in = {.program = p};
+    tide_run_options o;
+    tide_run *run;
+    tide_run_options_init(&o);
+    o.device = device;
+    o.program = p;
+    o.machine = m;
+    o.plan = plan;
+    o.op = run_op;
+    o.input = execute_give_input;
+    o.input_context = &in;
+    union {
+        const tide_program *read_only;
+        void *pointer;
+    } context = {p};
+    o.op_context = context.pointer;
+    assert_ok(tide_run_create(&o, &run));
+    plain x = plain_start(p);
+    for (tide_id t = 0; t < tide_program_tensor_count(p); t++)
+        if (tide_program_tensor(p, t)->start == TIDE_START_PRESENT)
+            assert_ok(tide_run_write(run, t, x.values[t], size_of(p, t)));
+    uint64_t steps = tide_program_is_repeating(p) ? STEPS : 1;
+    for (in.step = 0; in.step < steps; in.step++) {
+        tide_step_args args = {.step = in.step};
+        assert_ok(tide_run_step(run, &args, NULL));
+        plain_step(&x, in.step);
+        compare(run, &x);
+        plain_carry(&x);
+    }
+    tide_step_args again = {0};
+    if (steps == 1) assert_status(tide_run_step(run, &again, NULL), TIDE_E_ARGUMENT);
+    plain_end(&x);
+    tide_run_destroy(run);
+}
