@@ -36,7 +36,8 @@ static tide_status access_arena(tide_run *run, tide_id residency, window *w, boo
 static tide_status access_tier(tide_run *run, tide_id copy, window *w, bool write) {
     const tide_copy *c = tide_plan_copy(run->options.plan, copy);
     void *buffer;
-    if (posix_memalign(&buffer, 4096, c->size_bytes ? c->size_bytes : 1) != 0) return tide__fail_memory();
+    if (c->size_bytes == 0) return TIDE_OK; /* a tier of no bytes may not be there at all */
+    if (posix_memalign(&buffer, 4096, c->size_bytes) != 0) return tide__fail_memory();
     memset(buffer, 0, c->size_bytes);
     tide__tier_slot slot = {.tier = run->tier[c->tier], .offset = c->offset_bytes};
     tide_status status;

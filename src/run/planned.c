@@ -13,6 +13,7 @@ static tide_status load_input(void *context, uint64_t position, void *data, uint
 static tide_status issue_move(tide_run *run, uint32_t i, const tide_action *a) {
     const tide_residency *r = tide_plan_residency(run->options.plan, a->uses[0]);
     tide__move *m = &run->moves[i];
+    if (r->size_bytes == 0) return TIDE_OK; /* and a tier of no bytes may not be there at all */
     tide_io io = {.context = &m->slot, .channel = a->queue - 1};
     tide_queue *queue = run->queue[a->queue];
     if (a->kind == TIDE_SAVE) {
