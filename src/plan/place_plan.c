@@ -186,7 +186,8 @@ static tide_status join_residencies(const tide_program *program, const tide_plan
 
 /* ---- groups become items ---- */
 
-/* One member's claim on its group's place. */
+/* One member's claim on its group's place. Time 0 is the moment before action 0, when all of the start map has its
+ * place, used or not; action i is time i + 1. */
 typedef struct claim {
     uint32_t member, group, begin, end;
     uint64_t size, align;
@@ -284,8 +285,8 @@ static tide_status place_arena(const tide_program *program, const tide_machine *
         if (whole_step) r->end = (uint32_t)plan->actions.count;
         claims[i] = (claim){.member = i,
                             .group = group,
-                            .begin = whole_step ? 0 : r->begin,
-                            .end = r->end,
+                            .begin = whole_step || r->at_start ? 0 : r->begin + 1,
+                            .end = r->end + 1,
                             .size = r->size_bytes,
                             .align = machine->align_bytes,
                             .gave = gave[i]};
@@ -343,8 +344,8 @@ static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups
         if (c->tier != tier) continue;
         claims[used++] = (claim){.member = i,
                                  .group = groups_find(g, i),
-                                 .begin = c->begin,
-                                 .end = c->end,
+                                 .begin = c->at_start ? 0 : c->begin + 1,
+                                 .end = c->end + 1,
                                  .size = c->size_bytes,
                                  .align = machine->tier[tier].block_bytes};
     }
