@@ -75,6 +75,10 @@ static tide_status check_swap(const scheduler *s, const tide__swap *w) {
         (loads && tide_machine_queue(m, w->tier, false) == TIDE_NONE))
         return tide__fail(TIDE_E_ARGUMENT, "swap of \"%s\": tier \"%s\" has no such channel", name,
                           m->tier[w->tier].name);
+    if (m->tier[w->tier].kind == TIDE_TIER_CLIENT &&
+        tide_program_tensor(s->program, w->tensor)->start != TIDE_START_CLIENT)
+        return tide__fail(TIDE_E_ARGUMENT, "swap of \"%s\": only inputs come from tier \"%s\"", name,
+                          m->tier[w->tier].name);
     return TIDE_OK;
 }
 
@@ -116,6 +120,28 @@ static tide_status client_tier(const scheduler *s, tide_id tensor, uint32_t *tie
                       tensor_name(s, tensor));
 }
 
+static tide_id first_of(tide_id *parent, tide_id t) {
+    while (parent[t] != t) t = parent[t] = parent[parent[t]];
+    return t;
+}
+
+/* Carries make chains: x is carried to y, y to z. All of a chain get the largest size of them, found in disjoint sets
+ * (`parent`) because chains may be as long as the program. */
+static tide_status size_carried(scheduler *s) {
+    tide_id *parent = malloc((s->n_tensors + (size_t)1) * sizeof *parent);
+    if (!parent) return tide__fail_memory();
+    for (tide_id t = 0; t < s->n_tensors; t++) parent[t] = t;
+    for (uint32_t i = 0; i < tide_program_carry_count(s->program); i++) {
+        const tide_carry *c = tide_program_carry(s->program, i);
+        tide_id from = first_of(parent, c->from), to = first_of(parent, c->to);
+        s->moved_bytes[from] = tide__max_u64(s->moved_bytes[from], s->moved_bytes[to]);
+        parent[to] = from;
+    }
+    for (tide_id t = 0; t < s->n_tensors; t++) s->moved_bytes[t] = s->moved_bytes[first_of(parent, t)];
+    free(parent);
+    return TIDE_OK;
+}
+
 /* A value has one size wherever it goes, and a carried one has the same under both of its ids. */
 static tide_status size_tensors(scheduler *s) {
     for (tide_id t = 0; t < s->n_tensors; t++) {
@@ -130,16 +156,7 @@ static tide_status size_tensors(scheduler *s) {
         const tide__swap *w = &s->decisions->swaps.data[i];
         TIDE_TRY(round_to(&s->moved_bytes[w->tensor], s->machine->tier[w->tier].block_bytes));
     }
-    for (bool changed = true; changed;) { /* chains of carries are short */
-        changed = false;
-        for (uint32_t i = 0; i < tide_program_carry_count(s->program); i++) {
-            const tide_carry *c = tide_program_carry(s->program, i);
-            uint64_t *from = &s->moved_bytes[c->from], *to = &s->moved_bytes[c->to];
-            changed |= *from != *to;
-            *from = *to = tide__max_u64(*from, *to);
-        }
-    }
-    return TIDE_OK;
+    return size_carried(s);
 }
 
 static tide_status init(scheduler *s) {
@@ -287,18 +304,26 @@ typedef struct start_place {
     uint32_t load_slot; /* the first LOAD from there */
 } start_place;
 
-/* The first LOAD of a PRESENT tensor that no earlier SAVE explains comes from a copy in the start map. */
-static void find_start_places(scheduler *s, start_place *places) {
+/* A PRESENT tensor whose absence begins with the step, and for which nothing better is known yet. */
+static void note_start_place(const scheduler *s, const tide__swap *w, uint32_t load_slot, start_place *places) {
+    if (w->save_slot != TIDE_NONE || places[w->tensor].tier != TIDE_NONE) return;
+    if (tide_program_tensor(s->program, w->tensor)->start == TIDE_START_PRESENT)
+        places[w->tensor] = (start_place){.tier = w->tier, .load_slot = load_slot};
+}
+
+/* The first LOAD of a PRESENT tensor that no earlier SAVE explains comes from a copy in the start map; so does what
+ * stays in a tier all the time. */
+static void find_start_places(const scheduler *s, start_place *places) {
+    const tide__swap *swaps = s->decisions->swaps.data;
     for (tide_id t = 0; t < s->n_tensors; t++) places[t] = (start_place){.tier = TIDE_NONE, .load_slot = 0};
     for (size_t i = 0; i < s->loads.count; i++) {
-        const tide__swap *w = &s->decisions->swaps.data[s->loads.items[i].index];
-        start_place *p = &places[w->tensor];
-        if (w->save_slot != TIDE_NONE || p->tier != TIDE_NONE) continue;
-        if (tide_program_tensor(s->program, w->tensor)->start == TIDE_START_PRESENT)
-            *p = (start_place){.tier = w->tier, .load_slot = w->load_slot};
+        const tide__swap *w = &swaps[s->loads.items[i].index];
+        note_start_place(s, w, w->load_slot, places);
     }
+    for (size_t i = 0; i < s->decisions->swaps.count; i++)
+        if (swaps[i].load_slot == TIDE_NONE) note_start_place(s, &swaps[i], s->n_ops, places);
     for (size_t i = 0; i < s->saves.count; i++) { /* saved here before: the copy is this step's own */
-        const tide__swap *w = &s->decisions->swaps.data[s->saves.items[i].index];
+        const tide__swap *w = &swaps[s->saves.items[i].index];
         start_place *p = &places[w->tensor];
         if (p->tier == w->tier && w->save_slot <= p->load_slot) p->tier = TIDE_NONE;
     }
@@ -355,12 +380,12 @@ static void end_copy(scheduler *s, tide_id copy) {
 static tide_status end_in_tiers(scheduler *s) {
     for (size_t i = 0; i < s->decisions->swaps.count; i++) {
         const tide__swap *w = &s->decisions->swaps.data[i];
-        if (w->load_slot != TIDE_NONE || !tide_program_tensor(s->program, w->tensor)->keep) continue;
+        if (w->load_slot != TIDE_NONE) continue;
         tide_id copy = find_copy(s, w->tensor, w->tier);
         if (copy == TIDE_NONE)
             return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" is to stay in a tier that does not have it",
                               tensor_name(s, w->tensor));
-        end_copy(s, copy);
+        if (tide_program_tensor(s->program, w->tensor)->keep) end_copy(s, copy);
     }
     return TIDE_OK;
 }

@@ -16,7 +16,7 @@
 
 #include "base/vec.h"
 
-/* One absence of a tensor from the arena. */
+/* One absence of a tensor from the arena. With neither slot a PRESENT tensor is in the tier from start to end. */
 typedef struct tide__swap {
     tide_id tensor;
     uint32_t tier;
