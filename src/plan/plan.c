@@ -14,8 +14,8 @@ static tide_status fail_unknown_policy(const char *name) {
     return tide__fail(TIDE_E_ARGUMENT, "there is no policy \"%s\" (known: %s)", name, known);
 }
 
-static tide_status describe(const tide_program *program, const tide_machine *machine, const tide__policy *policy,
-                            const tide_plan_options *options, tide_plan *plan) {
+static void describe(const tide_program *program, const tide_machine *machine, const tide__policy *policy,
+                     const tide_plan_options *options, tide_plan *plan) {
     plan->signature = tide_program_signature(program);
     plan->machine_fingerprint = tide_machine_fingerprint(machine);
     plan->n_queues = 1 + machine->n_channels;
@@ -23,7 +23,6 @@ static tide_status describe(const tide_program *program, const tide_machine *mac
     plan->bits_any = options->bits_any;
     snprintf(plan->machine_name, sizeof plan->machine_name, "%s", machine->name);
     snprintf(plan->policy, sizeof plan->policy, "%s", policy->name);
-    return TIDE_OK;
 }
 
 static tide_status check_fit(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
@@ -57,25 +56,17 @@ static tide_status predict(const tide_program *program, const tide_machine *mach
     return TIDE_OK;
 }
 
-static tide_status prove(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
-                         const tide_plan *plan) {
-    tide_verdict verdict;
-    tide_status status = tide_plan_verify(plan, program, machine, budgets, &verdict);
-    if (status != TIDE_E_PLAN) return status;
-    return tide__fail(TIDE_E_PLAN, "rule %s broken at action %u: %s", verdict.rule, verdict.action, verdict.message);
-}
-
 static tide_status make(const tide_program *program, const tide_machine *machine, const tide__policy *policy,
                         const tide_plan_options *options, tide__decisions *decisions, tide_plan *plan,
                         tide_fit_report *fit) {
     const tide_budgets *budgets = &options->budgets;
-    TIDE_TRY(describe(program, machine, policy, options, plan));
+    describe(program, machine, policy, options, plan);
     TIDE_TRY(policy->decide(program, machine, options, decisions));
     TIDE_TRY(tide__schedule(program, machine, decisions, plan));
     TIDE_TRY(tide__place_plan(program, machine, decisions->keep_everything, budgets->arena_bytes, plan));
     TIDE_TRY(check_fit(program, machine, budgets, plan, fit));
     TIDE_TRY(tide__sync(plan));
-    TIDE_TRY(prove(program, machine, budgets, plan));
+    TIDE_TRY(tide_plan_verify(plan, program, machine, budgets, NULL));
     return predict(program, machine, plan);
 }
 
