@@ -52,13 +52,17 @@ static tide_status access_tier(tide_run *run, tide_id copy, window *w, bool writ
     return status;
 }
 
-static bool somewhere(tide__spot spot) { return spot.residency != TIDE_NONE || spot.copy != TIDE_NONE; }
+static tide_status access_spot(tide_run *run, const tide__spot *spot, window *w, bool write) {
+    return spot->residency != TIDE_NONE ? access_arena(run, spot->residency, w, write)
+                                        : access_tier(run, spot->copy, w, write);
+}
 
-/* After a step the end map holds; through the carries it is the next start map. */
-static tide__spot find_spot(const tide_run *run, tide_id tensor) {
+/* After a step the end map holds. A value of the start map is then found by what it is carried from: each of its
+ * places is one of those. */
+static uint32_t first_spot(const tide_run *run, tide_id tensor) {
     if (!run->stepped) return run->starts[tensor];
-    if (somewhere(run->ends[tensor]) || !run->carried[tensor]) return run->ends[tensor];
-    return run->starts[tensor];
+    tide_id from = run->carried_from[tensor];
+    return run->ends[tensor] == TIDE_NONE && from != TIDE_NONE ? run->ends[from] : run->ends[tensor];
 }
 
 static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool write) {
@@ -68,11 +72,12 @@ static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool w
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu", t->name,
                           (unsigned long long)t->size_bytes, (unsigned long long)w->size_bytes);
     if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
-    tide__spot spot = find_spot(run, tensor);
-    if (!somewhere(spot)) return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps", t->name);
-    if (write && spot.copy != TIDE_NONE) TIDE_TRY(access_tier(run, spot.copy, w, true)); /* all its places agree */
-    if (spot.residency != TIDE_NONE) return access_arena(run, spot.residency, w, write);
-    return write ? TIDE_OK : access_tier(run, spot.copy, w, false);
+    uint32_t at = first_spot(run, tensor);
+    if (at == TIDE_NONE) return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps", t->name);
+    TIDE_TRY(access_spot(run, &run->spots.data[at], w, write));
+    while (write && (at = run->spots.data[at].next) != TIDE_NONE) /* all its places agree */
+        TIDE_TRY(access_spot(run, &run->spots.data[at], w, true));
+    return TIDE_OK;
 }
 
 tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes) {

@@ -20,18 +20,15 @@ static tide_status check_options(const tide_run_options *o) {
     for (tide_id t = 0; t < tide_program_tensor_count(o->program) && !o->input; t++)
         if (tide_program_tensor(o->program, t)->start == TIDE_START_CLIENT)
             return tide__fail(TIDE_E_ARGUMENT, "the program has inputs, the run no input function");
-    tide_verdict verdict;
-    tide_status status = tide_plan_verify(o->plan, o->program, o->machine, &o->budgets, &verdict);
-    if (status != TIDE_E_PLAN) return status;
-    return tide__fail(TIDE_E_PLAN, "rule %s broken at action %u: %s", verdict.rule, verdict.action, verdict.message);
+    return tide_plan_verify(o->plan, o->program, o->machine, &o->budgets, NULL);
 }
 
 static void *zeros(size_t n, size_t size) { return calloc(n ? n : 1, size); }
 
-static tide__spot *nowhere(size_t n) {
-    tide__spot *spots = malloc((n ? n : 1) * sizeof *spots);
-    for (size_t i = 0; spots && i < n; i++) spots[i] = (tide__spot){TIDE_NONE, TIDE_NONE};
-    return spots;
+static uint32_t *nones(size_t n) {
+    uint32_t *ids = malloc((n ? n : 1) * sizeof *ids);
+    if (ids) memset(ids, 0xff, n * sizeof *ids); /* TIDE_NONE in each */
+    return ids;
 }
 
 static tide_status allocate(tide_run *run) {
@@ -43,29 +40,42 @@ static tide_status allocate(tide_run *run) {
     run->offsets = zeros(uses, sizeof *run->offsets);
     run->first_offset = zeros(n, sizeof *run->first_offset);
     run->rerun = zeros(n, sizeof *run->rerun);
-    run->starts = nowhere(tensors);
-    run->ends = nowhere(tensors);
-    run->carried = zeros(tensors, sizeof *run->carried);
+    run->starts = nones(tensors);
+    run->ends = nones(tensors);
+    run->carried_from = nones(tensors);
     bool complete = run->done && run->moves && run->offsets && run->first_offset && run->rerun && run->starts &&
-                    run->ends && run->carried;
+                    run->ends && run->carried_from;
     return complete ? TIDE_OK : tide__fail_memory();
 }
 
-static void read_maps(tide_run *run) {
+static tide_status add_spot(tide_run *run, tide__spot spot, uint32_t *list) {
+    spot.next = *list;
+    TIDE_TRY(tide__vec_push(&run->spots, spot));
+    *list = (uint32_t)(run->spots.count - 1);
+    return TIDE_OK;
+}
+
+/* Copies first and residencies in front of them: the head of a list is the quickest to read. */
+static tide_status read_maps(tide_run *run) {
     const tide_plan *plan = run->options.plan;
-    for (tide_id i = 0; i < tide_plan_residency_count(plan); i++) {
-        const tide_residency *r = tide_plan_residency(plan, i);
-        if (r->at_start) run->starts[r->tensor].residency = i;
-        if (r->at_end) run->ends[r->tensor].residency = i;
-    }
     for (tide_id i = 0; i < tide_plan_copy_count(plan); i++) {
         const tide_copy *c = tide_plan_copy(plan, i);
+        tide__spot spot = {.residency = TIDE_NONE, .copy = i};
         if (run->options.machine->tier[c->tier].kind == TIDE_TIER_CLIENT) continue;
-        if (c->at_start) run->starts[c->tensor].copy = i;
-        if (c->at_end) run->ends[c->tensor].copy = i;
+        if (c->at_start) TIDE_TRY(add_spot(run, spot, &run->starts[c->tensor]));
+        if (c->at_end) TIDE_TRY(add_spot(run, spot, &run->ends[c->tensor]));
     }
-    for (uint32_t i = 0; i < tide_program_carry_count(run->options.program); i++)
-        run->carried[tide_program_carry(run->options.program, i)->to] = true;
+    for (tide_id i = 0; i < tide_plan_residency_count(plan); i++) {
+        const tide_residency *r = tide_plan_residency(plan, i);
+        tide__spot spot = {.residency = i, .copy = TIDE_NONE};
+        if (r->at_start) TIDE_TRY(add_spot(run, spot, &run->starts[r->tensor]));
+        if (r->at_end) TIDE_TRY(add_spot(run, spot, &run->ends[r->tensor]));
+    }
+    for (uint32_t i = 0; i < tide_program_carry_count(run->options.program); i++) {
+        const tide_carry *c = tide_program_carry(run->options.program, i);
+        run->carried_from[c->to] = c->from;
+    }
+    return TIDE_OK;
 }
 
 static void prepare_move(tide_run *run, uint32_t i, const tide_action *a) {
@@ -142,7 +152,7 @@ static tide_status prepare(tide_run *run) {
     TIDE_TRY(allocate(run));
     TIDE_TRY(open_memory(run));
     TIDE_TRY(open_queues(run));
-    read_maps(run);
+    TIDE_TRY(read_maps(run));
     return prepare_actions(run);
 }
 
@@ -175,7 +185,8 @@ void tide_run_destroy(tide_run *run) {
     free(run->rerun);
     free(run->starts);
     free(run->ends);
-    free(run->carried);
+    free(run->carried_from);
+    tide__vec_free(&run->spots);
     free(run);
 }
 

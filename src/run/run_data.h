@@ -4,6 +4,7 @@
 
 #include <tidemark/run.h>
 
+#include "base/vec.h"
 #include "tier/tier.h"
 
 /* One SAVE or LOAD: what its io function is called with. */
@@ -14,9 +15,10 @@ typedef struct tide__move {
     uint64_t size_bytes; /* of the tensor; what lies beyond, up to the copy's size, is padding */
 } tide__move;
 
-/* Per tensor: where the start or the end map has it; TIDE_NONE: not there. */
+/* One place that the start or the end map gives a tensor: a residency or a copy, the other one is TIDE_NONE. */
 typedef struct tide__spot {
     tide_id residency, copy;
+    uint32_t next; /* another place of the tensor in the same map; TIDE_NONE: none */
 } tide__spot;
 
 struct tide_run {
@@ -27,12 +29,13 @@ struct tide_run {
     tide__tier *tier[TIDE_MACHINE_MAX_TIERS]; /* NULL where the plan uses none */
     tide_event **done;                        /* per action: NULL if nobody waits for it */
     tide_event *begin, *end, *drained[1 + TIDE_MACHINE_MAX_CHANNELS];
-    tide__move *moves;                  /* per action; unused for RUNs */
-    uint64_t *offsets;                  /* the arena offsets of all uses, action by action */
-    size_t *first_offset;               /* per action */
-    bool *rerun;                        /* per action */
-    tide__spot *starts, *ends;          /* per tensor */
-    bool *carried;                      /* per tensor: the next step starts with it */
+    tide__move *moves;    /* per action; unused for RUNs */
+    uint64_t *offsets;    /* the arena offsets of all uses, action by action */
+    size_t *first_offset; /* per action */
+    bool *rerun;          /* per action */
+    TIDE_VEC(tide__spot) spots;
+    uint32_t *starts, *ends;            /* per tensor: its first spot in the start and in the end map, or TIDE_NONE */
+    tide_id *carried_from;              /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
     uint64_t saved_bytes, loaded_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
     bool stepped;  /* at least one step is complete: the end map holds */

@@ -212,6 +212,9 @@ static void test_kept_in_tier(void **state) {
     assert_false(in_arena(plan, LOSS, true));
     assert_true(in_arena(plan, NEW_W, true)); /* the next step starts with it there */
     tide_plan_destroy(plan);
+    plan = plan_swaps(&m, p, SWAPS({W, RAM, NO, 0}, {NEW_W, RAM, N_OPS, NO}, {NEW_W, DISK, N_OPS, NO}));
+    assert_true(in_tier(plan, NEW_W, RAM, true) && in_tier(plan, NEW_W, DISK, true));
+    tide_plan_destroy(plan);
     tide_program_destroy(p);
 }
 
