@@ -1,13 +1,18 @@
-/* See file.h. Invariant: the target of a writer is either its old self or the complete new content. */
+/* See file.h. Invariant: a file that a writer targets is either its old self or the complete new content. */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
 
 static tide_status read_stream(int fd, const char *path, tide__file *out) {
     char *data = NULL;
@@ -80,50 +85,65 @@ static void writer_free(tide__writer *w) {
     *w = (tide__writer){0};
 }
 
+/* A new file beside the target, with the permissions any new file gets: mkstemp would make it private, and asking for
+ * the umask means changing it for a moment, which other threads would notice. */
+static int open_temporary(tide__writer *w) {
+    size_t length = strlen(w->path) + sizeof ".tmp-0123456789abcdef";
+    w->temporary = malloc(length);
+    if (!w->temporary) return -1;
+    int fd = -1;
+    for (uint64_t i = 0; i < 16 && fd < 0; i++) {
+        uint64_t tag = tide__hash_word(tide__hash_word(tide__now_ns(), (uint64_t)getpid()), i);
+        snprintf(w->temporary, length, "%s.tmp-%016" PRIx64, w->path, tag);
+        fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    return fd;
+}
+
+/* Devices, pipes and the like are written to, never replaced. */
+static bool is_special(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
 tide_status tide__writer_open(tide__writer *w, const char *path) {
     *w = (tide__writer){0};
     if (strcmp(path, "-") == 0) {
         w->stream = stdout;
         return TIDE_OK;
     }
-    size_t length = strlen(path) + sizeof ".tmp-XXXXXX";
     w->path = strdup(path);
-    w->temporary = malloc(length);
-    if (!w->path || !w->temporary) {
-        writer_free(w);
-        return tide__fail_memory();
-    }
-    snprintf(w->temporary, length, "%s.tmp-XXXXXX", path);
-    int fd = mkostemp(w->temporary, O_CLOEXEC);
-    if (fd < 0) {
-        int error = errno;
-        writer_free(w);
-        return tide__fail_errno(TIDE_E_IO, error, "cannot write %s", path);
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    (void)fchmod(fd, 0666 & ~mask); /* mkstemp gives 0600; the result should look like any other file */
-    w->stream = fdopen(fd, "w");
+    if (!w->path) return tide__fail_memory();
+    int fd = is_special(path) ? open(path, O_WRONLY | O_CLOEXEC) : open_temporary(w);
+    w->stream = fd < 0 ? NULL : fdopen(fd, "w");
     if (w->stream) return TIDE_OK;
-    close(fd);
-    unlink(w->temporary);
+    int error = errno;
+    if (fd >= 0) {
+        close(fd);
+        if (w->temporary) unlink(w->temporary);
+    }
     writer_free(w);
-    return tide__fail_memory();
+    return error == ENOMEM ? tide__fail_memory() : tide__fail_errno(TIDE_E_IO, error, "cannot write %s", path);
+}
+
+/* 0, or the errno of the first thing that went wrong. */
+static int close_stream(tide__writer *w) {
+    errno = 0;
+    int error = fflush(w->stream) != 0 || ferror(w->stream) ? (errno ? errno : EIO) : 0;
+    if (!w->path) return error; /* stdout is not ours to close */
+    if (w->temporary && fsync(fileno(w->stream)) != 0 && !error) error = errno;
+    if (fclose(w->stream) != 0 && !error) error = errno;
+    return error;
 }
 
 tide_status tide__writer_commit(tide__writer *w) {
     tide_status status = TIDE_OK;
-    int failed = ferror(w->stream) || fflush(w->stream) != 0;
-    if (!w->path) { /* stdout is not ours to close */
-        if (failed) status = tide__fail(TIDE_E_IO, "cannot write standard output");
-        writer_free(w);
-        return status;
-    }
-    failed |= fsync(fileno(w->stream)) != 0;
-    failed |= fclose(w->stream) != 0;
-    if (failed || rename(w->temporary, w->path) != 0) {
-        status = tide__fail_errno(TIDE_E_IO, errno, "cannot write %s", w->path);
-        unlink(w->temporary);
+    int error = close_stream(w);
+    if (!error && w->temporary && rename(w->temporary, w->path) != 0) error = errno;
+    if (error) {
+        status = tide__fail_errno(TIDE_E_IO, error, "cannot write %s", w->path ? w->path : "standard output");
+        if (w->temporary) unlink(w->temporary);
     }
     writer_free(w);
     return status;
@@ -132,7 +152,7 @@ tide_status tide__writer_commit(tide__writer *w) {
 void tide__writer_abort(tide__writer *w) {
     if (w->path) {
         fclose(w->stream);
-        unlink(w->temporary);
+        if (w->temporary) unlink(w->temporary);
     }
     writer_free(w);
 }

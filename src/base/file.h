@@ -1,5 +1,5 @@
 /* Whole files in, and atomic files out: a writer fills a temporary beside the target and renames it on commit, so
- * that nobody ever sees half a file. "-" is stdin or stdout. */
+ * that nobody ever sees half a file. "-" is stdin or stdout; devices and pipes are written to directly. */
 #ifndef TIDE_BASE_FILE_H
 #define TIDE_BASE_FILE_H
 
@@ -23,8 +23,8 @@ void tide__file_close(tide__file *file);
 void tide__file_drop(tide__file *file, size_t end);
 
 typedef struct tide__writer {
-    FILE *stream; /* write with fprintf, fputs, fwrite; errors are sticky and reported by commit */
-    char *path, *temporary;
+    FILE *stream;           /* write with fprintf, fputs, fwrite; errors are sticky and reported by commit */
+    char *path, *temporary; /* NULL: stdout; NULL: written directly */
 } tide__writer;
 tide_status tide__writer_open(tide__writer *w, const char *path);
 tide_status tide__writer_commit(tide__writer *w); /* closes in any case; on failure the target is untouched */

@@ -1,0 +1,102 @@
+/* Writers: all or nothing for files, straight through for everything else. */
+#include "support/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static char folder[] = "/tmp/tidemark-file-XXXXXX";
+static char path[64];
+
+static int make_folder(void **state) {
+    (void)state;
+    if (!mkdtemp(folder)) return -1;
+    snprintf(path, sizeof path, "%s/file", folder);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    unlink(path);
+    return rmdir(folder); /* fails if a temporary is left */
+}
+
+static void write_file(const char *text) {
+    tide__writer w;
+    assert_ok(tide__writer_open(&w, path));
+    fputs(text, w.stream);
+    assert_ok(tide__writer_commit(&w));
+}
+
+static void assert_content(const char *text) {
+    tide__file file;
+    assert_ok(tide__file_open(path, &file));
+    assert_int_equal(file.size, strlen(text));
+    if (*text) assert_memory_equal(file.text, text, file.size);
+    tide__file_close(&file);
+}
+
+static void test_all_or_nothing(void **state) {
+    (void)state;
+    tide__writer w;
+    write_file("old");
+    assert_ok(tide__writer_open(&w, path));
+    fputs("new", w.stream);
+    fflush(w.stream);
+    assert_content("old");
+    tide__writer_abort(&w);
+    assert_content("old");
+    write_file("new");
+    assert_content("new");
+    write_file("");
+    assert_content("");
+}
+
+static void test_permissions(void **state) {
+    (void)state;
+    mode_t mask = umask(027);
+    struct stat info;
+    unlink(path);
+    write_file("x");
+    umask(mask);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+}
+
+static void test_devices(void **state) {
+    (void)state;
+    tide__writer w;
+    struct stat info;
+    assert_ok(tide__writer_open(&w, "/dev/null"));
+    fputs("gone", w.stream);
+    assert_ok(tide__writer_commit(&w));
+    assert_int_equal(stat("/dev/null", &info), 0);
+    assert_true(S_ISCHR(info.st_mode)); /* not replaced by a file */
+    assert_ok(tide__writer_open(&w, "/dev/full"));
+    fputs("no room", w.stream);
+    assert_status(tide__writer_commit(&w), TIDE_E_IO);
+    assert_error_has("cannot write /dev/full: No space left");
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    tide__writer w;
+    tide__file file;
+    assert_status(tide__writer_open(&w, folder), TIDE_E_IO);
+    assert_error_has("Is a directory");
+    assert_status(tide__writer_open(&w, "/nowhere/at/all"), TIDE_E_IO);
+    assert_error_has("cannot write /nowhere/at/all");
+    assert_status(tide__file_open(folder, &file), TIDE_E_IO);
+    assert_error_has("it is a folder");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_or_nothing),
+        cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
