@@ -9,6 +9,12 @@
 static inline bool tide__add(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
 static inline bool tide__mul(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
 
+/* a + b, or UINT64_MAX if that does not fit. */
+static inline uint64_t tide__add_capped(uint64_t a, uint64_t b) {
+    uint64_t sum;
+    return tide__add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
 /* a rounded up to a multiple of `align` (a power of two); false on overflow. */
 static inline bool tide__align_up(uint64_t a, uint64_t align, uint64_t *out) {
     if (!tide__add(a, align - 1, out)) return false;

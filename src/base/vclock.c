@@ -14,7 +14,7 @@
 typedef struct job {
     uint64_t ready_ns; /* earliest start: submission, then raised by each predecessor that ends */
     uint64_t start_ns, end_ns;
-    uint64_t fixed_ns, rate_per_s;
+    uint64_t fixed_ns, work, rate_per_s;
     double left; /* work still to do in the shared part */
     uint32_t queue, share;
     uint32_t open;      /* predecessors not complete */
@@ -130,6 +130,7 @@ tide_status tide__vclock_submit(tide__vclock *c, const tide__vjob *spec, uint32_
         if (spec->waits[i] >= self) return tide__fail(TIDE_E_ARGUMENT, "job %u waits for a later one", self);
     job j = {.ready_ns = c->now_ns,
              .fixed_ns = spec->fixed_ns,
+             .work = spec->work,
              .rate_per_s = spec->rate_per_s,
              .left = (double)spec->work,
              .queue = spec->queue,
@@ -148,7 +149,7 @@ tide_status tide__vclock_submit(tide__vclock *c, const tide__vjob *spec, uint32_
 static tide_status start_job(tide__vclock *c, uint32_t id) {
     job *j = &c->jobs.data[id];
     j->start_ns = j->ready_ns;
-    return heap_push(c, (event){.t_ns = j->start_ns + j->fixed_ns, .id = id});
+    return heap_push(c, (event){.t_ns = tide__add_capped(j->start_ns, j->fixed_ns), .id = id});
 }
 
 static tide_status finish_job(tide__vclock *c, uint32_t id, uint64_t t_ns) {
@@ -189,6 +190,7 @@ static void advance_group(tide__vclock *c, group *g, uint64_t t_ns) {
 /* ns from now until the job's shared work is done, rounded up. */
 static uint64_t ns_left(const job *j, size_t sharers) {
     double ns = j->left <= 0 ? 0 : j->left / (double)j->rate_per_s * (double)sharers * 1e9;
+    if (ns >= 0x1p63) return UINT64_MAX;
     uint64_t whole = (uint64_t)ns;
     return whole + ((double)whole < ns - 1e-6);
 }
@@ -201,7 +203,7 @@ static tide_status schedule_group(tide__vclock *c, uint32_t index) {
     uint64_t soonest = UINT64_MAX;
     for (size_t i = 0; i < g->active.count; i++)
         soonest = tide__min_u64(soonest, ns_left(&c->jobs.data[g->active.data[i]], g->active.count));
-    event e = {.t_ns = g->since_ns + soonest, .id = index, .serial = g->serial, .is_group = true};
+    event e = {.t_ns = tide__add_capped(g->since_ns, soonest), .id = index, .serial = g->serial, .is_group = true};
     return heap_push(c, e);
 }
 
@@ -222,7 +224,7 @@ static tide_status on_group(tide__vclock *c, const event *e) {
     tide_status status = TIDE_OK;
     for (size_t i = 0; i < n; i++) {
         uint32_t id = g->active.data[i];
-        if (ns_left(&c->jobs.data[id], sharers) > 0)
+        if (e->t_ns < UINT64_MAX && ns_left(&c->jobs.data[id], sharers) > 0)
             g->active.data[kept++] = id;
         else if (status == TIDE_OK)
             status = finish_job(c, id, e->t_ns);
@@ -236,9 +238,9 @@ static tide_status on_fixed_done(tide__vclock *c, const event *e) {
     job *j = &c->jobs.data[e->id];
     if (j->left <= 0) return finish_job(c, e->id, e->t_ns);
     if (j->share) return join_group(c, e->id, e->t_ns);
-    uint64_t ns = tide__work_ns((uint64_t)j->left, j->rate_per_s);
+    uint64_t ns = tide__work_ns(j->work, j->rate_per_s);
     j->left = 0;
-    return heap_push(c, (event){.t_ns = e->t_ns + ns, .id = e->id});
+    return heap_push(c, (event){.t_ns = tide__add_capped(e->t_ns, ns), .id = e->id});
 }
 
 tide_status tide__vclock_run(tide__vclock *c) {

@@ -3,7 +3,8 @@
  *
  * A job starts when the previous job of its queue and all its waits are complete, and not before `now` at its
  * submission. It then takes fixed_ns, followed by work / rate, where jobs of the same share group (0 = none) that
- * are in that second part at the same time each progress at rate / (number of them). Deterministic; integer ns. */
+ * are in that second part at the same time each progress at rate / (number of them). Deterministic; integer ns. Time ends at
+ * UINT64_MAX: whatever would take longer is complete then. */
 #ifndef TIDE_BASE_VCLOCK_H
 #define TIDE_BASE_VCLOCK_H
 

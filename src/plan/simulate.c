@@ -64,16 +64,17 @@ static tide_status sum_up(const simulator *s) {
         const tide__action *a = &s->plan->actions.data[i];
         uint64_t ns = s->out->end_ns[i] - s->out->start_ns[i];
         if (a->kind == TIDE_RUN) {
-            p->compute_ns += ns;
-            p->recomputed_ns += ran[a->op] ? ns : 0;
+            p->compute_ns = tide__add_capped(p->compute_ns, ns);
+            p->recomputed_ns = tide__add_capped(p->recomputed_ns, ran[a->op] ? ns : 0);
             ran[a->op] = true;
             continue;
         }
         const tide_copy *c = &s->plan->copies.data[a->copy];
-        p->transfer_ns += ns;
-        if (s->machine->tier[c->tier].kind != TIDE_TIER_CLIENT) p->moved_bytes += c->size_bytes;
+        p->transfer_ns = tide__add_capped(p->transfer_ns, ns);
+        if (s->machine->tier[c->tier].kind != TIDE_TIER_CLIENT)
+            p->moved_bytes = tide__add_capped(p->moved_bytes, c->size_bytes);
     }
-    p->exposed_ns = p->step_ns - p->compute_ns;
+    p->exposed_ns = p->step_ns - tide__min_u64(p->compute_ns, p->step_ns);
     free(ran);
     return TIDE_OK;
 }
@@ -179,6 +180,23 @@ void tide_timeline_destroy(tide_timeline *t) {
     free(t);
 }
 
+/* What the simulation looks things up by; everything else of a plan that was never verified is only wrong. */
+static bool is_known(const simulator *s, const tide__action *a) {
+    if (a->kind == TIDE_RUN) {
+        const tide_op *op = tide_program_op(s->program, a->op);
+        return op && a->queue == 0 && a->variant < op->n_variants && a->n_uses >= op->n_reads;
+    }
+    return a->queue > 0 && a->queue < s->plan->n_queues && a->copy < s->plan->copies.count &&
+           s->plan->copies.data[a->copy].tier < s->machine->n_tiers;
+}
+
+static tide_status check_actions(const simulator *s) {
+    for (uint32_t i = 0; i < s->plan->actions.count; i++)
+        if (!is_known(s, &s->plan->actions.data[i]))
+            return tide__fail(TIDE_E_PLAN, "action %u is nothing that this program and machine have", i);
+    return TIDE_OK;
+}
+
 static tide_status check(const simulator *s) {
     if (s->plan->n_queues != 1 + s->machine->n_channels)
         return tide__fail(TIDE_E_ARGUMENT, "the plan has %u queues, machine \"%s\" has %u", s->plan->n_queues,
@@ -186,7 +204,7 @@ static tide_status check(const simulator *s) {
     tide_signature a = s->plan->signature, b = tide_program_signature(s->program);
     if (a.word[0] != b.word[0] || a.word[1] != b.word[1])
         return tide__fail(TIDE_E_ARGUMENT, "the plan is for another program");
-    return TIDE_OK;
+    return check_actions(s);
 }
 
 tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *program, const tide_machine *machine,

@@ -48,10 +48,33 @@ static void test_shared_link(void **state) {
     tide__vclock_destroy(c);
 }
 
+/* Nothing overflows and nothing hangs at the end of time; large work alone on its link is exact to the byte. */
+static void test_end_of_time(void **state) {
+    (void)state;
+    tide__vclock *c;
+    assert_ok(tide__vclock_create(4, &c));
+    uint64_t odd = (UINT64_C(1) << 60) + 1; /* no double */
+    uint32_t a = submit(c, (tide__vjob){.queue = 0, .work = odd, .rate_per_s = 1000000000});
+    uint32_t b = submit(c, (tide__vjob){.queue = 0, .fixed_ns = UINT64_MAX});
+    uint32_t d = submit(c, (tide__vjob){.queue = 1, .share = 1, .work = UINT64_MAX, .rate_per_s = 1});
+    uint32_t e = submit(c, (tide__vjob){.queue = 2, .share = 1, .work = 10, .rate_per_s = 1});
+    uint32_t f = submit(c, (tide__vjob){.queue = 3, .work = UINT64_MAX, .rate_per_s = 1});
+    uint32_t g = submit(c, (tide__vjob){.queue = 1, .share = 1, .fixed_ns = 1, .work = 1, .rate_per_s = 1});
+    assert_ok(tide__vclock_run(c));
+    assert_true(tide__vclock_end(c, a) == odd);
+    assert_true(tide__vclock_end(c, b) == UINT64_MAX);
+    assert_true(tide__vclock_end(c, d) == UINT64_MAX);
+    assert_true(tide__vclock_end(c, e) == UINT64_C(20000000000));
+    assert_true(tide__vclock_end(c, f) == UINT64_MAX);
+    assert_true(tide__vclock_start(c, g) == UINT64_MAX && tide__vclock_end(c, g) == UINT64_MAX);
+    tide__vclock_destroy(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_and_waits),
         cmocka_unit_test(test_shared_link),
+        cmocka_unit_test(test_end_of_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
