@@ -31,7 +31,8 @@ static void add_op(tide_program_builder *b, const char *name, tide_op op) {
 #define OP(n_in, in, n_out, out) \
     (tide_op) { .n_reads = (n_in), .reads = (in), .n_writes = (n_out), .writes = (out) }
 
-static void add_tensors(tide_program_builder *b, uint64_t bytes) {
+/* id[t]: the number that tensor t is to have; here its own inverse. */
+static void add_tensors(tide_program_builder *b, uint64_t bytes, const tide_id *id) {
     static const tide_tensor tensors[N_TENSORS] = {
         [W] = {.name = "w", .start = TIDE_START_PRESENT},
         [F] = {.name = "f", .start = TIDE_START_PRESENT, .keep = true},
@@ -45,33 +46,38 @@ static void add_tensors(tide_program_builder *b, uint64_t bytes) {
         [GW] = {.name = "gw"},
         [NEW_W] = {.name = "new_w", .keep = true},
     };
-    for (tide_id t = 0; t < N_TENSORS; t++) {
-        tide_tensor tensor = tensors[t];
+    for (tide_id i = 0; i < N_TENSORS; i++) {
+        tide_tensor tensor = tensors[id[i]];
         tensor.size_bytes = bytes;
         assert_ok(tide_program_builder_tensor(b, &tensor, NULL));
     }
 }
 
-static tide_program *training_step(uint64_t bytes) {
+/* reversed: the same step, its tensors declared in the opposite order. */
+static tide_program *make_step(uint64_t bytes, bool reversed) {
     tide_program_builder *b;
     tide_program *p;
+    tide_id id[N_TENSORS];
+    for (tide_id t = 0; t < N_TENSORS; t++) id[t] = reversed ? N_TENSORS - 1 - t : t;
     assert_ok(tide_program_builder_create("step", true, &b));
-    add_tensors(b, bytes);
-    add_op(b, "forward1", OP(2, IDS(X, W), 1, IDS(A)));
-    add_op(b, "forward2", OP(2, IDS(A, F), 1, IDS(B)));
-    add_op(b, "loss", OP(1, IDS(B), 2, IDS(LOSS, GB)));
-    add_op(b, "backward2", OP(2, IDS(GB, F), 1, IDS(GA)));
-    add_op(b, "backward1", OP(2, IDS(GA, X), 1, IDS(GW)));
-    tide_op update = OP(2, IDS(W, GW), 1, IDS(NEW_W));
+    add_tensors(b, bytes, id);
+    add_op(b, "forward1", OP(2, IDS(id[X], id[W]), 1, IDS(id[A])));
+    add_op(b, "forward2", OP(2, IDS(id[A], id[F]), 1, IDS(id[B])));
+    add_op(b, "loss", OP(1, IDS(id[B]), 2, IDS(id[LOSS], id[GB])));
+    add_op(b, "backward2", OP(2, IDS(id[GB], id[F]), 1, IDS(id[GA])));
+    add_op(b, "backward1", OP(2, IDS(id[GA], id[X]), 1, IDS(id[GW])));
+    tide_op update = OP(2, IDS(id[W], id[GW]), 1, IDS(id[NEW_W]));
     update.n_inplace = 1;
     update.inplace = &(tide_inplace){.read = 0, .write = 0, .must = true};
     add_op(b, "update", update);
-    assert_ok(tide_program_builder_carry(b, (tide_carry){NEW_W, W}));
-    assert_ok(tide_program_builder_carry(b, (tide_carry){F, F}));
-    assert_ok(tide_program_builder_carry(b, (tide_carry){U, U}));
+    assert_ok(tide_program_builder_carry(b, (tide_carry){id[NEW_W], id[W]}));
+    assert_ok(tide_program_builder_carry(b, (tide_carry){id[F], id[F]}));
+    assert_ok(tide_program_builder_carry(b, (tide_carry){id[U], id[U]}));
     assert_ok(tide_program_builder_finish(b, &p));
     return p;
 }
+
+static tide_program *training_step(uint64_t bytes) { return make_step(bytes, false); }
 
 /* ---- from decisions to plans that are proved and executed ---- */
 
@@ -365,14 +371,60 @@ static void test_refusals(void **state) {
     refuse(decisions(NULL, 0, &(tide__rerun){UPDATE, UPDATE}, 1), "is not possible");
 }
 
+/* Plans are data from outside: one that was never verified must not lead the simulator astray. */
+static void test_simulate_unverified(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    tide_program *p = training_step(200);
+    tide_plan *plan = plan_swaps(&m, p, SWAPS({F, RAM, FORWARD2 + 1, BACKWARD2}));
+    for (uint32_t i = 0; i < plan->actions.count; i++) {
+        tide__action *a = &plan->actions.data[i], good = *a;
+        tide_timeline *t;
+        for (int bad = 0; bad < 3; bad++) {
+            if (bad == 0) a->op = a->copy = N_TENSORS * 2;
+            if (bad == 1) a->queue = good.kind == TIDE_RUN ? 1 : 0;
+            if (bad == 2) a->kind = good.kind == TIDE_RUN ? TIDE_LOAD : TIDE_RUN;
+            assert_status(tide_plan_simulate(plan, p, &m, &t), TIDE_E_PLAN);
+            *a = good;
+        }
+        assert_ok(tide_plan_simulate(plan, p, &m, &t));
+        tide_timeline_destroy(t);
+    }
+    tide_plan_destroy(plan);
+    tide_program_destroy(p);
+}
+
+/* Signatures do not see in which order tensors were declared, plans do. A plan for the same step under other numbers
+ * breaks some rule: at the latest `binding`, where an op finds another tensor than its own. */
+static void test_other_numbering(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    tide_program *one = training_step(200), *other = make_step(200, true);
+    tide_signature a = tide_program_signature(one), b = tide_program_signature(other);
+    assert_true(a.word[0] == b.word[0] && a.word[1] == b.word[1]);
+    tide_plan *plan = plan_swaps(&m, one, SWAPS({W, RAM, NO, 0}, {NEW_W, RAM, N_OPS, NO}));
+    assert_status(tide_plan_verify(plan, other, &m, NULL, NULL), TIDE_E_PLAN);
+    tide_plan_destroy(plan);
+    tide_program_destroy(one);
+    tide_program_destroy(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weight_in_tier),   cmocka_unit_test(test_weight_in_both),
-        cmocka_unit_test(test_frozen_in_tier),   cmocka_unit_test(test_unused_in_tier),
-        cmocka_unit_test(test_kept_in_tier),     cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_several_absences), cmocka_unit_test(test_reruns),
-        cmocka_unit_test(test_empty_tensors),    cmocka_unit_test(test_idle_steps),
-        cmocka_unit_test(test_no_tiers),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_weight_in_tier),
+        cmocka_unit_test(test_weight_in_both),
+        cmocka_unit_test(test_frozen_in_tier),
+        cmocka_unit_test(test_unused_in_tier),
+        cmocka_unit_test(test_kept_in_tier),
+        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_several_absences),
+        cmocka_unit_test(test_reruns),
+        cmocka_unit_test(test_empty_tensors),
+        cmocka_unit_test(test_idle_steps),
+        cmocka_unit_test(test_no_tiers),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_simulate_unverified),
+        cmocka_unit_test(test_other_numbering),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
