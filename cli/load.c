@@ -119,12 +119,21 @@ static tide_status load_file(const char *path, const model_args *args, loaded *o
     return status;
 }
 
+/* What stands before a ':' is the name of a model family. */
+static bool is_family(const char *name) {
+    size_t length = strcspn(name, ":");
+    const char *family, *summary;
+    for (uint32_t i = 0; (family = tide_model_family(i, &summary)) != NULL; i++)
+        if (strcspn(family, ":") == length && strncmp(family, name, length) == 0) return true;
+    return false;
+}
+
 tide_status load_program(const char *name, const model_args *args, const tide_machine *machine, loaded *out) {
     *out = (loaded){0};
     if (is_path(name)) return load_file(name, args, out);
+    if (!is_family(name) && access(name, R_OK) == 0)
+        return complain(TIDE_E_ARGUMENT, "%s is not a model; if you mean the file, write ./%s", name, name);
     tide_status status = load_model(name, args, &out->model);
-    if (status == TIDE_E_ARGUMENT && access(name, R_OK) == 0)
-        return complain(status, "%s is not a model; if you mean the file, write ./%s", name, name);
     if (status == TIDE_OK) status = load_step(out->model, args, machine, NULL, &out->step);
     if (status == TIDE_OK)
         out->program = tide_step_program(out->step);

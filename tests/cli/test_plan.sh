@@ -39,6 +39,10 @@ only_files files r.jsonl model.plan file.plan
 cp files/r.jsonl plain
 refuse 2 'write ./plain' model plain
 run 0 model ./plain
+cp files/r.jsonl lenet
+run 0 model lenet
+out_has 'parameters         61706'
+refuse 2 'does not fit an input' model lenet --input 1x1x1
 run 0 plan vgg16 --batch 256 --machine k40c
 out_has 'too large for it'
 run 0 plan lenet --machine k40c --json
