@@ -17,6 +17,7 @@ int cmd_plan(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_import(int argc, char **argv);
+int cmd_place(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_train(int argc, char **argv);

@@ -255,7 +255,7 @@ int cmd_train(int argc, char **argv) {
                        .test_samples = 1000,
                        .seed = 1,
                        .learning_rate = 0.05};
-    const char *spec;
+    const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--data", ARG_TEXT, &o.data, "NAME", "digits: drawn digits, 1x28x28, nothing to download [digits]"},

@@ -13,6 +13,7 @@ static const struct {
     {"plan", "plan a step inside a byte budget, prove and predict it", cmd_plan},
     {"simulate", "predict a plan: step time, waits, load", cmd_simulate},
     {"verify", "prove a plan safe, or say which rule it breaks", cmd_verify},
+    {"place", "offsets for buffers with lifetimes, and a map of them", cmd_place},
     {"import", "turn another tool's log into a program", cmd_import},
     {"replay", "run a recorded stream of mallocs and frees through the pool", cmd_replay},
     {"devices", "list the devices, measure this machine into a profile", cmd_devices},

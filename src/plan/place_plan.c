@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/place/place.h"
+#include "plan/place_plan.h"
 #include "plan/schedule.h"
 
 /* Disjoint sets over the residencies, or the copies, of a plan. What is carried occupies its place at the start of
@@ -229,27 +229,31 @@ static tide_status merge_claims(const claim *claims, size_t n, tide__place_item 
     return TIDE_OK;
 }
 
+/* Sorts the claims and merges those of each group; items has room for n. */
+static tide_status merge_groups(claim *claims, size_t n, tide__place_item *items, size_t *n_items) {
+    qsort(claims, n, sizeof *claims, by_group_and_time);
+    *n_items = 0;
+    for (size_t i = 0, next; i < n; i = next) {
+        for (next = i + 1; next < n && claims[next].group == claims[i].group;) next++;
+        TIDE_TRY(merge_claims(&claims[i], next - i, &items[(*n_items)++]));
+    }
+    return TIDE_OK;
+}
+
 /* Places the groups of n claims (which get sorted); offsets[k] is that of claims[k], then. */
 static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, uint64_t *offsets, uint64_t *height) {
     tide__place_item *items = malloc((n + 1) * sizeof *items);
     uint64_t *item_offsets = malloc((n + 1) * sizeof *item_offsets);
-    tide_status status = items && item_offsets ? TIDE_OK : tide__fail_memory();
-    if (status != TIDE_OK) goto done;
-    qsort(claims, n, sizeof *claims, by_group_and_time);
-    size_t n_items = 0;
-    for (size_t i = 0, next; i < n; i = next) {
-        for (next = i + 1; next < n && claims[next].group == claims[i].group;) next++;
-        TIDE_TRY_GOTO(merge_claims(&claims[i], next - i, &items[n_items++]), done);
-    }
+    size_t n_items;
     tide__place_result result;
     tide__place_options options = {.capacity = capacity == UINT64_MAX ? 0 : capacity};
-    TIDE_TRY_GOTO(tide__place(items, n_items, &options, item_offsets, &result), done);
-    for (size_t i = 0, item = 0; i < n; i++) {
+    tide_status status = items && item_offsets ? merge_groups(claims, n, items, &n_items) : tide__fail_memory();
+    if (status == TIDE_OK) status = tide__place(items, n_items, &options, item_offsets, &result);
+    for (size_t i = 0, item = 0; status == TIDE_OK && i < n; i++) {
         item += i > 0 && claims[i].group != claims[i - 1].group;
         offsets[i] = item_offsets[item];
     }
-    *height = result.height;
-done:
+    if (status == TIDE_OK) *height = result.height;
     free(items);
     free(item_offsets);
     return status;
@@ -267,18 +271,17 @@ static void align_moved(const tide_machine *machine, const tide_plan *plan, clai
     }
 }
 
-static tide_status place_arena(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                               uint64_t capacity, tide_plan *plan) {
+/* One claim per residency; *out is freed by the caller. */
+static tide_status claim_arena(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                               tide_plan *plan, claim **out) {
     size_t n = plan->residencies.count;
     groups g;
     tide_status status = groups_init(&g, n);
-    claim *claims = malloc((n ? n : 1) * sizeof *claims);
-    uint64_t *offsets = malloc((n ? n : 1) * sizeof *offsets);
+    claim *claims = malloc((n + 1) * sizeof *claims);
     bool *gave = calloc(n + 1, sizeof *gave);
-    if (status == TIDE_OK && (!claims || !offsets || !gave)) status = tide__fail_memory();
+    if (status == TIDE_OK && (!claims || !gave)) status = tide__fail_memory();
     if (status == TIDE_OK) status = join_residencies(program, plan, !keep_everything, &g, gave);
-    if (status != TIDE_OK) goto done;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; status == TIDE_OK && i < n; i++) {
         tide_residency *r = &plan->residencies.data[i];
         uint32_t group = groups_find(&g, i);
         bool whole_step = keep_everything && r->tensor != TIDE_NONE && !g.joined[group];
@@ -291,14 +294,66 @@ static tide_status place_arena(const tide_program *program, const tide_machine *
                             .align = machine->align_bytes,
                             .gave = gave[i]};
     }
-    align_moved(machine, plan, claims);
-    TIDE_TRY_GOTO(place_claims(claims, n, capacity, offsets, &plan->arena_bytes), done);
-    for (size_t i = 0; i < n; i++) plan->residencies.data[claims[i].member].offset_bytes = offsets[i];
-done:
     groups_deinit(&g);
+    free(gave);
+    if (status != TIDE_OK) {
+        free(claims);
+        return status;
+    }
+    align_moved(machine, plan, claims);
+    *out = claims;
+    return TIDE_OK;
+}
+
+static tide_status place_arena(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                               uint64_t capacity, tide_plan *plan) {
+    size_t n = plan->residencies.count;
+    claim *claims;
+    TIDE_TRY(claim_arena(program, machine, keep_everything, plan, &claims));
+    uint64_t *offsets = malloc((n + 1) * sizeof *offsets);
+    tide_status status = offsets ? place_claims(claims, n, capacity, offsets, &plan->arena_bytes) : tide__fail_memory();
+    for (size_t i = 0; status == TIDE_OK && i < n; i++)
+        plan->residencies.data[claims[i].member].offset_bytes = offsets[i];
     free(claims);
     free(offsets);
-    free(gave);
+    return status;
+}
+
+/* ---- the items of a program, for whoever wants to place them ---- */
+
+static tide_status items_of_plan(const tide_program *program, const tide_machine *machine, tide_plan *plan,
+                                 tide__place_item **items, tide_id **tensors, size_t *n_items) {
+    size_t n = plan->residencies.count;
+    claim *claims;
+    TIDE_TRY(claim_arena(program, machine, false, plan, &claims));
+    tide__place_item *merged = malloc((n + 1) * sizeof *merged);
+    tide_id *named = malloc((n + 1) * sizeof *named);
+    tide_status status = merged && named ? merge_groups(claims, n, merged, n_items) : tide__fail_memory();
+    for (size_t i = 0, item = 0; status == TIDE_OK && i < n; i++) { /* a group is called after its first member */
+        bool first = i == 0 || claims[i].group != claims[i - 1].group;
+        if (first) named[item++] = plan->residencies.data[claims[i].member].tensor;
+    }
+    free(claims);
+    if (status == TIDE_OK) {
+        *items = merged;
+        *tensors = named;
+        return TIDE_OK;
+    }
+    free(merged);
+    free(named);
+    return status;
+}
+
+tide_status tide__place_items(const tide_program *program, const tide_machine *machine, tide__place_item **items,
+                              tide_id **tensors, size_t *n) {
+    tide__decisions nothing = {0};
+    tide_plan *plan;
+    TIDE_TRY(tide__plan_new(&plan));
+    plan->n_queues = 1 + machine->n_channels;
+    plan->n_tiers = machine->n_tiers;
+    tide_status status = tide__schedule(program, machine, &nothing, plan);
+    if (status == TIDE_OK) status = items_of_plan(program, machine, plan, items, tensors, n);
+    tide_plan_destroy(plan);
     return status;
 }
 

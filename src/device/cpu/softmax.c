@@ -27,6 +27,7 @@ static double softmax_row(const float *x, int64_t classes, int32_t label, float 
     }
     float scale = (float)(1.0 / sum), own = x[label];
     for (int64_t c = 0; c < classes; c++) prob[c] *= scale;
+    /* cppcheck-suppress invalidFunctionArg ; sum >= 1: the largest element alone contributes 1 */
     return log(sum) - (double)(own - largest);
 }
 

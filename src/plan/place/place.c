@@ -6,10 +6,12 @@
 
 #include "base/size.h"
 #include "plan/place/fit.h"
+#include "plan/place/ranks.h"
+#include "plan/place/skyline.h"
 #include "plan/place/stack.h"
 
 /* Enough for any problem of a few thousand items; larger ones only if few of them are alive together. */
-#define MOST_CONFLICTS UINT64_C(20000000)
+#define MOST_CONFLICTS UINT64_C(2000000)
 
 typedef struct search {
     tide__place_problem problem;
@@ -33,15 +35,37 @@ static tide_status try_fit(search *s, tide__fit_rule rule, const char *algorithm
     return status == TIDE_E_MEMORY ? status : TIDE_OK;
 }
 
-static tide_status run_heuristics(search *s) {
+static bool is_optimal(const search *s) { return s->algorithm && s->height == s->problem.lower_bound; }
+
+static tide_status try_skylines(search *s) {
+    tide__skyline *skyline;
+    tide_status status = tide__skyline_create(&s->problem, &skyline);
+    if (status == TIDE_E_UNSUPPORTED) return TIDE_OK;
+    TIDE_TRY(status);
+    for (int key = 0; key < TIDE__RANK_KEYS && status == TIDE_OK && !is_optimal(s); key++) {
+        status = tide__rank_by(&s->problem, (tide__rank_key)key, s->order);
+        if (status != TIDE_OK) break;
+        tide__skyline_run(skyline, s->order, s->trial);
+        keep_if_lower(s, tide__rank_name((tide__rank_key)key));
+    }
+    tide__skyline_destroy(skyline);
+    return status;
+}
+
+static tide_status try_fits(search *s) {
     TIDE_TRY(tide__order_by_size(&s->problem, s->order));
     TIDE_TRY(try_fit(s, TIDE__FIT_BEST, "smartpool"));
-    if (s->algorithm && s->height == s->problem.lower_bound) return TIDE_OK;
-    TIDE_TRY(try_fit(s, TIDE__FIT_FIRST, "first-fit"));
-    if (s->algorithm && s->height == s->problem.lower_bound) return TIDE_OK;
-    tide_status status = tide__stack(&s->problem, s->trial);
-    if (status == TIDE_OK) keep_if_lower(s, "stack");
-    return s->algorithm ? TIDE_OK : status;
+    return is_optimal(s) ? TIDE_OK : try_fit(s, TIDE__FIT_FIRST, "first-fit");
+}
+
+/* The stack always answers; the others may find a problem too large, or not of their kind. */
+static tide_status run_heuristics(search *s) {
+    TIDE_TRY(try_skylines(s));
+    if (!is_optimal(s)) TIDE_TRY(try_fits(s));
+    if (s->algorithm) return TIDE_OK;
+    TIDE_TRY(tide__stack(&s->problem, s->trial));
+    keep_if_lower(s, "stack");
+    return TIDE_OK;
 }
 
 static tide_status search_init(search *s, const tide__place_item *items, size_t n) {

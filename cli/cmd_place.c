@@ -1,0 +1,161 @@
+/* tidemark place: offsets for buffers with lifetimes, as low as they go, and a picture of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli.h"
+#include "place_svg.h"
+#include "plan/place/csv.h"
+#include "plan/place_plan.h"
+
+typedef struct place_options {
+    size_arg capacity;
+    double seconds;
+    uint64_t seed;
+    const char *svg, *output;
+    bool json;
+} place_options;
+
+/* Buffers by name, from a CSV file or from the residencies of a program under policy liveness. */
+typedef struct buffers {
+    tide__place_table table; /* of a CSV file */
+    tide__place_item *items;
+    const char **names;
+    size_t n;
+    tide_program *program;
+} buffers;
+
+static bool is_csv(const char *path) {
+    size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".csv") == 0;
+}
+
+static tide_status load_csv(const char *path, buffers *b) {
+    tide_status status = tide__place_csv_read(path, &b->table);
+    if (status != TIDE_OK) return status;
+    b->items = b->table.items;
+    b->n = b->table.n;
+    b->names = calloc(b->n + 1, sizeof *b->names);
+    for (size_t i = 0; b->names && i < b->n; i++) b->names[i] = b->table.ids[i];
+    return b->names ? TIDE_OK : TIDE_E_MEMORY;
+}
+
+static tide_status load_items(const char *path, buffers *b) {
+    tide_machine machine;
+    tide_id *tensors = NULL;
+    tide_machine_init_default(&machine);
+    tide_status status = tide_program_read(path, &b->program);
+    if (status == TIDE_OK) status = tide__place_items(b->program, &machine, &b->items, &tensors, &b->n);
+    if (status == TIDE_OK) b->names = calloc(b->n + 1, sizeof *b->names);
+    if (status == TIDE_OK && !b->names) status = TIDE_E_MEMORY;
+    for (size_t i = 0; status == TIDE_OK && i < b->n; i++)
+        b->names[i] = tensors[i] == TIDE_NONE ? "(workspace)" : tide_program_tensor(b->program, tensors[i])->name;
+    free(tensors);
+    return status;
+}
+
+static void free_buffers(buffers *b) {
+    if (!b->table.items) free(b->items);
+    tide__place_table_free(&b->table);
+    free(b->names);
+    tide_program_destroy(b->program);
+}
+
+static void print_json(const buffers *b, const uint64_t *offsets, const tide__place_result *r) {
+    json_out j;
+    json_begin(&j, stdout);
+    json_u64(&j, "buffers", b->n);
+    json_u64(&j, "height", r->height);
+    json_u64(&j, "lower_bound", r->lower_bound);
+    json_bool(&j, "optimal", r->optimal);
+    json_text(&j, "algorithm", r->algorithm);
+    json_open(&j, "offsets", '{');
+    for (size_t i = 0; i < b->n; i++) json_u64(&j, b->names[i], offsets[i]);
+    json_close(&j, '{');
+    json_end(&j);
+}
+
+static void print_human(const buffers *b, const tide__place_result *r) {
+    printf("buffers            %zu\n", b->n);
+    printf("height             %" PRIu64 " bytes (%s)\n", r->height, show_bytes(r->height));
+    printf("lower bound        %" PRIu64 " bytes", r->lower_bound);
+    if (r->lower_bound) printf(", ratio %.4f", (double)r->height / (double)r->lower_bound);
+    printf("\nproved             %s\n",
+           r->optimal ? "optimal: no placement is lower" : "nothing lower than the bound exists");
+    printf("found by           %s\n", r->algorithm);
+}
+
+/* The same columns as were read, with the offset. */
+static tide_status write_csv(const buffers *b, const uint64_t *offsets, const char *path) {
+    tide__writer w;
+    tide_status status = tide__writer_open(&w, path);
+    if (status != TIDE_OK) return status;
+    fprintf(w.stream, "id,lower,upper,size,offset\n");
+    for (size_t i = 0; i < b->n; i++)
+        fprintf(w.stream, "%s,%u,%u,%" PRIu64 ",%" PRIu64 "\n", b->names[i], b->items[i].begin, b->items[i].end,
+                b->items[i].size, offsets[i]);
+    return tide__writer_commit(&w);
+}
+
+static int place(const buffers *b, const place_options *o) {
+    uint64_t *offsets = calloc(b->n + 1, sizeof *offsets), capacity = size_arg_bytes(&o->capacity, 0);
+    tide__place_options options = {
+        .capacity = o->capacity.given ? capacity : 0, .seed = o->seed, .time_limit_s = o->seconds};
+    tide__place_result result;
+    tide_status status = offsets ? tide__place(b->items, b->n, &options, offsets, &result) : TIDE_E_MEMORY;
+    if (status == TIDE_OK && o->svg) {
+        place_picture picture = {b->items, b->names, offsets, b->n, result.height, o->capacity.given ? capacity : 0};
+        status = write_place_svg(&picture, o->svg);
+    }
+    if (status == TIDE_OK && o->output) status = write_csv(b, offsets, o->output);
+    int exit_code = status == TIDE_OK ? 0 : report_failure(status);
+    if (exit_code == 0) {
+        if (o->json)
+            print_json(b, offsets, &result);
+        else
+            print_human(b, &result);
+        if (o->capacity.given && result.height > capacity) {
+            fprintf(stderr, "tidemark: no placement within %" PRIu64 " bytes was found%s\n", capacity,
+                    result.lower_bound > capacity ? "; none exists: the lower bound is above it" : "");
+            exit_code = tide_status_exit_code(TIDE_E_FIT);
+        }
+    }
+    free(offsets);
+    return exit_code;
+}
+
+int cmd_place(int argc, char **argv) {
+    place_options o = {.seconds = 1};
+    const char *path;
+    const arg_option options[] = {
+        {"--capacity", ARG_SIZE, &o.capacity, "SIZE",
+         "stop when it fits; exit code 4 if it does not [as low as possible]"},
+        {"--time", ARG_NUMBER, &o.seconds, "S", "seconds for the search; 0: fast heuristics only [1]"},
+        {"--seed", ARG_U64, &o.seed, "N", "of the search [0]"},
+        {"--svg", ARG_TEXT, &o.svg, "FILE", "draw the map of addresses over time"},
+        {"-o", ARG_TEXT, &o.output, "FILE", "write the buffers with their offsets (CSV)"},
+        {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
+    };
+    const arg_command command = {
+        .usage = "place FILE [options]",
+        .summary = "Gives buffers with lifetimes and sizes offsets, in as little memory as the load allows.",
+        .details = "FILE is a CSV with the columns id,lower,upper,size[,alignment][,offset] (name ends in .csv), or a\n"
+                   "program file, whose residencies under policy liveness are placed.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .positional = &path,
+        .min_positional = 1,
+        .max_positional = 1};
+    int exit_code;
+    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    if (o.capacity.is_percent) {
+        fprintf(stderr, "tidemark: --capacity takes bytes, not a percentage\n");
+        return EXIT_USAGE;
+    }
+    buffers b = {0};
+    tide_status status = is_csv(path) ? load_csv(path, &b) : load_items(path, &b);
+    exit_code = status == TIDE_OK ? place(&b, &o) : report_failure(status);
+    free_buffers(&b);
+    return exit_code;
+}

@@ -1,0 +1,29 @@
+/* The skyline heuristic: fill the address × time map from the bottom up.
+ *
+ * The skyline is the upper edge of what is placed, a ring of flat segments over cyclic time. Take the lowest one; of
+ * the items whose lifetime lies within it put the best-ranked on it; if there is none, raise the segment to its lower
+ * neighbour, giving up the bytes in between.
+ *
+ *      height ▲ ▄▄▄▄            ▄▄▄
+ *             │ ████   ▄▄▄▄▄▄▄▄ ███       the lowest segment is a; b is next once a is filled or raised
+ *             │ ████ a ████████b███
+ *             └─────────────────────▶ time
+ *
+ * About one microsecond per item and run, whatever the number of conflicts: no conflict is ever listed. An item
+ * alive at the end and at the start of the step is one arc of the ring; other pairs of lifetimes are taken as if the
+ * item lived in between, too. Fixed offsets are not handled. */
+#ifndef TIDE_PLAN_PLACE_SKYLINE_H
+#define TIDE_PLAN_PLACE_SKYLINE_H
+
+#include "plan/place/problem.h"
+
+typedef struct tide__skyline tide__skyline; /* the workspace of any number of runs on one problem */
+
+/* TIDE_E_UNSUPPORTED for a problem that is fixed or huge. The problem must outlive it. */
+tide_status tide__skyline_create(const tide__place_problem *p, tide__skyline **out);
+void tide__skyline_destroy(tide__skyline *s);
+
+/* rank[i] of item i: lower goes first; a permutation of 0 .. n-1. Returns the height. */
+uint64_t tide__skyline_run(tide__skyline *s, const uint32_t *rank, uint64_t *offsets);
+
+#endif
