@@ -4,31 +4,22 @@
  *                       ▲ at              stream   a b c d g h ...         missing: g does not, but g h comes later
  *                                         stream   ... b c d e ...         elsewhere: the last 8 symbols occur there
  *
- * An event that does not fit leaves the place where it is. The place only ever moves forward, around the circle: what
- * it passes is no longer expected to be live. */
+ * An event that does not fit leaves the place where it is. What the place passes is no longer expected to be live; after
+ * a jump, what is expected is looked up anew. */
 #include "pool/pool_data.h"
 
 enum {
     NEAR = 16,          /* events that may be missing for two fitting events to be enough */
     MAX_PLACES = 8,     /* looked at in each plan */
     MAX_AGREEMENT = 64, /* events compared at each place */
-    JUMP_CREDIT = 8,    /* events of a plan passed per event of the stream, at most: jumps are paid for in advance */
+    JUMP_CREDIT = 16,   /* items of a plan looked at per event of the stream, at most */
 };
-
-static void set_overdue(tide_pool *pool, tide__pool_item *item) {
-    tide__span span = {item->offset, item->offset + item->size_bytes};
-    item->state = tide__spans_add(&pool->follower.overdue, span) ? TIDE__ITEM_OVERDUE : TIDE__ITEM_UNLISTED;
-}
 
 /* The place moves over event `at`. */
 static inline void pass(tide_pool *pool, const tide__pool_plan *plan, uint32_t at) {
     uint32_t item = plan->item[at];
     if (!tide__symbol_is_free(plan->symbols[at]) || item == TIDE__NO_ITEM) return;
-    if (plan->items[item].state == TIDE__ITEM_LIVE) set_overdue(pool, &plan->items[item]);
-}
-
-static uint32_t distance(const tide__pool_plan *plan, uint32_t from, uint32_t to) {
-    return to >= from ? to - from : to + plan->length - from;
+    if (plan->items[item].state == TIDE__ITEM_LIVE) tide__set_state(pool, plan, &plan->items[item], TIDE__ITEM_OVERDUE);
 }
 
 static void set_place(tide__follower *f, uint32_t at) {
@@ -43,19 +34,33 @@ static void walk_to(tide_pool *pool, uint32_t target) {
 }
 
 /* No item of the plan is expected any more. */
-static void leave_plan(tide_pool *pool) {
-    tide__pool_plan *plan = pool->follower.plan;
-    for (uint32_t i = 0; plan && i < plan->n_items; i++)
-        if (plan->items[i].state == TIDE__ITEM_LIVE) set_overdue(pool, &plan->items[i]);
+static void leave_plan(tide_pool *pool, tide__pool_plan *plan) {
+    for (uint32_t i = 0; i < plan->n_items; i++)
+        if (plan->items[i].state == TIDE__ITEM_LIVE) tide__set_state(pool, plan, &plan->items[i], TIDE__ITEM_OVERDUE);
+}
+
+/* Of the copies of this place the one that expects most of the blocks that are there. */
+static uint32_t best_copy(const tide__pool_plan *plan, uint32_t at) {
+    uint32_t best = at, most = 0;
+    for (uint32_t copy = 0; plan->n_live > 0 && copy < plan->length / plan->period; copy++) {
+        uint32_t place = (at + copy * plan->period) % plan->length, n = 0;
+        for (uint32_t i = 0; i < plan->n_items; i++)
+            n += plan->items[i].state != TIDE__ITEM_IDLE && tide__item_is_expected(plan, &plan->items[i], place);
+        if (n > most) best = place, most = n;
+    }
+    return best;
 }
 
 void tide__follow_plan(tide_pool *pool, tide__pool_plan *plan, uint32_t at) {
-    if (pool->follower.plan == plan) {
-        walk_to(pool, at);
-    } else {
-        leave_plan(pool);
-        pool->follower.plan = plan;
-        set_place(&pool->follower, at);
+    tide__follower *f = &pool->follower;
+    if (f->plan && f->plan != plan) leave_plan(pool, f->plan);
+    f->plan = plan;
+    set_place(f, best_copy(plan, at));
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        tide__pool_item *item = &plan->items[i];
+        if (item->state == TIDE__ITEM_IDLE) continue;
+        bool expected = tide__item_is_expected(plan, item, f->at);
+        tide__set_state(pool, plan, item, expected ? TIDE__ITEM_LIVE : TIDE__ITEM_OVERDUE);
     }
     plan->last_used = pool->history.count;
 }
@@ -124,11 +129,12 @@ static void look_in(const tide_pool *pool, tide__pool_plan *plan, uint64_t gram,
     }
 }
 
-/* Going there passes events; what is passed must have been paid for by events of the stream. */
+/* Going there looks at every item of the plan, and of the one that is left: events of the stream must have paid for
+ * that. */
 static bool can_afford(const tide_pool *pool, const place *to) {
     const tide__follower *f = &pool->follower;
-    uint32_t passed = to->plan == f->plan ? distance(to->plan, f->at, to->at) : f->plan->n_items;
-    return passed <= NEAR || passed <= JUMP_CREDIT * (pool->history.count - f->jumped_at);
+    uint64_t items = to->plan->n_items + (to->plan != f->plan ? f->plan->n_items : 0);
+    return items <= JUMP_CREDIT * (pool->history.count - f->jumped_at);
 }
 
 /* The last 8 events, or more, anywhere in any plan. As long as some of them came before the stream left its place, it is

@@ -37,7 +37,7 @@ static void release_items(tide_pool *pool, tide__pool_plan *plan) {
     for (uint32_t i = 0; plan->n_live > 0; i++) {
         tide__pool_item *item = &plan->items[i];
         if (item->state == TIDE__ITEM_IDLE) continue;
-        tide__pool_block block = {item->size_bytes, item->event, pool->region, true};
+        tide__pool_block block = {tide__item_bytes(plan, item), item->event, pool->region, true};
         tide__blocks_add(&pool->blocks, pool->regions[pool->region].base + item->offset, block);
         item->state = TIDE__ITEM_IDLE;
         plan->n_live--;
@@ -92,10 +92,6 @@ void tide__region_leave(tide_pool *pool, uint16_t region) {
 
 /* ---- planned blocks ---- */
 
-static tide__span span_of(const tide__pool_item *item) {
-    return (tide__span){item->offset, item->offset + item->size_bytes};
-}
-
 /* The stream is where it should be, but the plan does not serve it: not settled. */
 static void count_conflict(tide_pool *pool) {
     pool->stats.n_conflicts++;
@@ -107,7 +103,7 @@ void *tide__region_serve(tide_pool *pool, uint32_t at) {
     tide__region *region = &pool->regions[pool->region];
     tide__pool_item *item = &f->plan->items[f->plan->item[at]];
     if (item->life == 0 || region->size_bytes < f->plan->height) return NULL;
-    if (!tide__spans_empty(&f->overdue) && tide__spans_hit(&f->overdue, span_of(item))) {
+    if (!tide__spans_empty(&f->overdue) && tide__spans_hit(&f->overdue, tide__item_span(f->plan, item))) {
         count_conflict(pool);
         return NULL;
     }
@@ -154,10 +150,8 @@ bool tide__region_take(tide_pool *pool, const void *address, tide__pool_block *o
     tide__pool_item *item = expected_block(pool, offset);
     if (!item) plan = find_block(pool, offset, &item);
     if (!plan) return false;
-    *out = (tide__pool_block){item->size_bytes, item->event, pool->region, true};
-    if (item->state != TIDE__ITEM_LIVE)
-        tide__spans_remove(&pool->follower.overdue, span_of(item), item->state == TIDE__ITEM_OVERDUE);
-    item->state = TIDE__ITEM_IDLE;
+    *out = (tide__pool_block){tide__item_bytes(plan, item), item->event, pool->region, true};
+    tide__set_state(pool, plan, item, TIDE__ITEM_IDLE);
     region->n_live--;
     leave_plan(pool, plan);
     return true;

@@ -44,8 +44,7 @@ static void unroll(tide__pool_plan *plan, const tide__iteration *it, const uint3
         if (tide__symbol_is_free(it->symbols[i])) copy = freed_copy(plan, at, life[item]);
         plan->item[at] = copy * it->n_items + item;
         if (tide__symbol_is_free(it->symbols[i])) continue;
-        plan->items[plan->item[at]] =
-            (tide__pool_item){.size_bytes = tide__symbol_bytes(it->symbols[i]), .life = life[item]};
+        plan->items[plan->item[at]] = (tide__pool_item){.begin = at, .life = life[item]};
     }
 }
 
@@ -70,24 +69,18 @@ static void index_grams(tide__pool_plan *plan) {
 /* ---- placing ---- */
 
 /* An item's lifetime on the circle: one stretch, or two with the border between them. */
-static tide__place_item lifetime(const tide__pool_plan *plan, uint32_t at, uint64_t alignment) {
-    const tide__pool_item *item = &plan->items[plan->item[at]];
-    tide__place_item out = {.size = item->size_bytes, .align = alignment, .fixed = TIDE__PLACE_FREE};
+static tide__place_item lifetime(const tide__pool_plan *plan, const tide__pool_item *item, uint64_t alignment) {
+    tide__place_item out = {.size = tide__item_bytes(plan, item), .align = alignment, .fixed = TIDE__PLACE_FREE};
     if (item->life == 0) out.size = 0;
-    if (at + item->life <= plan->length) {
-        out.begin = at;
-        out.end = at + item->life;
+    if (item->begin + item->life <= plan->length) {
+        out.begin = item->begin;
+        out.end = item->begin + item->life;
     } else {
-        out.end = at + item->life - plan->length;
-        out.begin2 = at;
+        out.end = item->begin + item->life - plan->length;
+        out.begin2 = item->begin;
         out.end2 = plan->length;
     }
     return out;
-}
-
-static void describe(const tide__pool_plan *plan, uint64_t alignment, tide__place_item *out) {
-    for (uint32_t at = 0; at < plan->length; at++)
-        if (!tide__symbol_is_free(plan->symbols[at])) out[plan->item[at]] = lifetime(plan, at, alignment);
 }
 
 static tide_status place(tide__pool_plan *plan, uint64_t alignment, double seconds) {
@@ -97,7 +90,7 @@ static tide_status place(tide__pool_plan *plan, uint64_t alignment, double secon
     tide__place_result result;
     tide_status status = items && offsets ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
-        describe(plan, alignment, items);
+        for (uint32_t i = 0; i < plan->n_items; i++) items[i] = lifetime(plan, &plan->items[i], alignment);
         status = tide__place(items, plan->n_items, &options, offsets, &result);
     }
     if (status == TIDE_OK) {

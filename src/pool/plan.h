@@ -19,8 +19,9 @@ typedef enum tide__item_state {
 } tide__item_state;
 
 typedef struct tide__pool_item {
-    uint64_t offset, size_bytes;
+    uint64_t offset;
     uint64_t event;         /* while not idle: index of its Malloc in the history */
+    uint32_t begin;         /* event of the plan: its Malloc, which has its size */
     uint32_t life;          /* events; 0: has no offset, always served by the backing */
     unsigned int slot : 30; /* the number of its offset */
     unsigned int state : 2; /* tide__item_state, of its block in the region in use */
@@ -56,6 +57,16 @@ typedef struct tide__pool_plan {
     uint32_t n_live;              /* blocks served from it that are live */
     struct tide__pool_plan *next; /* in the list of dropped plans, which wait for their last block */
 } tide__pool_plan;
+
+static inline uint64_t tide__item_bytes(const tide__pool_plan *plan, const tide__pool_item *item) {
+    return tide__symbol_bytes(plan->symbols[item->begin]);
+}
+
+/* Is the item to be live when event `at` comes? */
+static inline bool tide__item_is_expected(const tide__pool_plan *plan, const tide__pool_item *item, uint32_t at) {
+    uint32_t age = (at >= item->begin ? at : at + plan->length) - item->begin;
+    return age > 0 && age <= item->life;
+}
 
 /* Places the iteration. A block of an earlier plan for the same iteration (or NULL) keeps at least its lifetime.
  * The alignment is that of every block; `seconds` as in tide_pool_options. */

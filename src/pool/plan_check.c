@@ -35,24 +35,22 @@ static int compare_u64(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void add_lifetime(checker *c, const tide__pool_item *item, uint32_t begin, uint32_t end) {
-    uint64_t top = item->offset + item->size_bytes;
-    c->lifetimes[c->n_lifetimes++] = (lifetime){item->offset, top, begin, end};
-    c->borders[c->n_borders++] = item->offset;
+static void add_lifetime(checker *c, uint64_t bottom, uint64_t top, uint32_t begin, uint32_t end) {
+    c->lifetimes[c->n_lifetimes++] = (lifetime){bottom, top, begin, end};
+    c->borders[c->n_borders++] = bottom;
     c->borders[c->n_borders++] = top;
 }
 
 static bool collect(checker *c, const tide__pool_plan *plan) {
-    for (uint32_t at = 0; at < plan->length; at++) {
-        if (tide__symbol_is_free(plan->symbols[at])) continue;
-        const tide__pool_item *item = &plan->items[plan->item[at]];
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        const tide__pool_item *item = &plan->items[i];
         uint64_t top;
         if (item->life == 0) continue;
-        if (item->life >= plan->length || !tide__add(item->offset, item->size_bytes, &top) || top > plan->height)
-            return false;
-        uint32_t end = at + item->life;
-        add_lifetime(c, item, at, end < plan->length ? end : plan->length);
-        if (end > plan->length) add_lifetime(c, item, 0, end - plan->length);
+        if (item->begin >= plan->length || item->life >= plan->length) return false;
+        if (!tide__add(item->offset, tide__item_bytes(plan, item), &top) || top > plan->height) return false;
+        uint32_t end = item->begin + item->life;
+        add_lifetime(c, item->offset, top, item->begin, end < plan->length ? end : plan->length);
+        if (end > plan->length) add_lifetime(c, item->offset, top, 0, end - plan->length);
     }
     return true;
 }

@@ -67,6 +67,20 @@ struct tide_pool {
 uint32_t tide__follow(tide_pool *pool, tide__symbol symbol);
 /* Starts following `plan`, which expects event `at` next. */
 void tide__follow_plan(tide_pool *pool, tide__pool_plan *plan, uint32_t at);
+static inline tide__span tide__item_span(const tide__pool_plan *plan, const tide__pool_item *item) {
+    return (tide__span){item->offset, item->offset + tide__item_bytes(plan, item)};
+}
+/* Changes the state and keeps the list of overdue blocks right; OVERDUE becomes UNLISTED if the list is full. */
+static inline void tide__set_state(tide_pool *pool, const tide__pool_plan *plan, tide__pool_item *item,
+                                   tide__item_state state) {
+    tide__spans *overdue = &pool->follower.overdue;
+    if (item->state >= TIDE__ITEM_OVERDUE)
+        tide__spans_remove(overdue, tide__item_span(plan, item), item->state == TIDE__ITEM_OVERDUE);
+    if (state == TIDE__ITEM_OVERDUE && !tide__spans_add(overdue, tide__item_span(plan, item)))
+        state = TIDE__ITEM_UNLISTED;
+    item->state = state & 3;
+}
+
 /* The stream has been on its plan for at least one iteration: nothing to learn. */
 static inline bool tide__is_settled(const tide_pool *pool) {
     return pool->follower.plan && pool->follower.clean >= pool->follower.plan->period;

@@ -210,7 +210,7 @@ static bool overlaps_somewhere(const tide__pool_plan *plan) {
             if (tide__symbol_is_free(plan->symbols[at])) continue;
             const tide__pool_item *item = &plan->items[plan->item[at]];
             if ((now + plan->length - at) % plan->length >= item->life) continue;
-            for (uint64_t b = item->offset; b < item->offset + item->size_bytes; b++) {
+            for (uint64_t b = item->offset; b < item->offset + tide__item_bytes(plan, item); b++) {
                 found = found || taken[b];
                 taken[b] = true;
             }
@@ -234,7 +234,7 @@ static void proof_finds_every_overlap(void **state) {
     assert_true(plan->height >= plan->lower_bound);
     int n_refused = 0, n_accepted = 0;
     for (uint32_t i = 0; i < plan->n_items; i++)
-        for (uint64_t to = 0; to + plan->items[i].size_bytes <= plan->height; to += 64) {
+        for (uint64_t to = 0; to + tide__item_bytes(plan, &plan->items[i]) <= plan->height; to += 64) {
             uint64_t offset = plan->items[i].offset;
             plan->items[i].offset = to;
             bool bad = tide__pool_plan_check(plan) != TIDE_OK;
