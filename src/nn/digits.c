@@ -132,7 +132,8 @@ static tide_status sample(void *context, uint64_t index, float *pixels, int32_t 
     float pen = draw(d, index, 7, .035f, .065f);
     uint64_t plane = (uint64_t)d->height * d->width;
     for (uint64_t i = 0; i < plane; i++) {
-        point p = {((float)(i % d->width) + .5f) / (float)d->width, ((float)(i / d->width) + .5f) / (float)d->height};
+        uint64_t row = i / d->width, column = i % d->width;
+        point p = {((float)column + .5f) / (float)d->width, ((float)row + .5f) / (float)d->height};
         float value = ink(&g, p, pen) * 3 - .5f; /* about a sixth of the square is ink: mean near 0, variance near 1 */
         for (uint32_t c = 0; c < d->channels; c++)
             pixels[c * plane + i] = value + draw(d, index, 8 + c * plane + i, -.4f, .4f);
