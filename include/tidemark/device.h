@@ -93,7 +93,7 @@ TIDE_API tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t
                                   tide_io source); /* source fills data */
 
 /* ---- kernels (optional: has_kernels) ---- */
-#define TIDE_KERNEL_MAX_OPERANDS 8
+#define TIDE_KERNEL_MAX_OPERANDS 64 /* of reads, of writes: a dense block of 48 layers joins 49 parts */
 #define TIDE_LAYOUT_ANY 0 /* the kernel works on stored floats in any order: updates, accumulate, zero, grad-norm */
 typedef struct tide_operand_info {
     uint64_t size_bytes; /* as stored on this device, padding included */

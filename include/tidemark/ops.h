@@ -32,6 +32,8 @@
  *   *update ops with clipping*  one more read, `scale`, at the end
  *   ACCUMULATE                  acc, dw                                 acc'                  (may in place acc)
  *   ZERO                        -                                       a
+ *   CONCAT_FWD                  a0, a1, ... (n_parts, along channels)   y
+ *   CONCAT_BWD                  dy                                      da0, da1, ...
  *
  * What the names leave open, the same on every device:
  *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1))
@@ -86,7 +88,9 @@ extern "C" {
     X(TIDE_OP_ADAMW, "adamw")                       \
     X(TIDE_OP_GRAD_NORM, "grad-norm")               \
     X(TIDE_OP_ACCUMULATE, "accumulate")             \
-    X(TIDE_OP_ZERO, "zero")
+    X(TIDE_OP_ZERO, "zero")                         \
+    X(TIDE_OP_CONCAT_FWD, "concat")                 \
+    X(TIDE_OP_CONCAT_BWD, "concat.bwd")
 
 typedef enum tide_op_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
@@ -113,6 +117,8 @@ typedef struct tide_op_desc {
     uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */
     uint32_t n_grads;              /* grad-norm: number of reads */
     const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
+    uint32_t n_parts;              /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */
+    const int64_t *part_channels;  /* concat: channels of each part, y.c in sum; owned by the caller, copied */
     float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */
     int32_t clipped;                             /* update: has the extra `scale` read */
     /* REORDER: from the layout of operand `from_operand` of `from` to that of `to_operand` of `to`

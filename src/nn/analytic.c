@@ -10,7 +10,8 @@
 /* ---- operands ----
  * x, y: activations of these shapes (and their gradients)   w, b: weight, bias (absent without one)
  * c: one float per channel   i: a byte per output (index of the maximum)   m: a byte per input (dropout mask)
- * l: an int32 per sample (label)   1: one float   e: `elements` floats   s: one float if the update is clipped */
+ * l: an int32 per sample (label)   1: one float   e: `elements` floats   s: one float if the update is clipped
+ * p: all parts of y */
 typedef struct operand_letters {
     const char *reads, *writes;
 } operand_letters;
@@ -45,6 +46,8 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ADAMW] = {"eeees", "eee"},
     [TIDE_OP_GRAD_NORM] = {"e", "1"},
     [TIDE_OP_ACCUMULATE] = {"ee", "e"},
+    [TIDE_OP_CONCAT_FWD] = {"p", "y"},
+    [TIDE_OP_CONCAT_BWD] = {"y", "p"},
 };
 
 /* (outputs, inputs...) of the layer's weight. */
@@ -77,9 +80,21 @@ static bool is_absent(const tide_op_desc *d, char letter) {
     return (letter == 'b' && !d->bias) || (letter == 's' && !d->clipped);
 }
 
+static bool list_parts(const tide_op_desc *d, tide_operand_info *list, uint32_t *n) {
+    for (uint32_t i = 0; i < d->n_parts; i++) {
+        tide_shape part = {d->y.n, d->part_channels[i], d->y.h, d->y.w};
+        if (*n == TIDE_KERNEL_MAX_OPERANDS || !shape_bytes(part, 4, &list[(*n)++].size_bytes)) return false;
+    }
+    return true;
+}
+
 static bool list_operands(const tide_op_desc *d, const char *letters, tide_operand_info *list, uint32_t *n) {
     for (*n = 0; *letters; letters++) {
         if (is_absent(d, *letters)) continue;
+        if (*letters == 'p') {
+            if (!list_parts(d, list, n)) return false;
+            continue;
+        }
         if (!letter_bytes(d, *letters, &list[*n].size_bytes)) return false;
         ++*n;
     }

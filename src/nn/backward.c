@@ -14,12 +14,14 @@ typedef struct visit {
     tide_id x; /* value of its first input */
 } visit;
 
+static uint32_t input_of(const visit *v, uint32_t i) { return tide__layer_input(v->tape->graph, v->index, i); }
+
 static tide_status emit_backward(const visit *v, tide_op_kind kind, const tide_id *reads, uint32_t n_reads,
                                  tide_id writes[TIDE__MAX_WRITES]) {
-    tide_op_desc desc = v->layer->desc;
+    tide_op_desc desc = tide__layer_desc(v->tape->graph, v->index);
     desc.kind = kind;
     if (kind == TIDE_OP_SOFTMAX_LOSS_BWD) desc.loss_scale = 1.0f / (float)v->tape->n_micros;
-    tide__draft draft = {&desc, TIDE_BACKWARD, tide__layer_name(v->tape->graph, v->index), reads, n_reads};
+    tide__draft draft = {&desc, TIDE_BACKWARD, tide__layer_name(v->tape->graph, v->index), reads, n_reads, 0};
     return tide__emit(&v->tape->emit, &draft, writes);
 }
 
@@ -36,7 +38,7 @@ static tide_status contribute(tide__tape *tape, uint32_t layer, tide_id dx) {
     tide_shape shape = tide__layer_shape(tape->graph, layer);
     tide_op_desc desc = {.kind = TIDE_OP_ADD, .x = shape, .y = shape, .needs_dx = 1};
     tide_id reads[2] = {node->dy, dx}, writes[TIDE__MAX_WRITES];
-    tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2};
+    tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2, node->n_sums++};
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     node->dy = writes[0];
     return TIDE_OK;
@@ -51,7 +53,7 @@ static tide_status collect(tide__tape *tape, uint32_t param, tide_id grad) {
     tide_id reads[2] = {weight->grad, grad}, writes[TIDE__MAX_WRITES];
     char name[TIDE__PARAM_NAME_BYTES];
     tide__param_name(tape->graph, p, name);
-    tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2};
+    tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2, 0};
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     weight->grad = writes[0];
     return TIDE_OK;
@@ -68,7 +70,7 @@ static tide_status backward_linear(const visit *v, tide_op_kind weights_kind, ti
     if (!v->layer->desc.needs_dx) return TIDE_OK;
     tide_id for_data[2] = {tape->weights[v->layer->first_param].now, v->node->dy};
     TIDE_TRY(emit_backward(v, data_kind, for_data, 2, writes));
-    return contribute(tape, v->layer->input[0], writes[0]);
+    return contribute(tape, input_of(v, 0), writes[0]);
 }
 
 static tide_status backward_bn(const visit *v) {
@@ -79,7 +81,7 @@ static tide_status backward_bn(const visit *v) {
     TIDE_TRY(emit_backward(v, TIDE_OP_BN_BWD, reads, 5, writes));
     TIDE_TRY(collect(tape, scale, writes[1]));
     TIDE_TRY(collect(tape, scale + 1, writes[2]));
-    return contribute(tape, v->layer->input[0], writes[0]);
+    return contribute(tape, input_of(v, 0), writes[0]);
 }
 
 /* Layers without parameters: one op from these reads to dx. */
@@ -87,13 +89,22 @@ static tide_status backward_plain(const visit *v, tide_op_kind kind, uint32_t n_
     tide_id writes[TIDE__MAX_WRITES];
     if (!v->layer->desc.needs_dx) return TIDE_OK;
     TIDE_TRY(emit_backward(v, kind, reads, n_reads, writes));
-    return contribute(v->tape, v->layer->input[0], writes[0]);
+    return contribute(v->tape, input_of(v, 0), writes[0]);
 }
 
 /* A join hands its gradient to both branches: no op, the same value. */
 static tide_status backward_add(const visit *v) {
-    TIDE_TRY(contribute(v->tape, v->layer->input[0], v->node->dy));
-    return contribute(v->tape, v->layer->input[1], v->node->dy);
+    TIDE_TRY(contribute(v->tape, input_of(v, 0), v->node->dy));
+    return contribute(v->tape, input_of(v, 1), v->node->dy);
+}
+
+/* A concatenation cuts its gradient into parts. */
+static tide_status backward_concat(const visit *v) {
+    tide_id writes[TIDE__MAX_WRITES];
+    if (!v->layer->desc.needs_dx) return TIDE_OK;
+    TIDE_TRY(emit_backward(v, TIDE_OP_CONCAT_BWD, &v->node->dy, 1, writes));
+    for (uint32_t i = 0; i < v->layer->n_inputs; i++) TIDE_TRY(contribute(v->tape, input_of(v, i), writes[i]));
+    return TIDE_OK;
 }
 
 #define READS(...) \
@@ -107,6 +118,7 @@ static tide_status backward_layer(const visit *v) {
     case TIDE_OP_FC_FWD: return backward_linear(v, TIDE_OP_FC_BWD_WEIGHTS, TIDE_OP_FC_BWD_DATA);
     case TIDE_OP_BN_FWD: return backward_bn(v);
     case TIDE_OP_ADD: return backward_add(v);
+    case TIDE_OP_CONCAT_FWD: return backward_concat(v);
     case TIDE_OP_RELU_FWD: return backward_plain(v, TIDE_OP_RELU_BWD, READS(n->y, n->dy));
     case TIDE_OP_MAXPOOL_FWD: return backward_plain(v, TIDE_OP_MAXPOOL_BWD, READS(n->aux[0], n->dy));
     case TIDE_OP_AVGPOOL_FWD: return backward_plain(v, TIDE_OP_AVGPOOL_BWD, READS(n->dy));
@@ -122,7 +134,7 @@ tide_status tide__tape_backward(tide__tape *tape) {
     for (uint32_t i = (uint32_t)tape->graph->layers.count; i-- > 1;) {
         const tide__layer *layer = &tape->graph->layers.data[i];
         if (!layer->needs_grad) continue;
-        visit v = {tape, i, layer, &tape->nodes[i], tape->nodes[layer->input[0]].y};
+        visit v = {tape, i, layer, &tape->nodes[i], tape->nodes[tide__layer_input(tape->graph, i, 0)].y};
         TIDE_TRY(backward_layer(&v));
         if (update) TIDE_TRY(tide__tape_update_layer(tape, i));
     }

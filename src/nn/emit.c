@@ -46,6 +46,12 @@ static tide_status make_name(tide__emitter *e, const char *a, const char *b, con
     return TIDE_OK;
 }
 
+/* "" for 0, unless 0 counts. */
+static void number_text(char out[12], uint32_t number, bool from_zero) {
+    out[0] = '\0';
+    if (number > 0 || from_zero) snprintf(out, 12, "%u", number);
+}
+
 /* ---- tensors ---- */
 
 /* tensor->size_bytes is the origin's. */
@@ -164,9 +170,11 @@ static tide_status add_write(tide__emitter *e, const tide__draft *draft, const t
     origin.size_bytes = recipe->info.write[i].size_bytes;
     tide_id read = paired_read(e, rule, i);
     if (rule->flat && read != TIDE_NONE) origin = e->tensors.data[read];
-    const tide__write_rule *write = &rule->write[i];
+    const tide__write_rule *write = &rule->write[rule->numbered ? 0 : i];
     tide_tensor tensor = {.dtype = write->dtype, .cls = write->cls, .keep = write->keep};
-    TIDE_TRY(make_name(e, draft->name, write->suffix, "", &tensor.name));
+    char number[12];
+    number_text(number, rule->numbered ? i : draft->again, rule->numbered);
+    TIDE_TRY(make_name(e, draft->name, write->suffix, number, &tensor.name));
     return add_tensor(e, tensor, origin, out);
 }
 
@@ -195,6 +203,8 @@ tide_status tide__emit(tide__emitter *e, const tide__draft *draft, tide_id write
     op.writes = writes;
     op.n_inplace = list_pairs(e, rule, writes, pairs);
     op.inplace = pairs;
-    TIDE_TRY(make_name(e, draft->name, rule->suffix, "", &op.name));
+    char number[12];
+    number_text(number, draft->again, false);
+    TIDE_TRY(make_name(e, draft->name, rule->suffix, number, &op.name));
     return add_op(e, rule, recipe, op);
 }

@@ -8,7 +8,7 @@
 #include "nn/recipes.h"
 #include "nn/rules.h"
 
-#define TIDE__MAX_WRITES 3
+#define TIDE__MAX_WRITES TIDE_KERNEL_MAX_OPERANDS
 
 typedef struct tide__origin {
     const tide__recipe *recipe; /* its operand `operand` (reads first, then writes) has this tensor's layout */
@@ -35,6 +35,7 @@ typedef struct tide__draft {
     const char *name; /* of the layer; for updates of the parameter */
     const tide_id *reads;
     uint32_t n_reads;
+    uint32_t again; /* how often the layer has had such an op before; ends the names if not 0 */
 } tide__draft;
 
 /* A tensor that exists at the start, in the layout of operand `operand` of the op to come. `tensor` says everything

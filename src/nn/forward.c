@@ -43,7 +43,7 @@ static bool is_skipped(const tide__tape *tape, uint32_t layer) {
 /* The output of layer `input`, as operand `operand` of `desc`; the network's input comes into being here. */
 static tide_status read_layer(tide__tape *tape, uint32_t input, const tide_op_desc *desc, uint32_t operand,
                               tide_id *out) {
-    while (is_skipped(tape, input)) input = tape->graph->layers.data[input].input[0];
+    while (is_skipped(tape, input)) input = tide__layer_input(tape->graph, input, 0);
     tide__node *node = &tape->nodes[input];
     if (node->y == TIDE_NONE) {
         TIDE_TRY(client_leaf(tape, desc, operand, "input", TIDE_F32, &node->y));
@@ -55,14 +55,15 @@ static tide_status read_layer(tide__tape *tape, uint32_t input, const tide_op_de
 
 /* ---- layers ---- */
 
-#define MAX_READS 5
-
-/* Inputs, parameters and labels in the order of ops.h. */
-static tide_status list_reads(tide__tape *tape, const tide__layer *layer, const tide_op_desc *desc,
-                              tide_id reads[MAX_READS], uint32_t *n_out) {
+/* Inputs, parameters and labels in the order of ops.h, into tape->reads. */
+static tide_status list_reads(tide__tape *tape, uint32_t index, const tide_op_desc *desc) {
+    const tide__layer *layer = &tape->graph->layers.data[index];
+    tape->reads.count = 0;
+    TIDE_TRY(tide__vec_reserve(&tape->reads, layer->n_inputs + layer->n_params + 1));
+    tide_id *reads = tape->reads.data;
     uint32_t n = 0;
-    for (int i = 0; i < 2 && layer->input[i] != TIDE_NONE; i++, n++)
-        TIDE_TRY(read_layer(tape, layer->input[i], desc, n, &reads[n]));
+    for (; n < layer->n_inputs; n++)
+        TIDE_TRY(read_layer(tape, tide__layer_input(tape->graph, index, n), desc, n, &reads[n]));
     for (uint32_t i = layer->first_param; i < layer->first_param + layer->n_params; i++) {
         if (!tape->graph->params.data[i].trainable && !tape->options->inference) continue;
         TIDE_TRY(tide__tape_param(tape, i, desc, n, &reads[n]));
@@ -72,7 +73,7 @@ static tide_status list_reads(tide__tape *tape, const tide__layer *layer, const 
         TIDE_TRY(client_leaf(tape, desc, n, "label", TIDE_I32, &reads[n]));
         tape->micros[tape->emit.micro].label = reads[n++];
     }
-    *n_out = n;
+    tape->reads.count = n;
     return TIDE_OK;
 }
 
@@ -86,7 +87,7 @@ static tide_status update_statistics(tide__tape *tape, uint32_t index) {
     tide_id reads[4] = {node->aux[0], node->aux[1]}, writes[TIDE__MAX_WRITES];
     TIDE_TRY(tide__tape_param(tape, layer->first_param + 2, &desc, 2, &reads[2]));
     TIDE_TRY(tide__tape_param(tape, layer->first_param + 3, &desc, 3, &reads[3]));
-    tide__draft draft = {&desc, TIDE_FORWARD, tide__layer_name(tape->graph, index), reads, 4};
+    tide__draft draft = {&desc, TIDE_FORWARD, tide__layer_name(tape->graph, index), reads, 4, 0};
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     mean->now = writes[0];
     var->now = writes[1];
@@ -101,13 +102,14 @@ static tide_status record_loss(tide__tape *tape, const tide__node *node) {
 }
 
 static tide_status forward_layer(tide__tape *tape, uint32_t index) {
-    const tide__layer *layer = &tape->graph->layers.data[index];
     tide__node *node = &tape->nodes[index];
-    tide_op_desc desc = layer->desc;
+    tide_op_desc desc = tide__layer_desc(tape->graph, index);
     if (tape->options->inference && desc.kind == TIDE_OP_BN_FWD) desc.kind = TIDE_OP_BN_INFER;
-    tide_id reads[MAX_READS], writes[TIDE__MAX_WRITES] = {TIDE_NONE, TIDE_NONE, TIDE_NONE};
-    tide__draft draft = {&desc, TIDE_FORWARD, tide__layer_name(tape->graph, index), reads, 0};
-    TIDE_TRY(list_reads(tape, layer, &desc, reads, &draft.n_reads));
+    tide_id writes[TIDE__MAX_WRITES] = {TIDE_NONE, TIDE_NONE, TIDE_NONE};
+    tide__draft draft = {.desc = &desc, .phase = TIDE_FORWARD, .name = tide__layer_name(tape->graph, index)};
+    TIDE_TRY(list_reads(tape, index, &desc));
+    draft.reads = tape->reads.data;
+    draft.n_reads = (uint32_t)tape->reads.count;
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     *node = (tide__node){.y = writes[0], .aux = {writes[1], writes[2]}, .dy = TIDE_NONE};
     if (desc.kind == TIDE_OP_BN_FWD) return update_statistics(tape, index);

@@ -14,6 +14,8 @@
 void tide__graph_deinit(tide__graph *g) {
     tide__vec_free(&g->layers);
     tide__vec_free(&g->params);
+    tide__vec_free(&g->inputs);
+    tide__vec_free(&g->input_channels);
     tide__vec_free(&g->names);
 }
 
@@ -30,6 +32,17 @@ const char *tide__layer_name(const tide__graph *g, uint32_t layer) {
 
 void tide__param_name(const tide__graph *g, const tide__param *param, char out[TIDE__PARAM_NAME_BYTES]) {
     snprintf(out, TIDE__PARAM_NAME_BYTES, "%s.%s", tide__layer_name(g, param->layer), param->role);
+}
+
+uint32_t tide__layer_input(const tide__graph *g, uint32_t layer, uint32_t i) {
+    return g->inputs.data[g->layers.data[layer].first_input + i];
+}
+
+tide_op_desc tide__layer_desc(const tide__graph *g, uint32_t layer) {
+    const tide__layer *l = &g->layers.data[layer];
+    tide_op_desc desc = l->desc;
+    if (desc.n_parts > 0) desc.part_channels = g->input_channels.data + l->first_input;
+    return desc;
 }
 
 tide_shape tide__layer_shape(const tide__graph *g, uint32_t layer) { return g->layers.data[layer].desc.y; }
@@ -64,28 +77,29 @@ static tide_status check_shape(const tide__graph *g, const char *name, tide_shap
                       name, (long long)y.n, (long long)y.c, (long long)y.h, (long long)y.w);
 }
 
-static bool wants_gradient(const tide__graph *g, uint32_t layer) {
-    return layer != TIDE_NONE && g->layers.data[layer].needs_grad;
+/* An input of the layer being made. */
+static tide_status add_input(tide__graph *g, tide__layer *layer, uint32_t input) {
+    TIDE_TRY(tide__vec_push(&g->inputs, input));
+    TIDE_TRY(tide__vec_push(&g->input_channels, g->layers.data[input].desc.y.c));
+    g->layers.data[input].n_consumers++;
+    layer->n_inputs++;
+    layer->needs_grad = layer->needs_grad || g->layers.data[input].needs_grad;
+    return TIDE_OK;
 }
 
-static void count_consumer(tide__graph *g, uint32_t layer) {
-    if (layer != TIDE_NONE) g->layers.data[layer].n_consumers++;
-}
-
-/* desc->x and desc->y are set; a and b are the inputs. */
-static tide_status append(tide__graph *g, const char *name, const tide_op_desc *desc, uint32_t a, uint32_t b) {
+/* desc->x and desc->y are set. */
+static tide_status append(tide__graph *g, const char *name, const tide_op_desc *desc, const uint32_t *inputs,
+                          uint32_t n_inputs) {
     if (g->layers.count >= TIDE__MAX_LAYERS)
         return tide__fail(TIDE_E_ARGUMENT, "a model has at most %u layers", TIDE__MAX_LAYERS);
     TIDE_TRY(check_shape(g, name, desc->y));
-    tide__layer layer = {.desc = *desc, .input = {a, b}, .name = (uint32_t)g->names.count};
+    tide__layer layer = {.desc = *desc, .name = (uint32_t)g->names.count};
     layer.first_param = (uint32_t)g->params.count;
-    layer.needs_grad = wants_gradient(g, a) || wants_gradient(g, b);
+    layer.first_input = (uint32_t)g->inputs.count;
+    for (uint32_t i = 0; i < n_inputs; i++) TIDE_TRY(add_input(g, &layer, inputs[i]));
     layer.desc.needs_dx = layer.needs_grad;
     TIDE_TRY(append_name(g, name));
-    TIDE_TRY(tide__vec_push(&g->layers, layer));
-    count_consumer(g, a);
-    count_consumer(g, b);
-    return TIDE_OK;
+    return tide__vec_push(&g->layers, layer);
 }
 
 /* Remembers the first failure; the id of the layer just appended otherwise. */
@@ -126,7 +140,7 @@ static tide_status add_weight(tide__graph *g, tide_shape shape, bool bias) {
 uint32_t tide__graph_input(tide__graph *g, tide_shape shape) {
     if (g->status != TIDE_OK) return 0;
     tide_op_desc desc = {.kind = TIDE__LAYER_INPUT, .x = shape, .y = shape};
-    return settle(g, append(g, "input", &desc, TIDE_NONE, TIDE_NONE));
+    return settle(g, append(g, "input", &desc, NULL, 0));
 }
 
 /* Output size of a window that slides over `size` with padding. */
@@ -160,7 +174,7 @@ static tide_status append_conv(tide__graph *g, const char *name, uint32_t x, con
     tide__pool window = {conv->kernel, conv->stride, conv->pad};
     TIDE_TRY(set_window(g, name, x, &window, &desc));
     desc.y.c = conv->channels;
-    TIDE_TRY(append(g, name, &desc, x, TIDE_NONE));
+    TIDE_TRY(append(g, name, &desc, &x, 1));
     return add_weight(g, (tide_shape){conv->channels, desc.x.c, conv->kernel, conv->kernel}, conv->bias);
 }
 
@@ -171,7 +185,7 @@ uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__co
 static tide_status append_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
     tide_shape in = tide__layer_shape(g, x);
     tide_op_desc desc = {.kind = TIDE_OP_FC_FWD, .x = in, .y = {in.n, outputs, 1, 1}, .bias = 1};
-    TIDE_TRY(append(g, name, &desc, x, TIDE_NONE));
+    TIDE_TRY(append(g, name, &desc, &x, 1));
     return add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, true);
 }
 
@@ -182,7 +196,7 @@ uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t o
 static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {
     tide_shape shape = tide__layer_shape(g, x), channels = vector_shape(shape.c);
     tide_op_desc desc = {.kind = TIDE_OP_BN_FWD, .x = shape, .y = shape, .eps = 1e-5f, .momentum = 0.1f};
-    TIDE_TRY(append(g, name, &desc, x, TIDE_NONE));
+    TIDE_TRY(append(g, name, &desc, &x, 1));
     TIDE_TRY(
         add_param(g, (tide__param){.role = "weight", .shape = channels, .init = TIDE_INIT_ONE, .trainable = true}));
     TIDE_TRY(add_param(g, (tide__param){.role = "bias", .shape = channels, .trainable = true}));
@@ -198,7 +212,7 @@ uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x) {
 static uint32_t append_same(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc) {
     if (g->status != TIDE_OK) return 0;
     desc.x = desc.y = tide__layer_shape(g, x);
-    return settle(g, append(g, name, &desc, x, TIDE_NONE));
+    return settle(g, append(g, name, &desc, &x, 1));
 }
 
 uint32_t tide__graph_relu(tide__graph *g, const char *name, uint32_t x) {
@@ -225,7 +239,7 @@ static tide_status append_pool(tide__graph *g, const char *name, uint32_t x, tid
                           g->prefix, name);
     if (desc.kind == TIDE_OP_AVGPOOL_FWD && pool.pad != 0)
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: average pooling has no padding", g->prefix, name);
-    return append(g, name, &desc, x, TIDE_NONE);
+    return append(g, name, &desc, &x, 1);
 }
 
 uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool) {
@@ -244,7 +258,7 @@ uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x
     tide_op_desc desc = {.kind = TIDE_OP_AVGPOOL_FWD, .x = in, .y = {in.n, in.c, 1, 1}, .stride = 1};
     desc.kernel_h = (int32_t)in.h;
     desc.kernel_w = (int32_t)in.w;
-    return settle(g, append(g, name, &desc, x, TIDE_NONE));
+    return settle(g, append(g, name, &desc, &x, 1));
 }
 
 static tide_status append_add(tide__graph *g, const char *name, uint32_t a, uint32_t b) {
@@ -253,11 +267,37 @@ static tide_status append_add(tide__graph *g, const char *name, uint32_t a, uint
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: joins two different outputs of the same shape", g->prefix,
                           name);
     tide_op_desc desc = {.kind = TIDE_OP_ADD, .x = sa, .y = sa};
-    return append(g, name, &desc, a, b);
+    return append(g, name, &desc, (uint32_t[]){a, b}, 2);
 }
 
 uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t b) {
     return g->status != TIDE_OK ? 0 : settle(g, append_add(g, name, a, b));
+}
+
+static bool is_repeated(const uint32_t *parts, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (parts[i] == parts[n]) return true;
+    return false;
+}
+
+static tide_status append_concat(tide__graph *g, const char *name, const uint32_t *parts, uint32_t n) {
+    if (n < 2 || n > TIDE_KERNEL_MAX_OPERANDS)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: joins 2 to %d parts, not %u", g->prefix, name,
+                          TIDE_KERNEL_MAX_OPERANDS, n);
+    tide_shape y = tide__layer_shape(g, parts[0]);
+    for (uint32_t i = 1; i < n; i++) {
+        tide_shape part = tide__layer_shape(g, parts[i]);
+        if (is_repeated(parts, i) || part.n != y.n || part.h != y.h || part.w != y.w)
+            return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: joins different outputs of one height and width", g->prefix,
+                              name);
+        y.c += part.c;
+    }
+    tide_op_desc desc = {.kind = TIDE_OP_CONCAT_FWD, .x = y, .y = y, .n_parts = n};
+    return append(g, name, &desc, parts, n);
+}
+
+uint32_t tide__graph_concat(tide__graph *g, const char *name, const uint32_t *parts, uint32_t n_parts) {
+    return g->status != TIDE_OK ? 0 : settle(g, append_concat(g, name, parts, n_parts));
 }
 
 static tide_status append_loss(tide__graph *g, const char *name, uint32_t x) {
@@ -265,7 +305,7 @@ static tide_status append_loss(tide__graph *g, const char *name, uint32_t x) {
     if (in.h != 1 || in.w != 1)
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: the loss wants one score per class", g->prefix, name);
     tide_op_desc desc = {.kind = TIDE_OP_SOFTMAX_LOSS_FWD, .x = in, .y = in};
-    return append(g, name, &desc, x, TIDE_NONE);
+    return append(g, name, &desc, &x, 1);
 }
 
 uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x) {

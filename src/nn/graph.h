@@ -23,8 +23,8 @@
 #define TIDE__MAX_LAYERS (UINT32_C(1) << 20)
 
 typedef struct tide__layer {
-    tide_op_desc desc; /* of its forward op; backward ops differ from it in `kind` only */
-    uint32_t input[2]; /* layers; TIDE_NONE where there is none */
+    tide_op_desc desc; /* of its forward op, without pointers; backward ops differ from it in `kind` only */
+    uint32_t first_input, n_inputs; /* in the graph's `inputs` */
     uint32_t first_param, n_params;
     uint32_t n_consumers;
     uint32_t name;   /* offset in the graph's names */
@@ -43,9 +43,11 @@ typedef struct tide__param {
 typedef struct tide__graph {
     TIDE_VEC(tide__layer) layers;
     TIDE_VEC(tide__param) params;
-    TIDE_VEC(char) names;     /* zero-terminated, one after the other */
-    char prefix[48];          /* put before the names of the layers to come */
-    uint64_t parameter_count; /* trainable scalars */
+    TIDE_VEC(uint32_t) inputs;        /* layers; those of one layer after those of the one before */
+    TIDE_VEC(int64_t) input_channels; /* of each of `inputs` */
+    TIDE_VEC(char) names;             /* zero-terminated, one after the other */
+    char prefix[48];                  /* put before the names of the layers to come */
+    uint64_t parameter_count;         /* trainable scalars */
     tide_status status;
 } tide__graph;
 
@@ -72,6 +74,8 @@ uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide_
 uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool); /* no padding */
 uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t b);
+/* Along channels; 2 to TIDE_KERNEL_MAX_OPERANDS different parts. */
+uint32_t tide__graph_concat(tide__graph *g, const char *name, const uint32_t *parts, uint32_t n_parts);
 uint32_t tide__graph_dropout(tide__graph *g, const char *name, uint32_t x, float rate);
 uint32_t tide__graph_lrn(tide__graph *g, const char *name, uint32_t x, uint32_t size);
 uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x); /* the last layer */
@@ -83,6 +87,9 @@ tide_status tide__graph_finish(tide__graph *g);
 #define TIDE__PARAM_NAME_BYTES 128
 void tide__param_name(const tide__graph *g, const tide__param *param, char out[TIDE__PARAM_NAME_BYTES]);
 const char *tide__layer_name(const tide__graph *g, uint32_t layer);
+uint32_t tide__layer_input(const tide__graph *g, uint32_t layer, uint32_t i);
+/* Its forward op with everything filled in; valid while the graph does not grow. */
+tide_op_desc tide__layer_desc(const tide__graph *g, uint32_t layer);
 tide_shape tide__layer_shape(const tide__graph *g, uint32_t layer); /* of its output */
 
 /* false if a dimension is not in [1, 2^31) or the product is 2^57 or more (so that bytes of a few operands can be added). */

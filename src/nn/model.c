@@ -42,6 +42,9 @@ static const family families[] = {
      tide__build_resnet_bottleneck, 4, 4, 0, IMAGENET},
     {"resnet-cifar", "resnet-cifar:N", "ResNet of 6 N + 2 layers for small images", tide__build_resnet_cifar, 1, 1, 0,
      3, 32, 32, 10},
+    {"densenet121", "densenet121", "DenseNet of growth 32", tide__build_densenet, 0, 0, 121, IMAGENET},
+    {"densenet169", "densenet169", "DenseNet of growth 32", tide__build_densenet, 0, 0, 169, IMAGENET},
+    {"densenet201", "densenet201", "DenseNet of growth 32", tide__build_densenet, 0, 0, 201, IMAGENET},
 };
 #define N_FAMILIES (sizeof families / sizeof families[0])
 
@@ -56,9 +59,9 @@ void tide_model_options_init(tide_model_options *options) { *options = (tide_mod
 /* ---- parsing ---- */
 
 static tide_status fail_unknown(const char *spec) {
-    char known[512] = "";
+    char known[1024] = "";
     size_t used = 0;
-    for (size_t i = 0; i < N_FAMILIES; i++)
+    for (size_t i = 0; i < N_FAMILIES && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", families[i].usage);
     return tide__fail(TIDE_E_ARGUMENT, "unknown model \"%.60s\"; known: %s", spec, known);
 }

@@ -12,10 +12,15 @@ void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machin
     *r = (tide__recipes){.device = device, .machine = machine};
 }
 
+static void free_recipe(tide__recipe *recipe) {
+    free(recipe->grad_elements);
+    free(recipe->part_channels);
+    free(recipe);
+}
+
 void tide__recipes_deinit(tide__recipes *r) {
     for (size_t i = 0; i < r->all.count; i++) {
-        free(r->all.data[i]->grad_elements);
-        free(r->all.data[i]);
+        free_recipe(r->all.data[i]);
     }
     tide__vec_free(&r->all);
     free(r->slots);
@@ -37,7 +42,8 @@ static uint64_t float_words(float a, float b) {
     return (uint64_t)bits[0] << 32 | bits[1];
 }
 
-/* Every field that makes a kernel different; `grad_elements` only by its address: such a descriptor is used once. */
+/* Every field that makes a kernel different; lists only by their address: that of a norm is used once, those of
+ * concatenations stay where they are while a step is made. */
 static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) {
     const uint64_t words[TIDE__DESC_KEY_WORDS] = {
         (uint64_t)d->kind,
@@ -65,6 +71,8 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         (uint64_t)(uintptr_t)d->to,
         d->to_operand,
         float_words(d->loss_scale, 0.0f),
+        d->n_parts,
+        (uint64_t)(uintptr_t)d->part_channels,
     };
     memcpy(key, words, sizeof words);
 }
@@ -141,13 +149,17 @@ static tide_status fill(const tide__recipes *r, tide__recipe *recipe) {
     return fill_costs(r, recipe);
 }
 
-static tide_status copy_grad_elements(tide__recipe *recipe) {
-    if (recipe->desc.n_grads == 0) return TIDE_OK;
-    size_t size = recipe->desc.n_grads * sizeof *recipe->grad_elements;
-    recipe->grad_elements = malloc(size);
-    if (!recipe->grad_elements) return tide__fail_memory();
-    memcpy(recipe->grad_elements, recipe->desc.grad_elements, size);
-    recipe->desc.grad_elements = recipe->grad_elements;
+/* Lists move into the recipe. */
+static tide_status copy_lists(tide__recipe *recipe) {
+    tide_op_desc *d = &recipe->desc;
+    size_t grads = d->n_grads * sizeof *recipe->grad_elements, parts = d->n_parts * sizeof *recipe->part_channels;
+    recipe->grad_elements = malloc(grads + 1);
+    recipe->part_channels = malloc(parts + 1);
+    if (!recipe->grad_elements || !recipe->part_channels) return tide__fail_memory();
+    if (grads) memcpy(recipe->grad_elements, d->grad_elements, grads);
+    if (parts) memcpy(recipe->part_channels, d->part_channels, parts);
+    d->grad_elements = grads ? recipe->grad_elements : NULL;
+    d->part_channels = parts ? recipe->part_channels : NULL;
     return TIDE_OK;
 }
 
@@ -157,14 +169,13 @@ static tide_status make(tide__recipes *r, const tide_op_desc *desc, const uint64
     tide_status status;
     recipe->desc = *desc;
     memcpy(recipe->key, key, sizeof recipe->key);
-    TIDE_TRY_GOTO(copy_grad_elements(recipe), fail);
+    TIDE_TRY_GOTO(copy_lists(recipe), fail);
     TIDE_TRY_GOTO(fill(r, recipe), fail);
     TIDE_TRY_GOTO(tide__vec_push(&r->all, recipe), fail);
     *out = recipe;
     return TIDE_OK;
 fail:
-    free(recipe->grad_elements);
-    free(recipe);
+    free_recipe(recipe);
     return status;
 }
 

@@ -12,13 +12,14 @@
 #include "base/vec.h"
 #include "nn/cost.h"
 
-#define TIDE__DESC_KEY_WORDS 25
+#define TIDE__DESC_KEY_WORDS 27
 
 typedef struct tide__recipe {
     tide_op_desc desc;
-    tide_kernel_info info; /* variants carry their costs */
-    uint64_t flops, bytes; /* of the default variant; bytes of all operands */
-    uint64_t *grad_elements;
+    tide_kernel_info info;   /* variants carry their costs */
+    uint64_t flops, bytes;   /* of the default variant; bytes of all operands */
+    uint64_t *grad_elements; /* copies of what desc points to */
+    int64_t *part_channels;
     uint64_t key[TIDE__DESC_KEY_WORDS];
 } tide__recipe;
 

@@ -19,15 +19,16 @@ typedef struct tide__op_rule {
     uint32_t n_writes; /* a convolution or fully connected layer without bias has one gradient less */
     uint32_t n_pairs;
     tide_inplace pair[3];
-    bool once;   /* a side effect: not re-runnable */
-    bool random; /* draws from the counter-based generator */
-    bool flat;   /* works on the stored floats: any layout will do, writes keep that of the read they take over */
+    bool once;     /* a side effect: not re-runnable */
+    bool random;   /* draws from the counter-based generator */
+    bool numbered; /* any number of writes, all like the first one; "0", "1" ... ends their names */
+    bool flat;     /* works on the stored floats: any layout will do, writes keep that of the read they take over */
 } tide__op_rule;
 
 /* NULL for a kind that no step contains. In the backward phase ADD sums gradients. */
 const tide__op_rule *tide__op_rule_of(tide_op_kind kind, tide_phase phase);
 
-/* Writes of this op: the rule's number, less the missing bias gradient. */
+/* Writes of this op: the rule's number, less the missing bias gradient; one per part of a concatenation. */
 uint32_t tide__op_n_writes(const tide__op_rule *rule, const tide_op_desc *desc);
 
 #endif

@@ -59,6 +59,7 @@ static void tape_deinit(tide__tape *tape) {
     free(tape->weights);
     free(tape->micros);
     tide__vec_free(&tape->states);
+    tide__vec_free(&tape->reads);
 }
 
 static tide_status unroll(tide__tape *tape) {

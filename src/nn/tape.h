@@ -11,8 +11,9 @@
 /* Values of one layer in the current micro-batch; TIDE_NONE until they exist. */
 typedef struct tide__node {
     tide_id y;
-    tide_id aux[2]; /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss */
-    tide_id dy;     /* gradient of y, the sum over the consumers seen so far */
+    tide_id aux[2];  /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss */
+    tide_id dy;      /* gradient of y, the sum over the consumers seen so far */
+    uint32_t n_sums; /* ops that made it, beyond the first contribution */
 } tide__node;
 
 /* One parameter of the graph, in the course of the step. */
@@ -36,6 +37,7 @@ typedef struct tide__tape {
     tide__node *nodes;     /* per layer */
     tide__weight *weights; /* per parameter */
     tide__micro *micros;
+    TIDE_VEC(tide_id) reads;     /* scratch: of the op being made */
     tide_id clip_scale;          /* TIDE_NONE without clipping */
     TIDE_VEC(tide_state) states; /* names and ops are filled in by step.c */
 } tide__tape;

@@ -42,7 +42,7 @@ static tide_status emit_update(tide__tape *tape, uint32_t param) {
     desc.weight_decay = tape->options->weight_decay;
     desc.clipped = tape->clip_scale != TIDE_NONE;
     tide_id reads[MAX_READS] = {weight->now}, writes[TIDE__MAX_WRITES];
-    tide__draft draft = {&desc, TIDE_UPDATE, name, reads, 1};
+    tide__draft draft = {&desc, TIDE_UPDATE, name, reads, 1, 0};
     uint32_t first_state = (uint32_t)tape->states.count;
     for (uint32_t i = 0; i < o->n_states; i++)
         TIDE_TRY(add_state(tape, name, o->state[i], weight->now, p, &reads[draft.n_reads++]));
@@ -77,7 +77,7 @@ static tide_status emit_norm(tide__tape *tape, const tide_id *grads, const uint6
     desc.clip_norm = tape->options->clip_norm;
     for (uint32_t i = 0; i < n; i++) desc.elements += elements[i];
     tide_id writes[TIDE__MAX_WRITES];
-    tide__draft draft = {&desc, TIDE_UPDATE, "grad-norm", grads, n};
+    tide__draft draft = {&desc, TIDE_UPDATE, "grad-norm", grads, n, 0};
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     tape->clip_scale = writes[0];
     return TIDE_OK;

@@ -145,11 +145,30 @@ static void costs_come_from_the_machine(void **state) {
     tide_step_destroy(step);
 }
 
+/* Families whose kernels are still to come say which one is missing. */
+static void missing_kernels_are_named(void **state) {
+    static const char *const specs[][2] = {
+        {"densenet121", "concat"},
+    };
+    tide_step_options o;
+    tide_step_options_init(&o);
+    o.device = *state;
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        tide_model *model;
+        tide_step *step = NULL;
+        assert_ok(tide_model_create(specs[i][0], NULL, &model));
+        assert_status(tide_step_create(model, &o, &step), TIDE_E_UNSUPPORTED);
+        assert_error_has(specs[i][1]);
+        tide_model_destroy(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_agree),
         cmocka_unit_test(reorders_are_shared),
         cmocka_unit_test(costs_come_from_the_machine),
+        cmocka_unit_test(missing_kernels_are_named),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -65,6 +65,26 @@ static void joins_must_match(void **state) {
     assert_refused(&g, TIDE_E_ARGUMENT, "same shape");
 }
 
+static void parts_must_match(void **state) {
+    (void)state;
+    tide__graph g = {0};
+    uint32_t x = tide__graph_input(&g, image), r = tide__graph_relu(&g, "r", x);
+    tide_shape y = tide__layer_shape(&g, tide__graph_concat(&g, "j", (uint32_t[]){r, x}, 2));
+    assert_true(y.n == 2 && y.c == 6 && y.h == 8 && y.w == 8);
+    tide__graph_concat(&g, "k", (uint32_t[]){x, r, x}, 3);
+    assert_refused(&g, TIDE_E_ARGUMENT, "layer k: joins different outputs");
+
+    g = (tide__graph){0};
+    x = tide__graph_input(&g, image);
+    tide__graph_concat(&g, "j", (uint32_t[]){x, tide__graph_global_avgpool(&g, "p", x)}, 2);
+    assert_refused(&g, TIDE_E_ARGUMENT, "one height and width");
+
+    g = (tide__graph){0};
+    x = tide__graph_input(&g, image);
+    tide__graph_concat(&g, "j", &x, 1);
+    assert_refused(&g, TIDE_E_ARGUMENT, "2 to 64 parts");
+}
+
 static void networks_are_whole(void **state) {
     (void)state;
     tide__graph g = {0};
@@ -103,11 +123,9 @@ static void doubled_gradients_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_are_inferred),
-        cmocka_unit_test(windows_must_fit),
-        cmocka_unit_test(joins_must_match),
-        cmocka_unit_test(networks_are_whole),
-        cmocka_unit_test(doubled_gradients_are_refused),
+        cmocka_unit_test(shapes_are_inferred), cmocka_unit_test(windows_must_fit),
+        cmocka_unit_test(joins_must_match),    cmocka_unit_test(parts_must_match),
+        cmocka_unit_test(networks_are_whole),  cmocka_unit_test(doubled_gradients_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,9 @@ static const published models[] = {
     {"resnet:3,4,6,3", 25557032, 175},
     {"resnet:3,8,36,3", 60192808, 0},
     {"resnet-cifar:3", 0, 0},
+    {"densenet121", 7978856, 0},
+    {"densenet169", 14149480, 0},
+    {"densenet201", 20013928, 0},
 };
 #define N_MODELS (sizeof models / sizeof models[0])
 
@@ -160,7 +163,7 @@ static void family_list(void **state) {
         assert_true(strlen(summary) > 0);
         n++;
     }
-    assert_int_equal(n, 14);
+    assert_int_equal(n, 17);
 }
 
 /* Very deep networks are ordinary ones; how long they take is a benchmark's business (bench_plan). */

@@ -9,7 +9,7 @@
 
 typedef tide_status (*build_fn)(tide__cpu_kernel *k, const tide_op_desc *source);
 
-/* Complete: every op kind has one. */
+/* A kind without one is refused. */
 static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_CONV_FWD] = tide__build_conv,
     [TIDE_OP_CONV_BWD_DATA] = tide__build_conv,
@@ -70,6 +70,9 @@ void tide__cpu_kernel_destroy(tide_kernel *base) {
 }
 
 static tide_status build(tide__cpu_kernel *k, const tide_op_desc *source) {
+    if (!builders[source->kind])
+        return tide__fail(TIDE_E_UNSUPPORTED, "the CPU device has no kernel for op kind \"%s\"",
+                          tide_op_kind_name(source->kind));
     int old = tide__set_threads((int)((tide__cpu *)k->base.device)->threads);
     tide_status status = builders[source->kind](k, source);
     tide__set_threads(old);
@@ -103,6 +106,7 @@ tide_status tide__cpu_kernel_create(tide_device *device, const tide_op_desc *des
     k->base.device = device;
     k->desc = *desc;
     k->desc.grad_elements = NULL;
+    k->desc.part_channels = NULL;
     k->desc.from = k->desc.to = NULL;
     TIDE_TRY_GOTO(build(k, desc), destroy);
     TIDE_TRY_GOTO(fill_info(k), destroy);
