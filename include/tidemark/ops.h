@@ -105,13 +105,13 @@ typedef struct tide_shape {
 
 typedef struct tide_op_desc {
     tide_op_kind kind;
-    tide_shape x, y;                         /* of the layer's input and output (gradients have the same shapes) */
-    int32_t kernel_h, kernel_w, stride, pad; /* conv, pool */
-    int32_t bias;                            /* conv, fc: has a bias operand */
-    int32_t needs_dx;                        /* informative: 0 for the first layer, whose backward yields no dx */
-    float eps, momentum;                     /* bn: eps, share of the new value; adam: eps, 0 means 1e-8 */
-    float drop_rate;                         /* dropout */
-    float loss_scale; /* softmax-loss.bwd: a factor on dx (1 / micro-batches of the step); 0 means 1 */
+    tide_shape x, y; /* of the layer's input and output (gradients have the same shapes) */
+    int32_t kernel_h, kernel_w, stride, pad_h, pad_w; /* conv, pool; padding on either side */
+    int32_t bias;                                     /* conv, fc: has a bias operand */
+    int32_t needs_dx;    /* informative: 0 for the first layer, whose backward yields no dx */
+    float eps, momentum; /* bn: eps, share of the new value; adam: eps, 0 means 1e-8 */
+    float drop_rate;     /* dropout */
+    float loss_scale;    /* softmax-loss.bwd: a factor on dx (1 / micro-batches of the step); 0 means 1 */
     int32_t lrn_size;
     float lrn_alpha, lrn_beta, lrn_k;
     uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */

@@ -164,7 +164,7 @@ static void add_winograd(const tide_op_desc *d, tide_kernel_info *info, tide__wo
 
 void tide__analytic_variants(const tide_op_desc *d, tide_kernel_info *info, tide__work work[TIDE__MAX_VARIANTS]) {
     if (d->kind > TIDE_OP_CONV_BWD_WEIGHTS) return;
-    bool pointwise = d->kernel_h == 1 && d->kernel_w == 1 && d->stride == 1 && d->pad == 0;
+    bool pointwise = d->kernel_h == 1 && d->kernel_w == 1 && d->stride == 1 && d->pad_h == 0 && d->pad_w == 0;
     if (pointwise) return; /* its columns are its input */
     add_gemm(d, info, work);
     if (d->kernel_h == 3 && d->kernel_w == 3 && d->stride == 1) add_winograd(d, info, work);

@@ -157,25 +157,27 @@ static tide_status slide(const tide__graph *g, const char *name, int64_t size, c
     return TIDE_OK;
 }
 
-/* Fills x, y (but for its channels) and the window's fields. */
-static tide_status set_window(const tide__graph *g, const char *name, uint32_t x, const tide__pool *window,
-                              tide_op_desc *desc) {
+/* Fills x, y (but for its channels) and the window's fields; the two strides are equal. */
+static tide_status set_window(const tide__graph *g, const char *name, uint32_t x, const tide__pool *window_h,
+                              const tide__pool *window_w, tide_op_desc *desc) {
     desc->x = desc->y = tide__layer_shape(g, x);
-    TIDE_TRY(slide(g, name, desc->x.h, window, &desc->y.h));
-    TIDE_TRY(slide(g, name, desc->x.w, window, &desc->y.w));
-    desc->kernel_h = desc->kernel_w = (int32_t)window->kernel;
-    desc->stride = (int32_t)window->stride;
-    desc->pad = (int32_t)window->pad;
+    TIDE_TRY(slide(g, name, desc->x.h, window_h, &desc->y.h));
+    TIDE_TRY(slide(g, name, desc->x.w, window_w, &desc->y.w));
+    desc->kernel_h = (int32_t)window_h->kernel;
+    desc->kernel_w = (int32_t)window_w->kernel;
+    desc->stride = (int32_t)window_h->stride;
+    desc->pad_h = (int32_t)window_h->pad;
+    desc->pad_w = (int32_t)window_w->pad;
     return TIDE_OK;
 }
 
 static tide_status append_conv(tide__graph *g, const char *name, uint32_t x, const tide__conv *conv) {
     tide_op_desc desc = {.kind = TIDE_OP_CONV_FWD, .bias = conv->bias};
-    tide__pool window = {conv->kernel, conv->stride, conv->pad};
-    TIDE_TRY(set_window(g, name, x, &window, &desc));
+    tide__pool high = {conv->kernel, conv->stride, conv->pad}, wide = {conv->kernel_w, conv->stride, conv->pad_w};
+    TIDE_TRY(set_window(g, name, x, &high, conv->kernel_w ? &wide : &high, &desc));
     desc.y.c = conv->channels;
     TIDE_TRY(append(g, name, &desc, &x, 1));
-    return add_weight(g, (tide_shape){conv->channels, desc.x.c, conv->kernel, conv->kernel}, conv->bias);
+    return add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w}, conv->bias);
 }
 
 uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__conv conv) {
@@ -233,12 +235,10 @@ uint32_t tide__graph_lrn(tide__graph *g, const char *name, uint32_t x, uint32_t 
 }
 
 static tide_status append_pool(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc, tide__pool pool) {
-    TIDE_TRY(set_window(g, name, x, &pool, &desc));
+    TIDE_TRY(set_window(g, name, x, &pool, &pool, &desc));
     if (desc.kind == TIDE_OP_MAXPOOL_FWD && pool.kernel > 16)
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: max pooling keeps its index in a byte: kernel at most 16",
                           g->prefix, name);
-    if (desc.kind == TIDE_OP_AVGPOOL_FWD && pool.pad != 0)
-        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: average pooling has no padding", g->prefix, name);
     return append(g, name, &desc, &x, 1);
 }
 

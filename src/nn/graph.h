@@ -53,6 +53,7 @@ typedef struct tide__graph {
 
 typedef struct tide__conv {
     uint32_t channels, kernel, stride, pad;
+    uint32_t kernel_w, pad_w; /* of a window that is not square: kernel and pad are its height's; 0: square */
     bool bias;
 } tide__conv;
 
@@ -71,7 +72,7 @@ uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t o
 uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_relu(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool);
-uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool); /* no padding */
+uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool); /* padding counts */
 uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t b);
 /* Along channels; 2 to TIDE_KERNEL_MAX_OPERANDS different parts. */

@@ -45,6 +45,7 @@ static const family families[] = {
     {"densenet121", "densenet121", "DenseNet of growth 32", tide__build_densenet, 0, 0, 121, IMAGENET},
     {"densenet169", "densenet169", "DenseNet of growth 32", tide__build_densenet, 0, 0, 169, IMAGENET},
     {"densenet201", "densenet201", "DenseNet of growth 32", tide__build_densenet, 0, 0, 201, IMAGENET},
+    {"inception-v4", "inception-v4", "Inception-v4, 299 x 299", tide__build_inception_v4, 0, 0, 0, 3, 299, 299, 1000},
 };
 #define N_FAMILIES (sizeof families / sizeof families[0])
 

@@ -46,7 +46,7 @@ static uint64_t float_words(float a, float b) {
  * concatenations stay where they are while a step is made. */
 static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) {
     const uint64_t words[TIDE__DESC_KEY_WORDS] = {
-        (uint64_t)d->kind,
+        pair_word((int32_t)d->kind, d->stride),
         (uint64_t)d->x.n,
         (uint64_t)d->x.c,
         (uint64_t)d->x.h,
@@ -56,7 +56,7 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         (uint64_t)d->y.h,
         (uint64_t)d->y.w,
         pair_word(d->kernel_h, d->kernel_w),
-        pair_word(d->stride, d->pad),
+        pair_word(d->pad_h, d->pad_w),
         pair_word(d->bias, d->needs_dx),
         float_words(d->eps, d->momentum),
         float_words(d->drop_rate, d->lrn_alpha),

@@ -107,7 +107,8 @@ static tide_status measure_matrix(const tide__bench *b, tide_machine *m) {
                           .kernel_h = window,
                           .kernel_w = window,
                           .stride = 1,
-                          .pad = window / 2,
+                          .pad_h = window / 2,
+                          .pad_w = window / 2,
                           .needs_dx = 1};
         double products = (double)(n * pixels * pixels * window * window) * (double)(d.x.c * d.y.c);
         TIDE_TRY(add_to_mix(b, &d, 2 * products, &sum));
@@ -125,7 +126,7 @@ static tide_status measure_vector(const tide__bench *b, tide_machine *m) {
         if (d.kind == TIDE_OP_MAXPOOL_FWD) {
             d.kernel_h = d.kernel_w = 3;
             d.stride = 2;
-            d.pad = 1;
+            d.pad_h = d.pad_w = 1;
             d.y.h = d.y.w = 56;
         }
         TIDE_TRY(add_to_mix(b, &d, 0, &sum));

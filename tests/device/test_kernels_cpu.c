@@ -18,6 +18,7 @@ typedef struct conv_case {
     tide_shape x;
     int64_t outputs;
     int32_t kernel_h, kernel_w, stride, pad;
+    int32_t pad_more_w; /* width is padded by pad + this */
 } conv_case;
 
 static const conv_case convs[] = {
@@ -27,18 +28,20 @@ static const conv_case convs[] = {
     {{3, 1, 12, 12}, 20, 5, 5, 1, 0}, /* padded output channels */
     {{2, 20, 6, 6}, 50, 5, 5, 1, 0},  /* padded on both sides */
     {{2, 3, 8, 8}, 16, 3, 3, 1, 1},   /* resnet-cifar */
-    {{2, 16, 8, 8}, 16, 3, 3, 1, 1},  {{2, 16, 8, 8}, 32, 3, 3, 2, 1}, {{2, 16, 8, 8}, 32, 1, 1, 2, 0},
-    {{1, 3, 17, 17}, 8, 7, 7, 2, 3},  {{3, 12, 7, 5}, 20, 3, 3, 2, 1}, {{1, 8, 1, 1}, 8, 1, 1, 1, 0},
-    {{2, 12, 1, 1}, 12, 1, 1, 1, 0},  {{2, 3, 9, 9}, 5, 3, 3, 1, 1},   {{1, 5, 4, 6}, 9, 1, 3, 1, 0},
-    {{1, 1, 1, 1}, 1, 1, 1, 1, 0},    {{2, 64, 4, 4}, 64, 3, 3, 1, 1}, {{2, 13, 2, 2}, 9, 2, 2, 1, 0},
+    {{2, 16, 8, 8}, 16, 3, 3, 1, 1},    {{2, 16, 8, 8}, 32, 3, 3, 2, 1},     {{2, 16, 8, 8}, 32, 1, 1, 2, 0},
+    {{1, 3, 17, 17}, 8, 7, 7, 2, 3},    {{3, 12, 7, 5}, 20, 3, 3, 2, 1},     {{1, 8, 1, 1}, 8, 1, 1, 1, 0},
+    {{2, 12, 1, 1}, 12, 1, 1, 1, 0},    {{2, 3, 9, 9}, 5, 3, 3, 1, 1},       {{1, 5, 4, 6}, 9, 1, 3, 1, 0},
+    {{1, 1, 1, 1}, 1, 1, 1, 1, 0},      {{2, 64, 4, 4}, 64, 3, 3, 1, 1},     {{2, 13, 2, 2}, 9, 2, 2, 1, 0},
+    {{2, 16, 9, 9}, 16, 1, 7, 1, 0, 3}, {{2, 16, 9, 9}, 24, 7, 1, 1, 3, -3}, /* inception: rows and columns */
 };
 
 static tide_op_desc conv_desc(tide_op_kind kind, const conv_case *c, int32_t bias) {
-    tide_op_desc d = {.kind = kind, .x = c->x, .stride = c->stride, .pad = c->pad, .bias = bias};
+    tide_op_desc d = {.kind = kind, .x = c->x, .stride = c->stride, .pad_h = c->pad, .bias = bias};
+    d.pad_w = c->pad + c->pad_more_w;
     d.kernel_h = c->kernel_h;
     d.kernel_w = c->kernel_w;
-    d.y = (tide_shape){c->x.n, c->outputs, (c->x.h + 2 * c->pad - c->kernel_h) / c->stride + 1,
-                       (c->x.w + 2 * c->pad - c->kernel_w) / c->stride + 1};
+    d.y = (tide_shape){c->x.n, c->outputs, (c->x.h + 2 * d.pad_h - c->kernel_h) / c->stride + 1,
+                       (c->x.w + 2 * d.pad_w - c->kernel_w) / c->stride + 1};
     return d;
 }
 
@@ -486,7 +489,7 @@ static void test_refused_descriptors(void **state) {
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = conv, d.kind = (tide_op_kind)TIDE_OP_KIND_COUNT;
     refuse(&rig, d, TIDE_E_ARGUMENT);
-    d = conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[1], 0), d.pad = 3;
+    d = conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[1], 0), d.pad_h = d.pad_w = 3;
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &shapes[1]);
     refuse(&rig, d, TIDE_E_ARGUMENT);

@@ -83,6 +83,7 @@ static void dense_block(void **state) {
 
 static const char *const specs[] = {
     "densenet121",
+    "inception-v4",
 };
 
 static void plan(const tide_program *p, const tide_machine *machine) {

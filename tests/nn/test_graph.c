@@ -18,6 +18,11 @@ static void shapes_are_inferred(void **state) {
     x = tide__graph_conv(&g, "c", x, (tide__conv){.channels = 4, .kernel = 3, .stride = 2, .pad = 1});
     tide_shape y = tide__layer_shape(&g, x);
     assert_true(y.n == 5 && y.c == 4 && y.h == 9 && y.w == 5);
+    tide__conv row = {.channels = 4, .kernel = 1, .stride = 1, .kernel_w = 3, .pad_w = 1};
+    y = tide__layer_shape(&g, x = tide__graph_conv(&g, "row", x, row));
+    assert_true(y.n == 5 && y.c == 4 && y.h == 9 && y.w == 5);
+    y = tide__layer_shape(&g, x = tide__graph_avgpool(&g, "s", x, (tide__pool){.kernel = 3, .stride = 1, .pad = 1}));
+    assert_true(y.n == 5 && y.c == 4 && y.h == 9 && y.w == 5);
     x = tide__graph_avgpool(&g, "a", x, (tide__pool){.kernel = 2, .stride = 2});
     y = tide__layer_shape(&g, x);
     assert_true(y.n == 5 && y.c == 4 && y.h == 4 && y.w == 2);
@@ -25,7 +30,7 @@ static void shapes_are_inferred(void **state) {
     y = tide__layer_shape(&g, x);
     assert_true(y.n == 5 && y.c == 7 && y.h == 1 && y.w == 1);
     assert_ok(tide__graph_finish(&g));
-    assert_int_equal(g.parameter_count, 4 * 3 * 9 + 7 * 32 + 7);
+    assert_int_equal(g.parameter_count, 4 * 3 * 9 + 4 * 4 * 3 + 7 * 32 + 7);
     tide__graph_deinit(&g);
 }
 
@@ -48,8 +53,13 @@ static void windows_must_fit(void **state) {
     assert_refused(&g, TIDE_E_ARGUMENT, "at most 16");
 
     g = (tide__graph){0};
-    tide__graph_avgpool(&g, "p", tide__graph_input(&g, image), (tide__pool){.kernel = 3, .stride = 1, .pad = 1});
-    assert_refused(&g, TIDE_E_ARGUMENT, "no padding");
+    tide__graph_avgpool(&g, "p", tide__graph_input(&g, image), (tide__pool){.kernel = 3, .stride = 1, .pad = 3});
+    assert_refused(&g, TIDE_E_ARGUMENT, "padding 3");
+
+    g = (tide__graph){0};
+    x = tide__graph_input(&g, image);
+    tide__graph_conv(&g, "c", x, (tide__conv){.channels = 1, .kernel = 1, .stride = 1, .kernel_w = 9});
+    assert_refused(&g, TIDE_E_ARGUMENT, "a kernel of 9 does not fit an input of 8");
 }
 
 static void joins_must_match(void **state) {

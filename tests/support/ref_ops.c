@@ -109,7 +109,7 @@ static void conv_pixel(const tide_op_desc *d, direction dir, double *x, double *
     for (int64_t c = 0; c < d->x.c; c++)
         for (int64_t kh = 0; kh < d->kernel_h; kh++)
             for (int64_t kw = 0; kw < d->kernel_w; kw++) {
-                int64_t h = oh * d->stride - d->pad + kh, v = ow * d->stride - d->pad + kw;
+                int64_t h = oh * d->stride - d->pad_h + kh, v = ow * d->stride - d->pad_w + kw;
                 if (h < 0 || v < 0 || h >= d->x.h || v >= d->x.w) continue;
                 touch(dir, &x[(c * d->x.h + h) * d->x.w + v], &w[(c * d->kernel_h + kh) * d->kernel_w + kw], y);
             }
@@ -211,7 +211,7 @@ static void pool_pixel(const tide_op_desc *d, double *const *v, int64_t plane, i
     int64_t at = 0;
     for (int64_t kh = 0; kh < d->kernel_h; kh++)
         for (int64_t kw = 0; kw < d->kernel_w; kw++) {
-            int64_t h = oh * d->stride - d->pad + kh, w = ow * d->stride - d->pad + kw;
+            int64_t h = oh * d->stride - d->pad_h + kh, w = ow * d->stride - d->pad_w + kw;
             if (h < 0 || w < 0 || h >= d->x.h || w >= d->x.w) continue;
             int64_t i = (plane * d->x.h + h) * d->x.w + w, here = kh * d->kernel_w + kw;
             if (d->kind == TIDE_OP_AVGPOOL_BWD) v[1][i] += v[0][o] / area;

@@ -13,10 +13,10 @@ typedef struct way {
 } way;
 
 static tide_status check_window(const tide_op_desc *d) {
-    if (d->kernel_h < 1 || d->kernel_w < 1 || d->stride < 1 || d->pad < 0)
-        return tide__fail(TIDE_E_ARGUMENT, "window %d x %d, stride %d, padding %d", d->kernel_h, d->kernel_w, d->stride,
-                          d->pad);
-    int64_t h = d->x.h + 2 * (int64_t)d->pad - d->kernel_h, w = d->x.w + 2 * (int64_t)d->pad - d->kernel_w;
+    if (d->kernel_h < 1 || d->kernel_w < 1 || d->stride < 1 || d->pad_h < 0 || d->pad_w < 0)
+        return tide__fail(TIDE_E_ARGUMENT, "window %d x %d, stride %d, padding %d x %d", d->kernel_h, d->kernel_w,
+                          d->stride, d->pad_h, d->pad_w);
+    int64_t h = d->x.h + 2 * (int64_t)d->pad_h - d->kernel_h, w = d->x.w + 2 * (int64_t)d->pad_w - d->kernel_w;
     if (h < 0 || w < 0 || d->y.h != h / d->stride + 1 || d->y.w != w / d->stride + 1 || d->y.n != d->x.n)
         return tide__fail(TIDE_E_ARGUMENT, "the output (%lld, ., %lld, %lld) does not follow from the input and window",
                           (long long)d->y.n, (long long)d->y.h, (long long)d->y.w);
@@ -31,9 +31,9 @@ static void plain_md(const tide_shape *s, dnnl_memory_desc_t *out) {
 /* w: the layout of the weights; NULL: what the primitive likes best. */
 static way make_way(const tide_op_desc *d, bool plain, const dnnl_memory_desc_t *w) {
     const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w}, bias = {d->y.c};
-    way a = {.strides = {d->stride, d->stride}, .pad_before = {d->pad, d->pad}};
-    a.pad_after[0] = (d->y.h - 1) * d->stride + d->kernel_h - d->x.h - d->pad;
-    a.pad_after[1] = (d->y.w - 1) * d->stride + d->kernel_w - d->x.w - d->pad;
+    way a = {.strides = {d->stride, d->stride}, .pad_before = {d->pad_h, d->pad_w}};
+    a.pad_after[0] = (d->y.h - 1) * d->stride + d->kernel_h - d->x.h - d->pad_h;
+    a.pad_after[1] = (d->y.w - 1) * d->stride + d->kernel_w - d->x.w - d->pad_w;
     if (plain) {
         plain_md(&d->x, &a.x);
         plain_md(&d->y, &a.y);

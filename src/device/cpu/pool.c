@@ -47,7 +47,7 @@ typedef struct window {
 } window;
 
 static inline window window_at(const tide_op_desc *d, int64_t oh, int64_t ow) {
-    window a = {.top = oh * d->stride - d->pad, .left = ow * d->stride - d->pad};
+    window a = {.top = oh * d->stride - d->pad_h, .left = ow * d->stride - d->pad_w};
     a.h0 = a.top < 0 ? 0 : a.top;
     a.w0 = a.left < 0 ? 0 : a.left;
     a.h1 = a.top + d->kernel_h < d->x.h ? a.top + d->kernel_h : d->x.h;
@@ -199,13 +199,13 @@ static bool fits(int64_t x, int64_t y, int32_t kernel, int32_t stride, int32_t p
 static tide_status check_pool(const tide_op_desc *d) {
     TIDE_TRY(tide__check_shape(&d->x, "x"));
     TIDE_TRY(tide__check_shape(&d->y, "y"));
-    if (d->x.n != d->y.n || d->x.c != d->y.c || !fits(d->x.h, d->y.h, d->kernel_h, d->stride, d->pad) ||
-        !fits(d->x.w, d->y.w, d->kernel_w, d->stride, d->pad))
+    if (d->x.n != d->y.n || d->x.c != d->y.c || !fits(d->x.h, d->y.h, d->kernel_h, d->stride, d->pad_h) ||
+        !fits(d->x.w, d->y.w, d->kernel_w, d->stride, d->pad_w))
         return tide__fail(
             TIDE_E_ARGUMENT,
-            "window %d x %d, stride %d, padding %d does not lead from (., ., %lld, %lld) to (., ., %lld, %lld)",
-            d->kernel_h, d->kernel_w, d->stride, d->pad, (long long)d->x.h, (long long)d->x.w, (long long)d->y.h,
-            (long long)d->y.w);
+            "window %d x %d, stride %d, padding %d x %d does not lead from (., ., %lld, %lld) to (., ., %lld, %lld)",
+            d->kernel_h, d->kernel_w, d->stride, d->pad_h, d->pad_w, (long long)d->x.h, (long long)d->x.w,
+            (long long)d->y.h, (long long)d->y.w);
     return TIDE_OK;
 }
 
