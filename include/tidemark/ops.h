@@ -18,7 +18,7 @@
  *   AVGPOOL_FWD                 x                                       y
  *   AVGPOOL_BWD                 dy                                      dx
  *   ADD                         a, b                                    y                     (may in place either)
- *   SOFTMAX_LOSS_FWD            x, label (i32 per sample)               prob, loss (1 float: mean over the batch)
+ *   SOFTMAX_LOSS_FWD            x, label (i32 per pixel)                prob, loss (1 float: mean over pixels)
  *   SOFTMAX_LOSS_BWD            prob, label                             dx                    (may in place prob)
  *   DROPOUT_FWD                 x                                       y, mask (u8)          (random; may in place x)
  *   DROPOUT_BWD                 mask, dy                                dx                    (may in place dy)
@@ -34,6 +34,7 @@
  *   ZERO                        -                                       a
  *   CONCAT_FWD                  a0, a1, ... (n_parts, along channels)   y
  *   CONCAT_BWD                  dy                                      da0, da1, ...
+ *   UPCONV_FWD / _BWD_DATA / _BWD_WEIGHTS   as CONV; transposed, stride = kernel: y is kernel times as high and wide
  *
  * What the names leave open, the same on every device:
  *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1))
@@ -42,6 +43,7 @@
  *   DROPOUT       element i in plain row-major order is kept iff random(seed, step, counter, i) >= drop_rate, then
  *                 scaled by 1 / (1 - drop_rate)
  *   LRN           y = x * (lrn_k + lrn_alpha / lrn_size * sum of x^2 over lrn_size channels around it) ^ -lrn_beta
+ *   SOFTMAX_LOSS  over the channels of each pixel; a classifier's scores are images of one pixel
  *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6))
  *   SGD, MOMENTUM, ADAM add weight_decay * w to the gradient; ADAMW shrinks w by lr * weight_decay instead
  */
@@ -90,7 +92,10 @@ extern "C" {
     X(TIDE_OP_ACCUMULATE, "accumulate")             \
     X(TIDE_OP_ZERO, "zero")                         \
     X(TIDE_OP_CONCAT_FWD, "concat")                 \
-    X(TIDE_OP_CONCAT_BWD, "concat.bwd")
+    X(TIDE_OP_CONCAT_BWD, "concat.bwd")             \
+    X(TIDE_OP_UPCONV_FWD, "upconv")                 \
+    X(TIDE_OP_UPCONV_BWD_DATA, "upconv.bwd-data")   \
+    X(TIDE_OP_UPCONV_BWD_WEIGHTS, "upconv.bwd-weights")
 
 typedef enum tide_op_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,

@@ -10,7 +10,7 @@
 /* ---- operands ----
  * x, y: activations of these shapes (and their gradients)   w, b: weight, bias (absent without one)
  * c: one float per channel   i: a byte per output (index of the maximum)   m: a byte per input (dropout mask)
- * l: an int32 per sample (label)   1: one float   e: `elements` floats   s: one float if the update is clipped
+ * l: an int32 per pixel (label)   1: one float   e: `elements` floats   s: one float if the update is clipped
  * p: all parts of y */
 typedef struct operand_letters {
     const char *reads, *writes;
@@ -48,11 +48,15 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ACCUMULATE] = {"ee", "e"},
     [TIDE_OP_CONCAT_FWD] = {"p", "y"},
     [TIDE_OP_CONCAT_BWD] = {"y", "p"},
+    [TIDE_OP_UPCONV_FWD] = {"xwb", "y"},
+    [TIDE_OP_UPCONV_BWD_DATA] = {"wy", "x"},
+    [TIDE_OP_UPCONV_BWD_WEIGHTS] = {"xy", "wb"},
 };
 
 /* (outputs, inputs...) of the layer's weight. */
 static tide_shape weight_shape(const tide_op_desc *d) {
-    if (d->kind >= TIDE_OP_FC_FWD) return (tide_shape){d->y.c, d->x.c, d->x.h, d->x.w};
+    bool fc = d->kind >= TIDE_OP_FC_FWD && d->kind <= TIDE_OP_FC_BWD_WEIGHTS;
+    if (fc) return (tide_shape){d->y.c, d->x.c, d->x.h, d->x.w};
     return (tide_shape){d->y.c, d->x.c, d->kernel_h, d->kernel_w};
 }
 
@@ -70,7 +74,7 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t *out) {
     case 'c': return *out = 4 * (uint64_t)d->x.c, true;
     case 'i': return shape_bytes(d->y, 1, out);
     case 'm': return shape_bytes(d->x, 1, out);
-    case 'l': return *out = 4 * (uint64_t)d->x.n, true;
+    case 'l': return shape_bytes((tide_shape){d->x.n, 1, d->x.h, d->x.w}, 4, out);
     case 'e': return tide__mul(d->elements, 4, out);
     default: return *out = 4, true;
     }

@@ -116,6 +116,7 @@ static tide_status backward_layer(const visit *v) {
     switch (v->layer->desc.kind) {
     case TIDE_OP_CONV_FWD: return backward_linear(v, TIDE_OP_CONV_BWD_WEIGHTS, TIDE_OP_CONV_BWD_DATA);
     case TIDE_OP_FC_FWD: return backward_linear(v, TIDE_OP_FC_BWD_WEIGHTS, TIDE_OP_FC_BWD_DATA);
+    case TIDE_OP_UPCONV_FWD: return backward_linear(v, TIDE_OP_UPCONV_BWD_WEIGHTS, TIDE_OP_UPCONV_BWD_DATA);
     case TIDE_OP_BN_FWD: return backward_bn(v);
     case TIDE_OP_ADD: return backward_add(v);
     case TIDE_OP_CONCAT_FWD: return backward_concat(v);

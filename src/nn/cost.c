@@ -42,10 +42,13 @@ static const stream_work streams[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ACCUMULATE] = {OVER_ELEMENTS, 1, ALONE},
 };
 
-static bool is_matrix(tide_op_kind kind) { return kind <= TIDE_OP_FC_BWD_WEIGHTS; }
+static bool is_upconv(tide_op_kind kind) { return kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS; }
 
-/* Multiply-adds per output element of a convolution or a fully connected layer. */
+static bool is_matrix(tide_op_kind kind) { return kind <= TIDE_OP_FC_BWD_WEIGHTS || is_upconv(kind); }
+
+/* Multiply-adds per element of y. */
 static bool matrix_depth(const tide_op_desc *d, uint64_t *out) {
+    if (is_upconv(d->kind)) return *out = (uint64_t)d->x.c, true; /* one position of the window reaches it */
     bool conv = d->kind <= TIDE_OP_CONV_BWD_WEIGHTS;
     tide_shape window = {d->x.c, conv ? d->kernel_h : d->x.h, conv ? d->kernel_w : d->x.w, 1};
     return tide__shape_elements(window, out);

@@ -126,10 +126,10 @@ static tide_status add_param(tide__graph *g, tide__param param) {
 
 static tide_shape vector_shape(int64_t length) { return (tide_shape){length, 1, 1, 1}; }
 
-static tide_status add_weight(tide__graph *g, tide_shape shape, bool bias) {
-    float inputs = (float)shape.c * (float)shape.h * (float)shape.w;
+/* `inputs` go into one output. */
+static tide_status add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias) {
     tide__param weight = {.role = "weight", .shape = shape, .init = TIDE_INIT_NORMAL, .trainable = true};
-    weight.init_scale = sqrtf(2.0f / inputs);
+    weight.init_scale = sqrtf(2.0f / (float)inputs);
     TIDE_TRY(add_param(g, weight));
     if (!bias) return TIDE_OK;
     return add_param(g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .trainable = true});
@@ -177,7 +177,8 @@ static tide_status append_conv(tide__graph *g, const char *name, uint32_t x, con
     TIDE_TRY(set_window(g, name, x, &high, conv->kernel_w ? &wide : &high, &desc));
     desc.y.c = conv->channels;
     TIDE_TRY(append(g, name, &desc, &x, 1));
-    return add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w}, conv->bias);
+    return add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w},
+                      desc.x.c * desc.kernel_h * desc.kernel_w, conv->bias);
 }
 
 uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__conv conv) {
@@ -188,11 +189,26 @@ static tide_status append_fc(tide__graph *g, const char *name, uint32_t x, uint3
     tide_shape in = tide__layer_shape(g, x);
     tide_op_desc desc = {.kind = TIDE_OP_FC_FWD, .x = in, .y = {in.n, outputs, 1, 1}, .bias = 1};
     TIDE_TRY(append(g, name, &desc, &x, 1));
-    return add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, true);
+    return add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, in.c * in.h * in.w, true);
 }
 
 uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
     return g->status != TIDE_OK ? 0 : settle(g, append_fc(g, name, x, outputs));
+}
+
+static tide_status append_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor) {
+    tide_shape in = tide__layer_shape(g, x);
+    if (factor == 0 || factor > INT16_MAX)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: a factor of %u makes no sense", g->prefix, name, factor);
+    tide_op_desc desc = {.kind = TIDE_OP_UPCONV_FWD, .x = in, .bias = 1};
+    desc.y = (tide_shape){in.n, channels, in.h * factor, in.w * factor};
+    desc.kernel_h = desc.kernel_w = desc.stride = (int32_t)factor;
+    TIDE_TRY(append(g, name, &desc, &x, 1));
+    return add_weight(g, (tide_shape){channels, in.c, factor, factor}, in.c, true);
+}
+
+uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor) {
+    return g->status != TIDE_OK ? 0 : settle(g, append_upconv(g, name, x, channels, factor));
 }
 
 static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {
@@ -306,6 +322,10 @@ static tide_status append_loss(tide__graph *g, const char *name, uint32_t x) {
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: the loss wants one score per class", g->prefix, name);
     tide_op_desc desc = {.kind = TIDE_OP_SOFTMAX_LOSS_FWD, .x = in, .y = in};
     return append(g, name, &desc, &x, 1);
+}
+
+uint32_t tide__graph_pixel_loss(tide__graph *g, const char *name, uint32_t x) {
+    return append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_SOFTMAX_LOSS_FWD});
 }
 
 uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x) {

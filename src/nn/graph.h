@@ -79,6 +79,9 @@ uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t 
 uint32_t tide__graph_concat(tide__graph *g, const char *name, const uint32_t *parts, uint32_t n_parts);
 uint32_t tide__graph_dropout(tide__graph *g, const char *name, uint32_t x, float rate);
 uint32_t tide__graph_lrn(tide__graph *g, const char *name, uint32_t x, uint32_t size);
+/* Transposed convolution with bias that makes images `factor` times as high and wide, by windows that do not overlap. */
+uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor);
+uint32_t tide__graph_pixel_loss(tide__graph *g, const char *name, uint32_t x);   /* a class per pixel; the last layer */
 uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x); /* the last layer */
 
 /* The first failure, or whether the whole is a network: one loss, at the end, and no output without a consumer. */

@@ -46,6 +46,8 @@ static const family families[] = {
     {"densenet169", "densenet169", "DenseNet of growth 32", tide__build_densenet, 0, 0, 169, IMAGENET},
     {"densenet201", "densenet201", "DenseNet of growth 32", tide__build_densenet, 0, 0, 201, IMAGENET},
     {"inception-v4", "inception-v4", "Inception-v4, 299 x 299", tide__build_inception_v4, 0, 0, 0, 3, 299, 299, 1000},
+    {"unet", "unet", "U-Net with padded convolutions: a class per pixel, 512 x 512", tide__build_unet, 0, 0, 0, 3, 512,
+     512, 2},
 };
 #define N_FAMILIES (sizeof families / sizeof families[0])
 

@@ -29,6 +29,7 @@ void tide__build_vgg(tide__graph *g, const tide__request *request);
 void tide__build_resnet(tide__graph *g, const tide__request *request);
 void tide__build_resnet_bottleneck(tide__graph *g, const tide__request *request); /* numbers: blocks per stage */
 void tide__build_inception_v4(tide__graph *g, const tide__request *request);
+void tide__build_unet(tide__graph *g, const tide__request *request);
 void tide__build_densenet(tide__graph *g, const tide__request *request);
 void tide__build_resnet_cifar(tide__graph *g, const tide__request *request); /* number: blocks per stage */
 

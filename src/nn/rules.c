@@ -70,6 +70,9 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ACCUMULATE] = {OP(".accumulate", 1, GRADIENT(".grad-sum")), MAY(0, 0), .flat = true},
     [TIDE_OP_CONCAT_FWD] = {FORWARD},
     [TIDE_OP_CONCAT_BWD] = {INPUT_GRADIENT(".bwd"), .numbered = true},
+    [TIDE_OP_UPCONV_FWD] = {FORWARD},
+    [TIDE_OP_UPCONV_BWD_DATA] = {INPUT_GRADIENT(".bwd-data")},
+    [TIDE_OP_UPCONV_BWD_WEIGHTS] = {WEIGHT_GRADIENTS},
 };
 
 static const tide__op_rule gradient_sum = {OP(".sum-dy", 1, ACTIVATION_GRADIENT(".dy")), MAY(1, 0)};
@@ -80,7 +83,8 @@ const tide__op_rule *tide__op_rule_of(tide_op_kind kind, tide_phase phase) {
 }
 
 uint32_t tide__op_n_writes(const tide__op_rule *rule, const tide_op_desc *desc) {
-    bool weights = desc->kind == TIDE_OP_CONV_BWD_WEIGHTS || desc->kind == TIDE_OP_FC_BWD_WEIGHTS;
+    bool weights = desc->kind == TIDE_OP_CONV_BWD_WEIGHTS || desc->kind == TIDE_OP_FC_BWD_WEIGHTS ||
+                   desc->kind == TIDE_OP_UPCONV_BWD_WEIGHTS;
     if (rule->numbered) return desc->n_parts;
     return weights && !desc->bias ? rule->n_writes - 1 : rule->n_writes;
 }

@@ -150,6 +150,7 @@ static void missing_kernels_are_named(void **state) {
     static const char *const specs[][2] = {
         {"densenet121", "concat"},
         {"inception-v4", "concat"},
+        {"unet", "upconv"},
     };
     tide_step_options o;
     tide_step_options_init(&o);

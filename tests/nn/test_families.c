@@ -79,11 +79,46 @@ static void dense_block(void **state) {
     tide__graph_deinit(&g);
 }
 
+/* Down, up, and across: labels and losses are per pixel. */
+static void up_convolution(void **state) {
+    (void)state;
+    tide__graph g = {0};
+    uint32_t skip = tide__graph_conv(&g, "c", tide__graph_input(&g, (tide_shape){2, 3, 8, 6}),
+                                     (tide__conv){.channels = 4, .kernel = 1, .stride = 1});
+    uint32_t x = tide__graph_maxpool(&g, "p", skip, (tide__pool){.kernel = 2, .stride = 2});
+    x = tide__graph_upconv(&g, "u", x, 5, 2);
+    tide__graph_pixel_loss(&g, "loss", tide__graph_concat(&g, "j", (uint32_t[]){skip, x}, 2));
+    tide_step *step = step_of(&g, NULL);
+    assert_text(step, "c: input c.weight -> c\n"
+                      "p: c -> p p.index\n"
+                      "u: p u.weight u.bias -> u\n"
+                      "j: c u -> j\n"
+                      "loss: j label -> loss.prob loss\n"
+                      "loss.bwd: loss.prob label -> loss.dx (0>0)\n"
+                      "j.bwd: loss.dx -> j.dx0 j.dx1\n"
+                      "u.bwd-weights: p j.dx1 -> u.weight.grad u.bias.grad\n"
+                      "u.bwd-data: u.weight j.dx1 -> u.dx\n"
+                      "p.bwd: p.index u.dx -> p.dx\n"
+                      "c.sum-dy: j.dx0 p.dx -> c.dy (1>0)\n"
+                      "c.bwd-weights: input c.dy -> c.weight.grad\n"
+                      "c.weight.sgd: c.weight c.weight.grad -> c.weight' (0=0) once\n"
+                      "u.weight.sgd: u.weight u.weight.grad -> u.weight' (0=0) once\n"
+                      "u.bias.sgd: u.bias u.bias.grad -> u.bias' (0=0) once\n");
+    assert_int_equal(size_of(step, "u"), 2 * 5 * 8 * 6 * 4);
+    assert_int_equal(size_of(step, "u.weight"), 5 * 4 * 2 * 2 * 4);
+    assert_int_equal(size_of(step, "label"), 2 * 8 * 6 * 4);
+    assert_int_equal(tide_step_op_flops(step, 2), 2 * (2 * 4 * 3) * 4 * (5 * 4) + 2 * 5 * 8 * 6); /* pixels, in, out */
+    assert_int_equal(tide_step_op_desc(step, 2)->kind, TIDE_OP_UPCONV_FWD);
+    tide_step_destroy(step);
+    tide__graph_deinit(&g);
+}
+
 /* ---- whole families ---- */
 
 static const char *const specs[] = {
     "densenet121",
     "inception-v4",
+    "unet",
 };
 
 static void plan(const tide_program *p, const tide_machine *machine) {
@@ -128,6 +163,7 @@ static void plans_are_valid(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_block),
+        cmocka_unit_test(up_convolution),
         cmocka_unit_test(plans_are_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
