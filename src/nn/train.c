@@ -178,20 +178,23 @@ tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
 
 /* ---- evaluation ---- */
 
-static const tide_state *find_state(const tide_step *step, const char *name, uint32_t *index) {
-    for (uint32_t i = 0; i < tide_step_state_count(step); i++) {
-        const tide_state *s = tide_step_state(step, i);
-        if (strcmp(s->name, name) != 0) continue;
+/* Looks on from *index, round to where it began: steps of one model list their states in the same order, so finding
+ * one after the other is one pass. */
+static bool find_state(const tide_step *step, const char *name, uint32_t *index) {
+    uint32_t n = tide_step_state_count(step);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t i = (*index + k) % n;
+        if (strcmp(tide_step_state(step, i)->name, name) != 0) continue;
         *index = i;
-        return s;
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 static tide_status copy_states(tide__network *from, tide__network *to) {
+    uint32_t source = 0;
     for (uint32_t i = 0; i < tide_step_state_count(to->step); i++) {
         const tide_state *s = tide_step_state(to->step, i);
-        uint32_t source = 0;
         if (!find_state(from->step, s->name, &source))
             return tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
         float *plain = malloc((tide__elements(s->shape) + 1) * sizeof *plain);
