@@ -14,38 +14,88 @@
 #include "base/file.h"
 #include "base/json.h"
 
+/* The names of a program's ops, or of its tensors, in an order that can be searched: a file may have as many lines as
+ * the program has names. */
+typedef struct named {
+    const char *name;
+    size_t length;
+    tide_id id;
+} named;
+
+typedef struct names {
+    named *sorted; /* NULL: nobody has asked yet */
+    uint32_t count;
+} names;
+
 typedef struct reader {
     const tide_program *program;
     const tide_machine *machine;
     tide__lines lines;
     tide__decisions *out;
+    names ops, tensors;
 } reader;
 
-static const char *name_of(const tide_program *p, bool op, tide_id id) {
-    return op ? tide_program_op(p, id)->name : tide_program_tensor(p, id)->name;
+static int compare_names(const named *a, const named *b) {
+    if (a->length != b->length) return a->length < b->length ? -1 : 1;
+    return a->length ? memcmp(a->name, b->name, a->length) : 0;
 }
 
-/* A number, or a name that only one has. */
-static tide_status find(const reader *r, uint32_t node, const char *what, bool op, tide_id *out) {
-    uint32_t n = op ? tide_program_op_count(r->program) : tide_program_tensor_count(r->program);
+/* Equal names by ascending id. */
+static int by_name(const void *a, const void *b) {
+    const named *x = a, *y = b;
+    int order = compare_names(x, y);
+    return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static tide_status sort_names(const tide_program *p, bool op, names *n) {
+    if (n->sorted) return TIDE_OK;
+    n->count = op ? tide_program_op_count(p) : tide_program_tensor_count(p);
+    n->sorted = malloc((n->count + (size_t)1) * sizeof *n->sorted);
+    if (!n->sorted) return tide__fail_memory();
+    for (tide_id i = 0; i < n->count; i++) {
+        const char *name = op ? tide_program_op(p, i)->name : tide_program_tensor(p, i)->name;
+        n->sorted[i] = (named){.name = name, .length = strlen(name), .id = i};
+    }
+    qsort(n->sorted, n->count, sizeof *n->sorted, by_name);
+    return TIDE_OK;
+}
+
+/* The first of this name; NULL if there is none. */
+static const named *find_name(const names *n, const named *wanted) {
+    uint32_t lo = 0, hi = n->count;
+    while (lo < hi) {
+        uint32_t middle = lo + (hi - lo) / 2;
+        if (compare_names(&n->sorted[middle], wanted) < 0)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo < n->count && compare_names(&n->sorted[lo], wanted) == 0 ? &n->sorted[lo] : NULL;
+}
+
+/* A name that only one has. */
+static tide_status find_named(reader *r, uint32_t node, const char *what, bool op, tide_id *out) {
     const tide__json_node *value = &r->lines.doc.nodes.data[node];
+    names *n = op ? &r->ops : &r->tensors;
+    named wanted = {.name = value->text, .length = value->length};
+    TIDE_TRY(sort_names(r->program, op, n));
+    const named *first = value->type == TIDE__JSON_STRING ? find_name(n, &wanted) : NULL;
+    if (!first) return tide__lines_fail(&r->lines, "%s names no %s of the program", what, op ? "op" : "tensor");
+    if (first + 1 < n->sorted + n->count && compare_names(first, first + 1) == 0)
+        return tide__lines_fail(&r->lines, "%s: %u and %u are both called \"%s\"; use the number", what, first->id,
+                                first[1].id, first->name);
+    *out = first->id;
+    return TIDE_OK;
+}
+
+/* A number or a name. */
+static tide_status find(reader *r, uint32_t node, const char *what, bool op, tide_id *out) {
+    uint32_t n = op ? tide_program_op_count(r->program) : tide_program_tensor_count(r->program);
     if (node == 0 || n == 0) return tide__lines_fail(&r->lines, "%s is missing", what);
-    if (value->type == TIDE__JSON_NUMBER) {
-        uint64_t id;
-        TIDE_TRY(tide__lines_check(&r->lines, tide__json_u64(&r->lines.doc, node, what, n - 1, &id)));
-        *out = (tide_id)id;
-        return TIDE_OK;
-    }
-    *out = TIDE_NONE;
-    for (tide_id i = 0; i < n; i++) {
-        if (!tide__json_is(&r->lines.doc, node, name_of(r->program, op, i))) continue;
-        if (*out != TIDE_NONE)
-            return tide__lines_fail(&r->lines, "%s: %u and %u are both called \"%s\"; use the number", what, *out, i,
-                                    name_of(r->program, op, i));
-        *out = i;
-    }
-    if (*out == TIDE_NONE)
-        return tide__lines_fail(&r->lines, "%s names no %s of the program", what, op ? "op" : "tensor");
+    if (r->lines.doc.nodes.data[node].type != TIDE__JSON_NUMBER) return find_named(r, node, what, op, out);
+    uint64_t id;
+    TIDE_TRY(tide__lines_check(&r->lines, tide__json_u64(&r->lines.doc, node, what, n - 1, &id)));
+    *out = (tide_id)id;
     return TIDE_OK;
 }
 
@@ -73,8 +123,6 @@ static tide_status read_swap(reader *r) {
         swap.save_slot++;
     }
     if (get(r, "before")) TIDE_TRY(find(r, get(r, "before"), "before", true, &swap.load_slot));
-    if (swap.save_slot == TIDE_NONE && swap.load_slot == TIDE_NONE)
-        return tide__lines_fail(&r->lines, "a swap needs \"after\" or \"before\"");
     return tide__vec_push(&r->out->swaps, swap);
 }
 
@@ -139,6 +187,8 @@ tide_status tide__decisions_read(const char *text, size_t size, const char *name
     tide__lines_init(&r.lines, text, size, name);
     tide_status status = read_all(&r);
     tide__lines_free(&r.lines);
+    free(r.ops.sorted);
+    free(r.tensors.sorted);
     return status;
 }
 
