@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "plan/schedule.h"
 
 static tide_status fail_unknown_policy(const char *name) {
@@ -25,22 +26,57 @@ static void describe(const tide_program *program, const tide_machine *machine, c
     snprintf(plan->policy, sizeof plan->policy, "%s", policy->name);
 }
 
+/* Where the write of a RUN takes over the bytes of a read, they count once. */
+static uint64_t shared_bytes(const tide_program *program, const tide_plan *plan, uint32_t i) {
+    tide_action a = tide_plan_action(plan, i);
+    const tide_op *op = tide_program_op(program, a.op);
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < op->n_inplace; k++) {
+        const tide_residency *read = &plan->residencies.data[a.uses[op->inplace[k].read]];
+        const tide_residency *write = &plan->residencies.data[a.uses[op->n_reads + op->inplace[k].write]];
+        if (read->end == i + 1 && read->offset_bytes == write->offset_bytes)
+            bytes += tide__min_u64(read->size_bytes, write->size_bytes);
+    }
+    return bytes;
+}
+
+/* The first op of the most bytes in the arena; TIDE_NONE if no op runs. */
+static tide_status find_peak_op(const tide_program *program, const tide_plan *plan, tide_id *out) {
+    size_t n = plan->actions.count;
+    uint64_t *change = calloc(n + 2, sizeof *change), load = 0, peak = 0; /* sums modulo 2^64: losses are negative */
+    if (!change) return tide__fail_memory();
+    for (size_t i = 0; i < plan->residencies.count; i++) {
+        const tide_residency *r = &plan->residencies.data[i];
+        change[r->begin] += r->size_bytes;
+        change[r->end] -= r->size_bytes;
+    }
+    *out = TIDE_NONE;
+    for (uint32_t i = 0; i < n; i++) {
+        load += change[i];
+        if (plan->actions.data[i].kind != TIDE_RUN) continue;
+        uint64_t bytes = load - shared_bytes(program, plan, i);
+        if (*out == TIDE_NONE || bytes > peak) *out = plan->actions.data[i].op;
+        peak = tide__max_u64(peak, bytes);
+    }
+    free(change);
+    return TIDE_OK;
+}
+
+static tide_status fail_fit(const tide_program *program, const tide_budgets *budgets, const tide_plan *plan,
+                            tide_fit_report *fit) {
+    tide_fit_report report = {.needed_bytes = plan->arena_bytes, .op = TIDE_NONE};
+    TIDE_TRY(find_peak_op(program, plan, &report.op));
+    if (fit) *fit = report;
+    return tide__fail(TIDE_E_FIT, "policy %s needs %llu bytes, the budget is %llu; the peak is at op \"%s\"",
+                      plan->policy, (unsigned long long)report.needed_bytes, (unsigned long long)budgets->arena_bytes,
+                      report.op == TIDE_NONE ? "" : tide_program_op(program, report.op)->name);
+}
+
 static tide_status check_fit(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
                              const tide_plan *plan, tide_fit_report *fit) {
-    uint64_t needed = plan->arena_bytes;
-    if (needed > budgets->arena_bytes) {
-        tide_liveness *l;
-        TIDE_TRY(tide_liveness_create(program, &l));
-        tide_fit_report report = {.needed_bytes = needed, .op = l->peak_op};
-        tide_liveness_destroy(l);
-        if (fit) *fit = report;
-        return tide__fail(TIDE_E_FIT, "policy %s needs %llu bytes, the budget is %llu; the peak is at op \"%s\"",
-                          plan->policy, (unsigned long long)needed, (unsigned long long)budgets->arena_bytes,
-                          report.op == TIDE_NONE ? "" : tide_program_op(program, report.op)->name);
-    }
+    if (plan->arena_bytes > budgets->arena_bytes) return fail_fit(program, budgets, plan, fit);
     for (uint32_t t = 0; t < machine->n_tiers; t++) {
-        uint64_t room = machine->tier[t].capacity_bytes;
-        if (budgets->tier_bytes[t] < room) room = budgets->tier_bytes[t];
+        uint64_t room = tide__min_u64(machine->tier[t].capacity_bytes, budgets->tier_bytes[t]);
         if (plan->tier_bytes[t] > room)
             return tide__fail(TIDE_E_TIER_FULL, "the plan needs %llu bytes of tier \"%s\", which has %llu",
                               (unsigned long long)plan->tier_bytes[t], machine->tier[t].name, (unsigned long long)room);

@@ -2,6 +2,8 @@
  * is proved by the verifier, run by the interpreter under random timings, and executed for three steps. */
 #include "support/test.h"
 
+#include <unistd.h>
+
 #include "support/execute.h"
 #include "support/hand_made.h"
 #include "support/interpreter.h"
@@ -371,6 +373,34 @@ static void test_refusals(void **state) {
     refuse(decisions(NULL, 0, &(tide__rerun){UPDATE, UPDATE}, 1), "is not possible");
 }
 
+/* What does not fit names the op at the peak of this plan: with x away in between, that is where it comes back. */
+static void test_peak_op(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    tide_program *p = training_step(208);
+    char path[] = "/tmp/tidemark-decisions-XXXXXX";
+    FILE *f = fdopen(mkstemp(path), "w");
+    assert_non_null(f);
+    fputs("{\"tidemark\":\"decisions\",\"version\":1}\n{\"swap\":\"x\",\"tier\":\"client\",\"before\":\"backward1\"}\n",
+          f);
+    fclose(f);
+    tide_plan_options o;
+    tide_plan_options_init(&o);
+    o.budgets.arena_bytes = 1;
+    tide_fit_report fit;
+    tide_plan *plan;
+    assert_status(tide_plan_create(p, &m, &o, &fit, &plan), TIDE_E_FIT);
+    assert_int_equal(fit.op, COMPUTE_LOSS); /* w f u x b loss gb */
+    o.policy = "manual";
+    o.decisions = path;
+    assert_status(tide_plan_create(p, &m, &o, &fit, &plan), TIDE_E_FIT);
+    assert_int_equal(fit.op, BACKWARD1); /* w f u loss ga x gw */
+    assert_int_equal(fit.needed_bytes, 7 * 208);
+    assert_error_has("the peak is at op \"backward1\"");
+    unlink(path);
+    tide_program_destroy(p);
+}
+
 /* Plans are data from outside: one that was never verified must not lead the simulator astray. */
 static void test_simulate_unverified(void **state) {
     (void)state;
@@ -411,19 +441,13 @@ static void test_other_numbering(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weight_in_tier),
-        cmocka_unit_test(test_weight_in_both),
-        cmocka_unit_test(test_frozen_in_tier),
-        cmocka_unit_test(test_unused_in_tier),
-        cmocka_unit_test(test_kept_in_tier),
-        cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_several_absences),
-        cmocka_unit_test(test_reruns),
-        cmocka_unit_test(test_empty_tensors),
-        cmocka_unit_test(test_idle_steps),
-        cmocka_unit_test(test_no_tiers),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_simulate_unverified),
+        cmocka_unit_test(test_weight_in_tier),   cmocka_unit_test(test_weight_in_both),
+        cmocka_unit_test(test_frozen_in_tier),   cmocka_unit_test(test_unused_in_tier),
+        cmocka_unit_test(test_kept_in_tier),     cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_several_absences), cmocka_unit_test(test_reruns),
+        cmocka_unit_test(test_empty_tensors),    cmocka_unit_test(test_idle_steps),
+        cmocka_unit_test(test_no_tiers),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_peak_op),          cmocka_unit_test(test_simulate_unverified),
         cmocka_unit_test(test_other_numbering),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
