@@ -1,7 +1,7 @@
 /* Simulate: a plan on a machine's virtual clock. Times, exposed waits, load curve, peak.
  *
  * A residency counts from the start of the action that makes it to the end of its last access; where a write takes
- * over the bytes of a read, from the end of that op, so that no byte counts twice. */
+ * over the bytes of a read, from where that one ends, so that no byte counts twice. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,35 +99,32 @@ typedef struct stretch {
     uint64_t from_ns, to_ns;
 } stretch;
 
-static bool takes_over(const tide_residency *write, const tide_residency *read, uint32_t i) {
-    return read->end == i + 1 && read->offset_bytes == write->offset_bytes && read->size_bytes > 0;
-}
-
-static void open_writes(const simulator *s, uint32_t i, stretch *stretches) {
-    const tide__action *a = &s->plan->actions.data[i];
-    const tide_id *uses = s->plan->uses.data + a->uses;
-    const tide_residency *all = s->plan->residencies.data;
-    uint32_t n_reads = a->kind == TIDE_RUN ? tide_program_op(s->program, a->op)->n_reads : 0;
-    for (uint32_t k = 0; k < a->n_uses; k++) {
-        const tide_residency *r = &all[uses[k]];
-        if (r->at_start || r->begin != i) continue;
-        stretches[uses[k]].from_ns = s->out->start_ns[i];
-        for (uint32_t j = 0; j < n_reads; j++)
-            if (takes_over(r, &all[uses[j]], i)) stretches[uses[k]].from_ns = s->out->end_ns[i];
-    }
-}
-
+/* From the start of what makes it to the end of its last access; what the plan holds to the end, to the end. */
 static void measure_stretches(const simulator *s, stretch *stretches) {
+    const tide_residency *all = s->plan->residencies.data;
     for (uint32_t i = 0; i < s->out->n_actions; i++) {
         const tide__action *a = &s->plan->actions.data[i];
-        open_writes(s, i, stretches);
         for (uint32_t k = 0; k < a->n_uses; k++) {
-            stretch *x = &stretches[s->plan->uses.data[a->uses + k]];
-            x->to_ns = tide__max_u64(x->to_ns, s->out->end_ns[i]);
+            tide_id id = s->plan->uses.data[a->uses + k];
+            if (!all[id].at_start && all[id].begin == i) stretches[id].from_ns = s->out->start_ns[i];
+            stretches[id].to_ns = tide__max_u64(stretches[id].to_ns, s->out->end_ns[i]);
         }
     }
     for (size_t i = 0; i < s->plan->residencies.count; i++)
-        if (s->plan->residencies.data[i].end == s->out->n_actions) stretches[i].to_ns = s->out->prediction.step_ns;
+        if (all[i].end == s->out->n_actions) stretches[i].to_ns = s->out->prediction.step_ns;
+}
+
+/* What takes over the bytes of a read counts from where the read stops counting. */
+static void hand_over(const simulator *s, uint32_t i, stretch *stretches) {
+    const tide__action *a = &s->plan->actions.data[i];
+    const tide_id *uses = s->plan->uses.data + a->uses;
+    const tide_residency *all = s->plan->residencies.data;
+    const tide_op *op = tide_program_op(s->program, a->op);
+    for (uint32_t k = 0; k < op->n_inplace; k++) {
+        tide_id read = uses[op->inplace[k].read], write = uses[op->n_reads + op->inplace[k].write];
+        if (all[read].end == i + 1 && all[read].offset_bytes == all[write].offset_bytes)
+            stretches[write].from_ns = stretches[read].to_ns;
+    }
 }
 
 /* Sorted changes -> points, one per instant. */
@@ -155,6 +152,8 @@ static tide_status draw_load(const simulator *s) {
         goto done;
     }
     measure_stretches(s, stretches);
+    for (uint32_t i = 0; i < s->out->n_actions; i++)
+        if (s->plan->actions.data[i].kind == TIDE_RUN) hand_over(s, i, stretches);
     for (size_t i = 0; i < n; i++) {
         uint64_t bytes = s->plan->residencies.data[i].size_bytes;
         if (bytes == 0 || stretches[i].to_ns <= stretches[i].from_ns) continue;
@@ -184,7 +183,7 @@ void tide_timeline_destroy(tide_timeline *t) {
 static bool is_known(const simulator *s, const tide__action *a) {
     if (a->kind == TIDE_RUN) {
         const tide_op *op = tide_program_op(s->program, a->op);
-        return op && a->queue == 0 && a->variant < op->n_variants && a->n_uses >= op->n_reads;
+        return op && a->queue == 0 && a->variant < op->n_variants && a->n_uses >= (uint64_t)op->n_reads + op->n_writes;
     }
     return a->queue > 0 && a->queue < s->plan->n_queues && a->copy < s->plan->copies.count &&
            s->plan->copies.data[a->copy].tier < s->machine->n_tiers;

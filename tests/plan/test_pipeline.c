@@ -66,6 +66,20 @@ static void test_policies(void **state) {
     assert_true(unsupported < 10);
 }
 
+/* Some of what is there at the start waits in a tier, all the time or until it is loaded; what it is carried from goes
+ * there in the end. */
+static void start_in_tiers_at_random(const tide_program *p, uint64_t *rng, tide__decisions *d) {
+    uint32_t n_ops = tide_program_op_count(p), n = tide_program_carry_count(p);
+    for (uint64_t i = random_below(rng, 4); i-- > 0 && n;) {
+        const tide_carry *c = tide_program_carry(p, (uint32_t)random_below(rng, n));
+        uint32_t tier = (uint32_t)random_below(rng, 2), load = (uint32_t)random_below(rng, n_ops + 2);
+        tide__swap in = {c->to, tier, TIDE_NONE, load > n_ops ? TIDE_NONE : load};
+        tide__swap out = {c->from, tier, n_ops - (uint32_t)random_below(rng, n_ops / 2 + 1), TIDE_NONE};
+        assert_ok(tide__vec_push(&d->swaps, in));
+        if (c->from != c->to || random_below(rng, 4) == 0) assert_ok(tide__vec_push(&d->swaps, out));
+    }
+}
+
 /* A handful of random absences and re-runs, sensible or not. */
 static void decide_at_random(const tide_program *p, uint64_t *rng, tide__decisions *d) {
     tide_gap *gaps;
@@ -86,6 +100,7 @@ static void decide_at_random(const tide_program *p, uint64_t *rng, tide__decisio
         r.slot = r.op + 1 + (uint32_t)random_below(rng, n_ops - r.op - 1);
         assert_ok(tide__vec_push(&d->reruns, r));
     }
+    if (random_below(rng, 2)) start_in_tiers_at_random(p, rng, d);
     free(gaps);
 }
 
