@@ -35,6 +35,22 @@
  *   CONCAT_FWD                  a0, a1, ... (n_parts, along channels)   y
  *   CONCAT_BWD                  dy                                      da0, da1, ...
  *   UPCONV_FWD / _BWD_DATA / _BWD_WEIGHTS   as CONV; transposed, stride = kernel: y is kernel times as high and wide
+ *   LAYERNORM_FWD               x, scale, shift                         y, mean, inv_std  (one per row, that is per n)
+ *   LAYERNORM_BWD               x, dy, scale, mean, inv_std             dx, dscale, dshift    (dx may in place dy)
+ *   GELU_FWD                    x                                       y                     (may in place)
+ *   GELU_BWD                    x, dy                                   dx                    (may in place dy)
+ *   EMBEDDING_FWD               tokens (i32), table [, positions]       y
+ *   EMBEDDING_BWD               tokens, dy                              dtable [, dpositions]
+ *   SCORES_FWD                  qkv                                     scores
+ *   SCORES_BWD                  qkv, dv, dscores                        dqkv
+ *   CAUSAL_SOFTMAX_FWD          scores                                  prob                  (may in place)
+ *   CAUSAL_SOFTMAX_BWD          prob, dprob                             dscores               (may in place dprob)
+ *   VALUES_FWD                  prob, qkv                               y
+ *   VALUES_BWD                  prob, qkv, dy                           dprob, dv
+ *
+ * Language models: a token is a row, so the activations of N samples of T tokens are (N * T, C, 1, 1), rows of a
+ * sample next to each other, and a fully connected layer works on each token. Attention goes over qkv, the queries,
+ * keys and values side by side in (N * T, 3 C, 1, 1); scores and probabilities are (N, heads, T, T).
  *
  * What the names leave open, the same on every device:
  *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1))
@@ -44,6 +60,10 @@
  *                 scaled by 1 / (1 - drop_rate)
  *   LRN           y = x * (lrn_k + lrn_alpha / lrn_size * sum of x^2 over lrn_size channels around it) ^ -lrn_beta
  *   SOFTMAX_LOSS  over the channels of each pixel; a classifier's scores are images of one pixel
+ *   GELU          the approximation by tanh
+ *   EMBEDDING     y = table[token] + positions[place in its sample]; gradients are dense
+ *   SCORES        query times key, divided by the root of C / heads; its gradient puts dv where it belongs
+ *   CAUSAL_SOFTMAX   over the last dimension; tokens see themselves and those before
  *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6))
  *   SGD, MOMENTUM, ADAM add weight_decay * w to the gradient; ADAMW shrinks w by lr * weight_decay instead
  */
@@ -59,43 +79,55 @@
 extern "C" {
 #endif
 
-#define TIDE_OP_TABLE(X)                            \
-    X(TIDE_OP_CONV_FWD, "conv")                     \
-    X(TIDE_OP_CONV_BWD_DATA, "conv.bwd-data")       \
-    X(TIDE_OP_CONV_BWD_WEIGHTS, "conv.bwd-weights") \
-    X(TIDE_OP_FC_FWD, "fc")                         \
-    X(TIDE_OP_FC_BWD_DATA, "fc.bwd-data")           \
-    X(TIDE_OP_FC_BWD_WEIGHTS, "fc.bwd-weights")     \
-    X(TIDE_OP_BN_FWD, "bn")                         \
-    X(TIDE_OP_BN_STATS, "bn.stats")                 \
-    X(TIDE_OP_BN_INFER, "bn.infer")                 \
-    X(TIDE_OP_BN_BWD, "bn.bwd")                     \
-    X(TIDE_OP_RELU_FWD, "relu")                     \
-    X(TIDE_OP_RELU_BWD, "relu.bwd")                 \
-    X(TIDE_OP_MAXPOOL_FWD, "maxpool")               \
-    X(TIDE_OP_MAXPOOL_BWD, "maxpool.bwd")           \
-    X(TIDE_OP_AVGPOOL_FWD, "avgpool")               \
-    X(TIDE_OP_AVGPOOL_BWD, "avgpool.bwd")           \
-    X(TIDE_OP_ADD, "add")                           \
-    X(TIDE_OP_SOFTMAX_LOSS_FWD, "softmax-loss")     \
-    X(TIDE_OP_SOFTMAX_LOSS_BWD, "softmax-loss.bwd") \
-    X(TIDE_OP_DROPOUT_FWD, "dropout")               \
-    X(TIDE_OP_DROPOUT_BWD, "dropout.bwd")           \
-    X(TIDE_OP_LRN_FWD, "lrn")                       \
-    X(TIDE_OP_LRN_BWD, "lrn.bwd")                   \
-    X(TIDE_OP_REORDER, "reorder")                   \
-    X(TIDE_OP_SGD, "sgd")                           \
-    X(TIDE_OP_MOMENTUM, "momentum")                 \
-    X(TIDE_OP_ADAM, "adam")                         \
-    X(TIDE_OP_ADAMW, "adamw")                       \
-    X(TIDE_OP_GRAD_NORM, "grad-norm")               \
-    X(TIDE_OP_ACCUMULATE, "accumulate")             \
-    X(TIDE_OP_ZERO, "zero")                         \
-    X(TIDE_OP_CONCAT_FWD, "concat")                 \
-    X(TIDE_OP_CONCAT_BWD, "concat.bwd")             \
-    X(TIDE_OP_UPCONV_FWD, "upconv")                 \
-    X(TIDE_OP_UPCONV_BWD_DATA, "upconv.bwd-data")   \
-    X(TIDE_OP_UPCONV_BWD_WEIGHTS, "upconv.bwd-weights")
+#define TIDE_OP_TABLE(X)                                \
+    X(TIDE_OP_CONV_FWD, "conv")                         \
+    X(TIDE_OP_CONV_BWD_DATA, "conv.bwd-data")           \
+    X(TIDE_OP_CONV_BWD_WEIGHTS, "conv.bwd-weights")     \
+    X(TIDE_OP_FC_FWD, "fc")                             \
+    X(TIDE_OP_FC_BWD_DATA, "fc.bwd-data")               \
+    X(TIDE_OP_FC_BWD_WEIGHTS, "fc.bwd-weights")         \
+    X(TIDE_OP_BN_FWD, "bn")                             \
+    X(TIDE_OP_BN_STATS, "bn.stats")                     \
+    X(TIDE_OP_BN_INFER, "bn.infer")                     \
+    X(TIDE_OP_BN_BWD, "bn.bwd")                         \
+    X(TIDE_OP_RELU_FWD, "relu")                         \
+    X(TIDE_OP_RELU_BWD, "relu.bwd")                     \
+    X(TIDE_OP_MAXPOOL_FWD, "maxpool")                   \
+    X(TIDE_OP_MAXPOOL_BWD, "maxpool.bwd")               \
+    X(TIDE_OP_AVGPOOL_FWD, "avgpool")                   \
+    X(TIDE_OP_AVGPOOL_BWD, "avgpool.bwd")               \
+    X(TIDE_OP_ADD, "add")                               \
+    X(TIDE_OP_SOFTMAX_LOSS_FWD, "softmax-loss")         \
+    X(TIDE_OP_SOFTMAX_LOSS_BWD, "softmax-loss.bwd")     \
+    X(TIDE_OP_DROPOUT_FWD, "dropout")                   \
+    X(TIDE_OP_DROPOUT_BWD, "dropout.bwd")               \
+    X(TIDE_OP_LRN_FWD, "lrn")                           \
+    X(TIDE_OP_LRN_BWD, "lrn.bwd")                       \
+    X(TIDE_OP_REORDER, "reorder")                       \
+    X(TIDE_OP_SGD, "sgd")                               \
+    X(TIDE_OP_MOMENTUM, "momentum")                     \
+    X(TIDE_OP_ADAM, "adam")                             \
+    X(TIDE_OP_ADAMW, "adamw")                           \
+    X(TIDE_OP_GRAD_NORM, "grad-norm")                   \
+    X(TIDE_OP_ACCUMULATE, "accumulate")                 \
+    X(TIDE_OP_ZERO, "zero")                             \
+    X(TIDE_OP_CONCAT_FWD, "concat")                     \
+    X(TIDE_OP_CONCAT_BWD, "concat.bwd")                 \
+    X(TIDE_OP_UPCONV_FWD, "upconv")                     \
+    X(TIDE_OP_UPCONV_BWD_DATA, "upconv.bwd-data")       \
+    X(TIDE_OP_UPCONV_BWD_WEIGHTS, "upconv.bwd-weights") \
+    X(TIDE_OP_LAYERNORM_FWD, "layernorm")               \
+    X(TIDE_OP_LAYERNORM_BWD, "layernorm.bwd")           \
+    X(TIDE_OP_GELU_FWD, "gelu")                         \
+    X(TIDE_OP_GELU_BWD, "gelu.bwd")                     \
+    X(TIDE_OP_EMBEDDING_FWD, "embedding")               \
+    X(TIDE_OP_EMBEDDING_BWD, "embedding.bwd")           \
+    X(TIDE_OP_SCORES_FWD, "scores")                     \
+    X(TIDE_OP_SCORES_BWD, "scores.bwd")                 \
+    X(TIDE_OP_CAUSAL_SOFTMAX_FWD, "causal-softmax")     \
+    X(TIDE_OP_CAUSAL_SOFTMAX_BWD, "causal-softmax.bwd") \
+    X(TIDE_OP_VALUES_FWD, "values")                     \
+    X(TIDE_OP_VALUES_BWD, "values.bwd")
 
 typedef enum tide_op_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
@@ -112,9 +144,9 @@ typedef struct tide_op_desc {
     tide_op_kind kind;
     tide_shape x, y; /* of the layer's input and output (gradients have the same shapes) */
     int32_t kernel_h, kernel_w, stride, pad_h, pad_w; /* conv, pool; padding on either side */
-    int32_t bias;                                     /* conv, fc: has a bias operand */
+    int32_t bias;                                     /* conv, fc: has a bias operand; embedding: has positions */
     int32_t needs_dx;    /* informative: 0 for the first layer, whose backward yields no dx */
-    float eps, momentum; /* bn: eps, share of the new value; adam: eps, 0 means 1e-8 */
+    float eps, momentum; /* bn, layernorm: eps, share of the new value; adam: eps, 0 means 1e-8 */
     float drop_rate;     /* dropout */
     float loss_scale;    /* softmax-loss.bwd: a factor on dx (1 / micro-batches of the step); 0 means 1 */
     int32_t lrn_size;
@@ -122,6 +154,7 @@ typedef struct tide_op_desc {
     uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */
     uint32_t n_grads;              /* grad-norm: number of reads */
     const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
+    int64_t vocabulary;            /* embedding: rows of the table */
     uint32_t n_parts;              /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */
     const int64_t *part_channels;  /* concat: channels of each part, y.c in sum; owned by the caller, copied */
     float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */

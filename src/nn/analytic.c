@@ -11,7 +11,8 @@
  * x, y: activations of these shapes (and their gradients)   w, b: weight, bias (absent without one)
  * c: one float per channel   i: a byte per output (index of the maximum)   m: a byte per input (dropout mask)
  * l: an int32 per pixel (label)   1: one float   e: `elements` floats   s: one float if the update is clipped
- * p: all parts of y */
+ * p: all parts of y   r: one float per row   v: table of the vocabulary   o: positions (absent without)
+ * q: three times y (queries, keys, values)   d: a third of x (one of them) */
 typedef struct operand_letters {
     const char *reads, *writes;
 } operand_letters;
@@ -51,6 +52,18 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_UPCONV_FWD] = {"xwb", "y"},
     [TIDE_OP_UPCONV_BWD_DATA] = {"wy", "x"},
     [TIDE_OP_UPCONV_BWD_WEIGHTS] = {"xy", "wb"},
+    [TIDE_OP_LAYERNORM_FWD] = {"xcc", "yrr"},
+    [TIDE_OP_LAYERNORM_BWD] = {"xycrr", "xcc"},
+    [TIDE_OP_GELU_FWD] = {"x", "y"},
+    [TIDE_OP_GELU_BWD] = {"xy", "x"},
+    [TIDE_OP_EMBEDDING_FWD] = {"xvo", "y"},
+    [TIDE_OP_EMBEDDING_BWD] = {"xy", "vo"},
+    [TIDE_OP_SCORES_FWD] = {"x", "y"},
+    [TIDE_OP_SCORES_BWD] = {"xdy", "x"},
+    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = {"x", "y"},
+    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {"yy", "x"},
+    [TIDE_OP_VALUES_FWD] = {"xq", "y"},
+    [TIDE_OP_VALUES_BWD] = {"xqy", "xy"},
 };
 
 /* (outputs, inputs...) of the layer's weight. */
@@ -75,13 +88,18 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t *out) {
     case 'i': return shape_bytes(d->y, 1, out);
     case 'm': return shape_bytes(d->x, 1, out);
     case 'l': return shape_bytes((tide_shape){d->x.n, 1, d->x.h, d->x.w}, 4, out);
+    case 'r': return *out = 4 * (uint64_t)d->x.n, true;
+    case 'v': return shape_bytes((tide_shape){d->vocabulary, d->y.c, 1, 1}, 4, out);
+    case 'o': return shape_bytes((tide_shape){d->x.c, d->y.c, 1, 1}, 4, out);
+    case 'q': return shape_bytes(d->y, 12, out);
+    case 'd': return shape_bytes((tide_shape){d->x.n, d->x.c / 3, 1, 1}, 4, out);
     case 'e': return tide__mul(d->elements, 4, out);
     default: return *out = 4, true;
     }
 }
 
 static bool is_absent(const tide_op_desc *d, char letter) {
-    return (letter == 'b' && !d->bias) || (letter == 's' && !d->clipped);
+    return ((letter == 'b' || letter == 'o') && !d->bias) || (letter == 's' && !d->clipped);
 }
 
 static bool list_parts(const tide_op_desc *d, tide_operand_info *list, uint32_t *n) {

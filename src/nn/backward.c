@@ -16,6 +16,10 @@ typedef struct visit {
 
 static uint32_t input_of(const visit *v, uint32_t i) { return tide__layer_input(v->tape->graph, v->index, i); }
 
+static tide_id weight_of(const visit *v, uint32_t i) {
+    return v->tape->weights[tide__layer_param(v->tape->graph, v->index, i)].now;
+}
+
 static tide_status emit_backward(const visit *v, tide_op_kind kind, const tide_id *reads, uint32_t n_reads,
                                  tide_id writes[TIDE__MAX_WRITES]) {
     tide_op_desc desc = tide__layer_desc(v->tape->graph, v->index);
@@ -44,16 +48,21 @@ static tide_status contribute(tide__tape *tape, uint32_t layer, tide_id dx) {
     return TIDE_OK;
 }
 
-/* A gradient of parameter `param` in this micro-batch; later micro-batches add to the sum. */
-static tide_status collect(tide__tape *tape, uint32_t param, tide_id grad) {
+/* A gradient of the layer's i-th parameter. Other layers that read the parameter and other micro-batches add to the
+ * sum. */
+static tide_status collect(const visit *v, uint32_t i, tide_id grad) {
+    tide__tape *tape = v->tape;
+    uint32_t param = tide__layer_param(tape->graph, v->index, i);
     tide__weight *weight = &tape->weights[param];
     if (weight->grad == TIDE_NONE) return weight->grad = grad, TIDE_OK;
-    const tide__param *p = &tape->graph->params.data[param];
+    tide__param here = tape->graph->params.data[param];
+    here.layer = v->index;
     tide_op_desc desc = {.kind = TIDE_OP_ACCUMULATE, .elements = tide__emitter_floats(&tape->emit, grad)};
-    tide_id reads[2] = {weight->grad, grad}, writes[TIDE__MAX_WRITES];
+    tide_id reads[2] = {weight->grad}, writes[TIDE__MAX_WRITES];
     char name[TIDE__PARAM_NAME_BYTES];
-    tide__param_name(tape->graph, p, name);
+    tide__param_name(tape->graph, &here, name);
     tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2, 0};
+    TIDE_TRY(tide__emit_in_layout_of(&tape->emit, &draft, grad, weight->grad, &reads[1]));
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     weight->grad = writes[0];
     return TIDE_OK;
@@ -63,25 +72,30 @@ static tide_status collect(tide__tape *tape, uint32_t param, tide_id grad) {
 
 /* Convolutions and fully connected layers. */
 static tide_status backward_linear(const visit *v, tide_op_kind weights_kind, tide_op_kind data_kind) {
-    tide__tape *tape = v->tape;
     tide_id for_weights[2] = {v->x, v->node->dy}, writes[TIDE__MAX_WRITES];
     TIDE_TRY(emit_backward(v, weights_kind, for_weights, 2, writes));
-    for (uint32_t i = 0; i < v->layer->n_params; i++) TIDE_TRY(collect(tape, v->layer->first_param + i, writes[i]));
+    for (uint32_t i = 0; i < v->layer->n_params; i++) TIDE_TRY(collect(v, i, writes[i]));
     if (!v->layer->desc.needs_dx) return TIDE_OK;
-    tide_id for_data[2] = {tape->weights[v->layer->first_param].now, v->node->dy};
+    tide_id for_data[2] = {weight_of(v, 0), v->node->dy};
     TIDE_TRY(emit_backward(v, data_kind, for_data, 2, writes));
-    return contribute(tape, input_of(v, 0), writes[0]);
+    return contribute(v->tape, input_of(v, 0), writes[0]);
 }
 
-static tide_status backward_bn(const visit *v) {
-    tide__tape *tape = v->tape;
-    uint32_t scale = v->layer->first_param;
-    tide_id reads[5] = {v->x, v->node->dy, tape->weights[scale].now, v->node->aux[0], v->node->aux[1]};
+/* Batch and layer norm. */
+static tide_status backward_norm(const visit *v, tide_op_kind kind) {
+    tide_id reads[5] = {v->x, v->node->dy, weight_of(v, 0), v->node->aux[0], v->node->aux[1]};
     tide_id writes[TIDE__MAX_WRITES];
-    TIDE_TRY(emit_backward(v, TIDE_OP_BN_BWD, reads, 5, writes));
-    TIDE_TRY(collect(tape, scale, writes[1]));
-    TIDE_TRY(collect(tape, scale + 1, writes[2]));
-    return contribute(tape, input_of(v, 0), writes[0]);
+    TIDE_TRY(emit_backward(v, kind, reads, 5, writes));
+    TIDE_TRY(collect(v, 0, writes[1]));
+    TIDE_TRY(collect(v, 1, writes[2]));
+    return contribute(v->tape, input_of(v, 0), writes[0]);
+}
+
+static tide_status backward_embedding(const visit *v) {
+    tide_id reads[2] = {v->x, v->node->dy}, writes[TIDE__MAX_WRITES];
+    TIDE_TRY(emit_backward(v, TIDE_OP_EMBEDDING_BWD, reads, 2, writes));
+    for (uint32_t i = 0; i < v->layer->n_params; i++) TIDE_TRY(collect(v, i, writes[i]));
+    return TIDE_OK;
 }
 
 /* Layers without parameters: one op from these reads to dx. */
@@ -107,17 +121,33 @@ static tide_status backward_concat(const visit *v) {
     return TIDE_OK;
 }
 
+/* ---- attention ---- */
+
+/* dv waits at qkv until the gradient of the scores is there: the two make dqkv together. */
+static tide_status backward_values(const visit *v) {
+    tide__node *qkv = &v->tape->nodes[input_of(v, 1)];
+    tide_id reads[3] = {v->x, qkv->y, v->node->dy}, writes[TIDE__MAX_WRITES];
+    if (!v->layer->desc.needs_dx) return TIDE_OK;
+    TIDE_TRY(emit_backward(v, TIDE_OP_VALUES_BWD, reads, 3, writes));
+    qkv->aux[0] = writes[1];
+    return contribute(v->tape, input_of(v, 0), writes[0]);
+}
+
 #define READS(...) \
     sizeof((tide_id[]){__VA_ARGS__}) / sizeof(tide_id), (tide_id[]) { __VA_ARGS__ }
 
 static tide_status backward_layer(const visit *v) {
     const tide__node *n = v->node;
+    tide_id dv = v->tape->nodes[input_of(v, 0)].aux[0]; /* attention only */
     tide_id label = v->tape->micros[v->tape->emit.micro].label;
     switch (v->layer->desc.kind) {
     case TIDE_OP_CONV_FWD: return backward_linear(v, TIDE_OP_CONV_BWD_WEIGHTS, TIDE_OP_CONV_BWD_DATA);
     case TIDE_OP_FC_FWD: return backward_linear(v, TIDE_OP_FC_BWD_WEIGHTS, TIDE_OP_FC_BWD_DATA);
     case TIDE_OP_UPCONV_FWD: return backward_linear(v, TIDE_OP_UPCONV_BWD_WEIGHTS, TIDE_OP_UPCONV_BWD_DATA);
-    case TIDE_OP_BN_FWD: return backward_bn(v);
+    case TIDE_OP_BN_FWD: return backward_norm(v, TIDE_OP_BN_BWD);
+    case TIDE_OP_LAYERNORM_FWD: return backward_norm(v, TIDE_OP_LAYERNORM_BWD);
+    case TIDE_OP_EMBEDDING_FWD: return backward_embedding(v);
+    case TIDE_OP_VALUES_FWD: return backward_values(v);
     case TIDE_OP_ADD: return backward_add(v);
     case TIDE_OP_CONCAT_FWD: return backward_concat(v);
     case TIDE_OP_RELU_FWD: return backward_plain(v, TIDE_OP_RELU_BWD, READS(n->y, n->dy));
@@ -125,6 +155,9 @@ static tide_status backward_layer(const visit *v) {
     case TIDE_OP_AVGPOOL_FWD: return backward_plain(v, TIDE_OP_AVGPOOL_BWD, READS(n->dy));
     case TIDE_OP_DROPOUT_FWD: return backward_plain(v, TIDE_OP_DROPOUT_BWD, READS(n->aux[0], n->dy));
     case TIDE_OP_LRN_FWD: return backward_plain(v, TIDE_OP_LRN_BWD, READS(v->x, n->y, n->dy));
+    case TIDE_OP_GELU_FWD: return backward_plain(v, TIDE_OP_GELU_BWD, READS(v->x, n->dy));
+    case TIDE_OP_SCORES_FWD: return backward_plain(v, TIDE_OP_SCORES_BWD, READS(v->x, dv, n->dy));
+    case TIDE_OP_CAUSAL_SOFTMAX_FWD: return backward_plain(v, TIDE_OP_CAUSAL_SOFTMAX_BWD, READS(n->y, n->dy));
     case TIDE_OP_SOFTMAX_LOSS_FWD: return backward_plain(v, TIDE_OP_SOFTMAX_LOSS_BWD, READS(n->y, label));
     default: return tide__fail(TIDE_E_INTERNAL, "op kind %d has no gradient", (int)v->layer->desc.kind);
     }

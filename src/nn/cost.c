@@ -40,11 +40,32 @@ static const stream_work streams[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ADAMW] = {OVER_ELEMENTS, 15, ALONE},
     [TIDE_OP_GRAD_NORM] = {OVER_ELEMENTS, 2, ALONE},
     [TIDE_OP_ACCUMULATE] = {OVER_ELEMENTS, 1, ALONE},
+    [TIDE_OP_LAYERNORM_FWD] = {OVER_X, 8, ALONE},
+    [TIDE_OP_LAYERNORM_BWD] = {OVER_X, 11, ALONE},
+    [TIDE_OP_GELU_FWD] = {OVER_X, 10, ALONE},
+    [TIDE_OP_GELU_BWD] = {OVER_X, 16, ALONE},
+    [TIDE_OP_EMBEDDING_FWD] = {OVER_Y, 1, ALONE},
+    [TIDE_OP_EMBEDDING_BWD] = {OVER_Y, 2, ALONE},
+    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = {OVER_X, 5, ALONE},
+    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {OVER_X, 4, ALONE},
 };
 
 static bool is_upconv(tide_op_kind kind) { return kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS; }
 
-static bool is_matrix(tide_op_kind kind) { return kind <= TIDE_OP_FC_BWD_WEIGHTS || is_upconv(kind); }
+static bool is_scores(tide_op_kind kind) { return kind == TIDE_OP_SCORES_FWD || kind == TIDE_OP_SCORES_BWD; }
+static bool is_values(tide_op_kind kind) { return kind == TIDE_OP_VALUES_FWD || kind == TIDE_OP_VALUES_BWD; }
+
+static bool is_matrix(tide_op_kind kind) {
+    return kind <= TIDE_OP_FC_BWD_WEIGHTS || is_upconv(kind) || is_scores(kind) || is_values(kind);
+}
+
+/* Every score or probability meets one row of a head, in one product forward and in two backward. */
+static bool attention_flops(const tide_op_desc *d, uint64_t *out) {
+    bool scores = is_scores(d->kind), forward = d->kind == TIDE_OP_SCORES_FWD || d->kind == TIDE_OP_VALUES_FWD;
+    int64_t head = scores ? d->x.c / 3 / d->y.c : d->y.c / d->x.c;
+    return tide__shape_elements(scores ? d->y : d->x, out) && tide__mul(*out, (uint64_t)head, out) &&
+           tide__mul(*out, forward ? 2 : 4, out);
+}
 
 /* Multiply-adds per element of y. */
 static bool matrix_depth(const tide_op_desc *d, uint64_t *out) {
@@ -56,6 +77,7 @@ static bool matrix_depth(const tide_op_desc *d, uint64_t *out) {
 
 static bool matrix_flops(const tide_op_desc *d, uint64_t *out) {
     uint64_t outputs, depth;
+    if (is_scores(d->kind) || is_values(d->kind)) return attention_flops(d, out);
     return tide__shape_elements(d->y, &outputs) && matrix_depth(d, &depth) && tide__mul(outputs, depth, out) &&
            tide__mul(*out, 2, out) && tide__add(*out, d->bias ? outputs : 0, out);
 }

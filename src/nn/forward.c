@@ -46,7 +46,8 @@ static tide_status read_layer(tide__tape *tape, uint32_t input, const tide_op_de
     while (is_skipped(tape, input)) input = tide__layer_input(tape->graph, input, 0);
     tide__node *node = &tape->nodes[input];
     if (node->y == TIDE_NONE) {
-        TIDE_TRY(client_leaf(tape, desc, operand, "input", TIDE_F32, &node->y));
+        tide_dtype dtype = desc->kind == TIDE_OP_EMBEDDING_FWD ? TIDE_I32 : TIDE_F32;
+        TIDE_TRY(client_leaf(tape, desc, operand, "input", dtype, &node->y));
         tape->micros[tape->emit.micro].input = node->y;
     }
     *out = node->y;
@@ -64,9 +65,10 @@ static tide_status list_reads(tide__tape *tape, uint32_t index, const tide_op_de
     uint32_t n = 0;
     for (; n < layer->n_inputs; n++)
         TIDE_TRY(read_layer(tape, tide__layer_input(tape->graph, index, n), desc, n, &reads[n]));
-    for (uint32_t i = layer->first_param; i < layer->first_param + layer->n_params; i++) {
-        if (!tape->graph->params.data[i].trainable && !tape->options->inference) continue;
-        TIDE_TRY(tide__tape_param(tape, i, desc, n, &reads[n]));
+    for (uint32_t i = 0; i < layer->n_params; i++) {
+        uint32_t param = tide__layer_param(tape->graph, index, i);
+        if (!tape->graph->params.data[param].trainable && !tape->options->inference) continue;
+        TIDE_TRY(tide__tape_param(tape, param, desc, n, &reads[n]));
         n++;
     }
     if (desc->kind == TIDE_OP_SOFTMAX_LOSS_FWD) {
@@ -81,16 +83,16 @@ static tide_status list_reads(tide__tape *tape, uint32_t index, const tide_op_de
 static tide_status update_statistics(tide__tape *tape, uint32_t index) {
     const tide__layer *layer = &tape->graph->layers.data[index];
     const tide__node *node = &tape->nodes[index];
-    tide__weight *mean = &tape->weights[layer->first_param + 2], *var = mean + 1;
+    uint32_t mean = tide__layer_param(tape->graph, index, 2), var = tide__layer_param(tape->graph, index, 3);
     tide_op_desc desc = layer->desc;
     desc.kind = TIDE_OP_BN_STATS;
     tide_id reads[4] = {node->aux[0], node->aux[1]}, writes[TIDE__MAX_WRITES];
-    TIDE_TRY(tide__tape_param(tape, layer->first_param + 2, &desc, 2, &reads[2]));
-    TIDE_TRY(tide__tape_param(tape, layer->first_param + 3, &desc, 3, &reads[3]));
+    TIDE_TRY(tide__tape_param(tape, mean, &desc, 2, &reads[2]));
+    TIDE_TRY(tide__tape_param(tape, var, &desc, 3, &reads[3]));
     tide__draft draft = {&desc, TIDE_FORWARD, tide__layer_name(tape->graph, index), reads, 4, 0};
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
-    mean->now = writes[0];
-    var->now = writes[1];
+    tape->weights[mean].now = writes[0];
+    tape->weights[var].now = writes[1];
     return TIDE_OK;
 }
 

@@ -14,6 +14,7 @@
 void tide__graph_deinit(tide__graph *g) {
     tide__vec_free(&g->layers);
     tide__vec_free(&g->params);
+    tide__vec_free(&g->layer_params);
     tide__vec_free(&g->inputs);
     tide__vec_free(&g->input_channels);
     tide__vec_free(&g->names);
@@ -32,6 +33,10 @@ const char *tide__layer_name(const tide__graph *g, uint32_t layer) {
 
 void tide__param_name(const tide__graph *g, const tide__param *param, char out[TIDE__PARAM_NAME_BYTES]) {
     snprintf(out, TIDE__PARAM_NAME_BYTES, "%s.%s", tide__layer_name(g, param->layer), param->role);
+}
+
+uint32_t tide__layer_param(const tide__graph *g, uint32_t layer, uint32_t i) {
+    return g->layer_params.data[g->layers.data[layer].first_param + i];
 }
 
 uint32_t tide__layer_input(const tide__graph *g, uint32_t layer, uint32_t i) {
@@ -87,14 +92,13 @@ static tide_status add_input(tide__graph *g, tide__layer *layer, uint32_t input)
     return TIDE_OK;
 }
 
-/* desc->x and desc->y are set. */
-static tide_status append(tide__graph *g, const char *name, const tide_op_desc *desc, const uint32_t *inputs,
-                          uint32_t n_inputs) {
+tide_status tide__graph_append(tide__graph *g, const char *name, const tide_op_desc *desc, const uint32_t *inputs,
+                               uint32_t n_inputs) {
     if (g->layers.count >= TIDE__MAX_LAYERS)
         return tide__fail(TIDE_E_ARGUMENT, "a model has at most %u layers", TIDE__MAX_LAYERS);
     TIDE_TRY(check_shape(g, name, desc->y));
     tide__layer layer = {.desc = *desc, .name = (uint32_t)g->names.count};
-    layer.first_param = (uint32_t)g->params.count;
+    layer.first_param = (uint32_t)g->layer_params.count;
     layer.first_input = (uint32_t)g->inputs.count;
     for (uint32_t i = 0; i < n_inputs; i++) TIDE_TRY(add_input(g, &layer, inputs[i]));
     layer.desc.needs_dx = layer.needs_grad;
@@ -102,16 +106,13 @@ static tide_status append(tide__graph *g, const char *name, const tide_op_desc *
     return tide__vec_push(&g->layers, layer);
 }
 
-/* Remembers the first failure; the id of the layer just appended otherwise. */
-static uint32_t settle(tide__graph *g, tide_status status) {
+uint32_t tide__graph_settle(tide__graph *g, tide_status status) {
     if (status == TIDE_OK) return (uint32_t)g->layers.count - 1;
     g->status = status;
     return 0;
 }
 
-/* A parameter of the newest layer. */
-static tide_status add_param(tide__graph *g, tide__param param) {
-    tide__layer *layer = &g->layers.data[g->layers.count - 1];
+tide_status tide__graph_add_param(tide__graph *g, tide__param param) {
     param.layer = (uint32_t)g->layers.count - 1;
     uint64_t elements;
     if (!tide__shape_elements(param.shape, &elements) ||
@@ -119,8 +120,14 @@ static tide_status add_param(tide__graph *g, tide__param param) {
         return tide__fail(TIDE_E_OVERFLOW, "layer %s: its %s is too large", tide__layer_name(g, param.layer),
                           param.role);
     TIDE_TRY(tide__vec_push(&g->params, param));
+    return tide__graph_share_param(g, (uint32_t)g->params.count - 1);
+}
+
+tide_status tide__graph_share_param(tide__graph *g, uint32_t param) {
+    tide__layer *layer = &g->layers.data[g->layers.count - 1];
+    TIDE_TRY(tide__vec_push(&g->layer_params, param));
     layer->n_params++;
-    layer->needs_grad = layer->needs_grad || param.trainable;
+    layer->needs_grad = layer->needs_grad || g->params.data[param].trainable;
     return TIDE_OK;
 }
 
@@ -130,9 +137,9 @@ static tide_shape vector_shape(int64_t length) { return (tide_shape){length, 1, 
 static tide_status add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias) {
     tide__param weight = {.role = "weight", .shape = shape, .init = TIDE_INIT_NORMAL, .trainable = true};
     weight.init_scale = sqrtf(2.0f / (float)inputs);
-    TIDE_TRY(add_param(g, weight));
+    TIDE_TRY(tide__graph_add_param(g, weight));
     if (!bias) return TIDE_OK;
-    return add_param(g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .trainable = true});
+    return tide__graph_add_param(g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .trainable = true});
 }
 
 /* ---- layers ---- */
@@ -140,7 +147,7 @@ static tide_status add_weight(tide__graph *g, tide_shape shape, int64_t inputs, 
 uint32_t tide__graph_input(tide__graph *g, tide_shape shape) {
     if (g->status != TIDE_OK) return 0;
     tide_op_desc desc = {.kind = TIDE__LAYER_INPUT, .x = shape, .y = shape};
-    return settle(g, append(g, "input", &desc, NULL, 0));
+    return tide__graph_settle(g, tide__graph_append(g, "input", &desc, NULL, 0));
 }
 
 /* Output size of a window that slides over `size` with padding. */
@@ -176,24 +183,24 @@ static tide_status append_conv(tide__graph *g, const char *name, uint32_t x, con
     tide__pool high = {conv->kernel, conv->stride, conv->pad}, wide = {conv->kernel_w, conv->stride, conv->pad_w};
     TIDE_TRY(set_window(g, name, x, &high, conv->kernel_w ? &wide : &high, &desc));
     desc.y.c = conv->channels;
-    TIDE_TRY(append(g, name, &desc, &x, 1));
+    TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
     return add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w},
                       desc.x.c * desc.kernel_h * desc.kernel_w, conv->bias);
 }
 
 uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__conv conv) {
-    return g->status != TIDE_OK ? 0 : settle(g, append_conv(g, name, x, &conv));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_conv(g, name, x, &conv));
 }
 
 static tide_status append_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
     tide_shape in = tide__layer_shape(g, x);
     tide_op_desc desc = {.kind = TIDE_OP_FC_FWD, .x = in, .y = {in.n, outputs, 1, 1}, .bias = 1};
-    TIDE_TRY(append(g, name, &desc, &x, 1));
+    TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
     return add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, in.c * in.h * in.w, true);
 }
 
 uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
-    return g->status != TIDE_OK ? 0 : settle(g, append_fc(g, name, x, outputs));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_fc(g, name, x, outputs));
 }
 
 static tide_status append_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor) {
@@ -203,42 +210,41 @@ static tide_status append_upconv(tide__graph *g, const char *name, uint32_t x, u
     tide_op_desc desc = {.kind = TIDE_OP_UPCONV_FWD, .x = in, .bias = 1};
     desc.y = (tide_shape){in.n, channels, in.h * factor, in.w * factor};
     desc.kernel_h = desc.kernel_w = desc.stride = (int32_t)factor;
-    TIDE_TRY(append(g, name, &desc, &x, 1));
+    TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
     return add_weight(g, (tide_shape){channels, in.c, factor, factor}, in.c, true);
 }
 
 uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor) {
-    return g->status != TIDE_OK ? 0 : settle(g, append_upconv(g, name, x, channels, factor));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_upconv(g, name, x, channels, factor));
 }
 
 static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {
     tide_shape shape = tide__layer_shape(g, x), channels = vector_shape(shape.c);
     tide_op_desc desc = {.kind = TIDE_OP_BN_FWD, .x = shape, .y = shape, .eps = 1e-5f, .momentum = 0.1f};
-    TIDE_TRY(append(g, name, &desc, &x, 1));
-    TIDE_TRY(
-        add_param(g, (tide__param){.role = "weight", .shape = channels, .init = TIDE_INIT_ONE, .trainable = true}));
-    TIDE_TRY(add_param(g, (tide__param){.role = "bias", .shape = channels, .trainable = true}));
-    TIDE_TRY(add_param(g, (tide__param){.role = "running_mean", .shape = channels}));
-    return add_param(g, (tide__param){.role = "running_var", .shape = channels, .init = TIDE_INIT_ONE});
+    TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
+    TIDE_TRY(tide__graph_add_param(
+        g, (tide__param){.role = "weight", .shape = channels, .init = TIDE_INIT_ONE, .trainable = true}));
+    TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "bias", .shape = channels, .trainable = true}));
+    TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "running_mean", .shape = channels}));
+    return tide__graph_add_param(g, (tide__param){.role = "running_var", .shape = channels, .init = TIDE_INIT_ONE});
 }
 
 uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x) {
-    return g->status != TIDE_OK ? 0 : settle(g, append_bn(g, name, x));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_bn(g, name, x));
 }
 
-/* Layers whose output has the shape of their input and that have no parameters. */
-static uint32_t append_same(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc) {
+uint32_t tide__graph_append_same(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc) {
     if (g->status != TIDE_OK) return 0;
     desc.x = desc.y = tide__layer_shape(g, x);
-    return settle(g, append(g, name, &desc, &x, 1));
+    return tide__graph_settle(g, tide__graph_append(g, name, &desc, &x, 1));
 }
 
 uint32_t tide__graph_relu(tide__graph *g, const char *name, uint32_t x) {
-    return append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_RELU_FWD});
+    return tide__graph_append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_RELU_FWD});
 }
 
 uint32_t tide__graph_dropout(tide__graph *g, const char *name, uint32_t x, float rate) {
-    return append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_DROPOUT_FWD, .drop_rate = rate});
+    return tide__graph_append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_DROPOUT_FWD, .drop_rate = rate});
 }
 
 /* The constants of Krizhevsky et al. 2012. */
@@ -247,7 +253,7 @@ uint32_t tide__graph_lrn(tide__graph *g, const char *name, uint32_t x, uint32_t 
     desc.lrn_alpha = 1e-4f;
     desc.lrn_beta = 0.75f;
     desc.lrn_k = 2.0f;
-    return append_same(g, name, x, desc);
+    return tide__graph_append_same(g, name, x, desc);
 }
 
 static tide_status append_pool(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc, tide__pool pool) {
@@ -255,17 +261,17 @@ static tide_status append_pool(tide__graph *g, const char *name, uint32_t x, tid
     if (desc.kind == TIDE_OP_MAXPOOL_FWD && pool.kernel > 16)
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: max pooling keeps its index in a byte: kernel at most 16",
                           g->prefix, name);
-    return append(g, name, &desc, &x, 1);
+    return tide__graph_append(g, name, &desc, &x, 1);
 }
 
 uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool) {
     tide_op_desc desc = {.kind = TIDE_OP_MAXPOOL_FWD};
-    return g->status != TIDE_OK ? 0 : settle(g, append_pool(g, name, x, desc, pool));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_pool(g, name, x, desc, pool));
 }
 
 uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool) {
     tide_op_desc desc = {.kind = TIDE_OP_AVGPOOL_FWD};
-    return g->status != TIDE_OK ? 0 : settle(g, append_pool(g, name, x, desc, pool));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_pool(g, name, x, desc, pool));
 }
 
 uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x) {
@@ -274,7 +280,7 @@ uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x
     tide_op_desc desc = {.kind = TIDE_OP_AVGPOOL_FWD, .x = in, .y = {in.n, in.c, 1, 1}, .stride = 1};
     desc.kernel_h = (int32_t)in.h;
     desc.kernel_w = (int32_t)in.w;
-    return settle(g, append(g, name, &desc, &x, 1));
+    return tide__graph_settle(g, tide__graph_append(g, name, &desc, &x, 1));
 }
 
 static tide_status append_add(tide__graph *g, const char *name, uint32_t a, uint32_t b) {
@@ -283,11 +289,11 @@ static tide_status append_add(tide__graph *g, const char *name, uint32_t a, uint
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: joins two different outputs of the same shape", g->prefix,
                           name);
     tide_op_desc desc = {.kind = TIDE_OP_ADD, .x = sa, .y = sa};
-    return append(g, name, &desc, (uint32_t[]){a, b}, 2);
+    return tide__graph_append(g, name, &desc, (uint32_t[]){a, b}, 2);
 }
 
 uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t b) {
-    return g->status != TIDE_OK ? 0 : settle(g, append_add(g, name, a, b));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_add(g, name, a, b));
 }
 
 static bool is_repeated(const uint32_t *parts, uint32_t n) {
@@ -309,11 +315,11 @@ static tide_status append_concat(tide__graph *g, const char *name, const uint32_
         y.c += part.c;
     }
     tide_op_desc desc = {.kind = TIDE_OP_CONCAT_FWD, .x = y, .y = y, .n_parts = n};
-    return append(g, name, &desc, parts, n);
+    return tide__graph_append(g, name, &desc, parts, n);
 }
 
 uint32_t tide__graph_concat(tide__graph *g, const char *name, const uint32_t *parts, uint32_t n_parts) {
-    return g->status != TIDE_OK ? 0 : settle(g, append_concat(g, name, parts, n_parts));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_concat(g, name, parts, n_parts));
 }
 
 static tide_status append_loss(tide__graph *g, const char *name, uint32_t x) {
@@ -321,15 +327,15 @@ static tide_status append_loss(tide__graph *g, const char *name, uint32_t x) {
     if (in.h != 1 || in.w != 1)
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: the loss wants one score per class", g->prefix, name);
     tide_op_desc desc = {.kind = TIDE_OP_SOFTMAX_LOSS_FWD, .x = in, .y = in};
-    return append(g, name, &desc, &x, 1);
+    return tide__graph_append(g, name, &desc, &x, 1);
 }
 
 uint32_t tide__graph_pixel_loss(tide__graph *g, const char *name, uint32_t x) {
-    return append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_SOFTMAX_LOSS_FWD});
+    return tide__graph_append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_SOFTMAX_LOSS_FWD});
 }
 
 uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x) {
-    return g->status != TIDE_OK ? 0 : settle(g, append_loss(g, name, x));
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_loss(g, name, x));
 }
 
 /* ---- the whole ---- */

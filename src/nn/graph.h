@@ -25,15 +25,15 @@
 typedef struct tide__layer {
     tide_op_desc desc; /* of its forward op, without pointers; backward ops differ from it in `kind` only */
     uint32_t first_input, n_inputs; /* in the graph's `inputs` */
-    uint32_t first_param, n_params;
+    uint32_t first_param, n_params; /* in the graph's `layer_params` */
     uint32_t n_consumers;
     uint32_t name;   /* offset in the graph's names */
     bool needs_grad; /* a trainable parameter at this layer or before it: the gradient of its output is wanted */
 } tide__layer;
 
 typedef struct tide__param {
-    uint32_t layer;
-    const char *role; /* "weight", "bias", "running_mean", "running_var"; a literal */
+    uint32_t layer;   /* its first reader, which it is named after; layers that share it come later */
+    const char *role; /* "weight", "bias", "running_mean" ...; a literal */
     tide_shape shape; /* (O, I, H, W) or (C, 1, 1, 1) */
     tide_init_kind init;
     float init_scale;
@@ -43,6 +43,7 @@ typedef struct tide__param {
 typedef struct tide__graph {
     TIDE_VEC(tide__layer) layers;
     TIDE_VEC(tide__param) params;
+    TIDE_VEC(uint32_t) layer_params;  /* what each layer reads; those of one layer after those of the one before */
     TIDE_VEC(uint32_t) inputs;        /* layers; those of one layer after those of the one before */
     TIDE_VEC(int64_t) input_channels; /* of each of `inputs` */
     TIDE_VEC(char) names;             /* zero-terminated, one after the other */
@@ -84,6 +85,32 @@ uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32
 uint32_t tide__graph_pixel_loss(tide__graph *g, const char *name, uint32_t x);   /* a class per pixel; the last layer */
 uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x); /* the last layer */
 
+/* ---- layers of language models (graph_tokens.c); tokens are rows, see ops.h ---- */
+
+/* input is N x T tokens; a table of `vocabulary` rows ("weight") and, if asked for, one of T rows ("positions"). */
+uint32_t tide__graph_embedding(tide__graph *g, const char *name, uint32_t x, uint32_t vocabulary, uint32_t width,
+                               bool positions);
+uint32_t tide__graph_layernorm(tide__graph *g, const char *name, uint32_t x);
+uint32_t tide__graph_gelu(tide__graph *g, const char *name, uint32_t x);
+uint32_t tide__graph_scores(tide__graph *g, const char *name, uint32_t qkv, uint32_t heads, uint32_t context);
+uint32_t tide__graph_causal_softmax(tide__graph *g, const char *name, uint32_t x);
+uint32_t tide__graph_values(tide__graph *g, const char *name, uint32_t prob, uint32_t qkv);
+/* Fully connected without bias, by the first parameter of layer `owner` as it is: its outputs are the rows of it. */
+uint32_t tide__graph_tied_fc(tide__graph *g, const char *name, uint32_t x, uint32_t owner);
+
+/* ---- for files that add kinds of layers ---- */
+
+/* desc->x and desc->y are set. */
+tide_status tide__graph_append(tide__graph *g, const char *name, const tide_op_desc *desc, const uint32_t *inputs,
+                               uint32_t n_inputs);
+/* Remembers the first failure; the id of the layer just appended otherwise. */
+uint32_t tide__graph_settle(tide__graph *g, tide_status status);
+/* A parameter of the newest layer: its own, or one that another layer has. */
+tide_status tide__graph_add_param(tide__graph *g, tide__param param);
+tide_status tide__graph_share_param(tide__graph *g, uint32_t param);
+/* Layers whose output has the shape of their input and that have no parameters. */
+uint32_t tide__graph_append_same(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc);
+
 /* The first failure, or whether the whole is a network: one loss, at the end, and no output without a consumer. */
 tide_status tide__graph_finish(tide__graph *g);
 
@@ -91,6 +118,7 @@ tide_status tide__graph_finish(tide__graph *g);
 #define TIDE__PARAM_NAME_BYTES 128
 void tide__param_name(const tide__graph *g, const tide__param *param, char out[TIDE__PARAM_NAME_BYTES]);
 const char *tide__layer_name(const tide__graph *g, uint32_t layer);
+uint32_t tide__layer_param(const tide__graph *g, uint32_t layer, uint32_t i);
 uint32_t tide__layer_input(const tide__graph *g, uint32_t layer, uint32_t i);
 /* Its forward op with everything filled in; valid while the graph does not grow. */
 tide_op_desc tide__layer_desc(const tide__graph *g, uint32_t layer);

@@ -17,9 +17,14 @@ typedef struct family {
     uint32_t min_numbers, max_numbers; /* after the colon */
     uint32_t depth;
     uint32_t channels, height, width, classes; /* own; 0: taken from the numbers (mlp) */
+    uint32_t context_at; /* language models: which number is the context; the next one is the vocabulary. Without these
+                            numbers channels and classes say them. 0: other models */
+    const char *preset;  /* numbers of a spec without any; NULL: none */
 } family;
 
 #define IMAGENET 3, 224, 224, 1000
+#define GPT2(name, summary, preset) \
+    { name, name, summary, tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3, preset }
 
 static const family families[] = {
     {"mlp", "mlp:W0,W1,...", "fully connected layers of these widths, ReLU between", tide__build_mlp, 2,
@@ -48,6 +53,14 @@ static const family families[] = {
     {"inception-v4", "inception-v4", "Inception-v4, 299 x 299", tide__build_inception_v4, 0, 0, 0, 3, 299, 299, 1000},
     {"unet", "unet", "U-Net with padded convolutions: a class per pixel, 512 x 512", tide__build_unet, 0, 0, 0, 3, 512,
      512, 2},
+    {"gpt2", "gpt2:LAYERS,WIDTH,HEADS[,CONTEXT[,VOCABULARY]]",
+     "GPT-2 of any size, without dropout; gpt2 alone is small", tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3,
+     "12,768,12"},
+    GPT2("gpt2:nano", "GPT-2 of 6 layers for 256 tokens", "6,384,6,256"),
+    GPT2("gpt2:small", "GPT-2 of 12 layers for 1024 tokens", "12,768,12"),
+    GPT2("gpt2:medium", "GPT-2 of 24 layers for 1024 tokens", "24,1024,16"),
+    GPT2("gpt2:large", "GPT-2 of 36 layers for 1024 tokens", "36,1280,20"),
+    GPT2("gpt2:xl", "GPT-2 of 48 layers for 1024 tokens", "48,1600,25"),
 };
 #define N_FAMILIES (sizeof families / sizeof families[0])
 
@@ -69,7 +82,10 @@ static tide_status fail_unknown(const char *spec) {
     return tide__fail(TIDE_E_ARGUMENT, "unknown model \"%.60s\"; known: %s", spec, known);
 }
 
+/* A whole spec may be the name of a family ("gpt2:small"). */
 static tide_status find_family(const char *spec, const family **out) {
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        if (strcmp(spec, families[i].name) == 0) return *out = &families[i], TIDE_OK;
     size_t length = strcspn(spec, ":");
     for (size_t i = 0; i < N_FAMILIES; i++)
         if (strlen(families[i].name) == length && strncmp(spec, families[i].name, length) == 0)
@@ -95,7 +111,8 @@ static tide_status parse_numbers(const char *spec, const char *text, uint32_t ma
 }
 
 static tide_status parse(const char *spec, const family *f, number_vec *numbers) {
-    const char *colon = strchr(spec, ':');
+    const char *rest = spec + strlen(f->name), *colon = *rest == ':' ? rest : NULL;
+    if (!colon && f->preset) return parse_numbers(spec, f->preset, f->max_numbers, numbers);
     if (colon && f->max_numbers == 0)
         return tide__fail(TIDE_E_ARGUMENT, "model \"%.60s\": %s takes no numbers", spec, f->name);
     if (colon) TIDE_TRY(parse_numbers(spec, colon + 1, f->max_numbers, numbers));
@@ -108,6 +125,21 @@ static tide_status parse(const char *spec, const family *f, number_vec *numbers)
 
 static uint32_t or_default(uint32_t value, uint32_t own) { return value ? value : own; }
 
+/* The input is N x T tokens, the classes are the vocabulary. */
+static tide_status fill_tokens(const family *f, const tide_model_options *o, const number_vec *numbers,
+                               tide__request *r) {
+    if (o->channels || o->height || o->width)
+        return tide__fail(TIDE_E_ARGUMENT, "a language model takes tokens: no channels, height or width");
+    bool own_vocabulary = numbers->count > f->context_at + 1;
+    r->input.c = numbers->count > f->context_at ? numbers->data[f->context_at] : f->channels;
+    r->input.h = r->input.w = 1;
+    r->classes = own_vocabulary ? numbers->data[f->context_at + 1] : or_default(o->classes, f->classes);
+    if (o->classes && o->classes != r->classes)
+        return tide__fail(TIDE_E_ARGUMENT, "%u classes were asked for, but the vocabulary is %u", o->classes,
+                          r->classes);
+    return TIDE_OK;
+}
+
 static tide_status fill_request(const family *f, const tide_model_options *o, const number_vec *numbers,
                                 tide__request *r) {
     uint32_t first = numbers->count ? numbers->data[0] : 0,
@@ -115,6 +147,7 @@ static tide_status fill_request(const family *f, const tide_model_options *o, co
     bool own_shape = f->channels == 0 && !o->channels && !o->height && !o->width; /* mlp: a flat input */
     *r = (tide__request){.numbers = numbers->data, .n_numbers = (uint32_t)numbers->count, .depth = f->depth};
     r->input.n = or_default(o->batch, DEFAULT_BATCH);
+    if (f->context_at) return fill_tokens(f, o, numbers, r);
     r->input.c = own_shape ? first : or_default(o->channels, or_default(f->channels, 1));
     r->input.h = own_shape ? 1 : or_default(o->height, or_default(f->height, 1));
     r->input.w = own_shape ? 1 : or_default(o->width, or_default(f->width, 1));

@@ -72,6 +72,7 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         d->to_operand,
         float_words(d->loss_scale, 0.0f),
         d->n_parts,
+        (uint64_t)d->vocabulary,
         (uint64_t)(uintptr_t)d->part_channels,
     };
     memcpy(key, words, sizeof words);
@@ -122,6 +123,8 @@ static uint64_t operand_bytes(const tide__recipe *recipe) {
         reads = 0;
         sum = recipe->desc.elements * sizeof(float);
     }
+    if (recipe->desc.kind == TIDE_OP_EMBEDDING_FWD) /* of the table only the rows that are looked up */
+        sum = recipe->info.write[0].size_bytes - recipe->info.read[1].size_bytes;
     for (uint32_t i = 0; i < reads; i++) sum += recipe->info.read[i].size_bytes;
     for (uint32_t i = 0; i < writes; i++) sum += recipe->info.write[i].size_bytes;
     return sum;

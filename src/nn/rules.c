@@ -73,6 +73,20 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_UPCONV_FWD] = {FORWARD},
     [TIDE_OP_UPCONV_BWD_DATA] = {INPUT_GRADIENT(".bwd-data")},
     [TIDE_OP_UPCONV_BWD_WEIGHTS] = {WEIGHT_GRADIENTS},
+    [TIDE_OP_LAYERNORM_FWD] = {OP("", 3, ACTIVATION(""), ACTIVATION(".mean"), ACTIVATION(".inv_std"))},
+    [TIDE_OP_LAYERNORM_BWD] = {OP(".bwd", 3, ACTIVATION_GRADIENT(".dx"), GRADIENT(".weight.grad"),
+                                  GRADIENT(".bias.grad")),
+                               MAY(1, 0)},
+    [TIDE_OP_GELU_FWD] = {FORWARD, MAY(0, 0)},
+    [TIDE_OP_GELU_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
+    [TIDE_OP_EMBEDDING_FWD] = {FORWARD},
+    [TIDE_OP_EMBEDDING_BWD] = {OP(".bwd", 2, GRADIENT(".weight.grad"), GRADIENT(".positions.grad"))},
+    [TIDE_OP_SCORES_FWD] = {FORWARD},
+    [TIDE_OP_SCORES_BWD] = {INPUT_GRADIENT(".bwd")},
+    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = {FORWARD, MAY(0, 0)},
+    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
+    [TIDE_OP_VALUES_FWD] = {FORWARD},
+    [TIDE_OP_VALUES_BWD] = {OP(".bwd", 2, ACTIVATION_GRADIENT(".dprob"), ACTIVATION_GRADIENT(".dv"))},
 };
 
 static const tide__op_rule gradient_sum = {OP(".sum-dy", 1, ACTIVATION_GRADIENT(".dy")), MAY(1, 0)};
@@ -84,7 +98,7 @@ const tide__op_rule *tide__op_rule_of(tide_op_kind kind, tide_phase phase) {
 
 uint32_t tide__op_n_writes(const tide__op_rule *rule, const tide_op_desc *desc) {
     bool weights = desc->kind == TIDE_OP_CONV_BWD_WEIGHTS || desc->kind == TIDE_OP_FC_BWD_WEIGHTS ||
-                   desc->kind == TIDE_OP_UPCONV_BWD_WEIGHTS;
+                   desc->kind == TIDE_OP_UPCONV_BWD_WEIGHTS || desc->kind == TIDE_OP_EMBEDDING_BWD;
     if (rule->numbered) return desc->n_parts;
     return weights && !desc->bias ? rule->n_writes - 1 : rule->n_writes;
 }

@@ -11,7 +11,8 @@
 /* Values of one layer in the current micro-batch; TIDE_NONE until they exist. */
 typedef struct tide__node {
     tide_id y;
-    tide_id aux[2];  /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss */
+    tide_id aux[2];  /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss;
+                     * qkv of attention: in backward dv, on its way into dqkv */
     tide_id dy;      /* gradient of y, the sum over the consumers seen so far */
     uint32_t n_sums; /* ops that made it, beyond the first contribution */
 } tide__node;
@@ -50,7 +51,7 @@ tide_status tide__tape_backward(tide__tape *tape);
 /* Clipping, then the updates of all parameters. */
 tide_status tide__tape_update(tide__tape *tape);
 
-/* Update of the trainable parameters of one layer. */
+/* Update of the trainable parameters of one layer, not of those it shares with an earlier one. */
 tide_status tide__tape_update_layer(tide__tape *tape, uint32_t layer);
 
 /* The parameter's tensor, created on first use as operand `operand` of `desc`. */

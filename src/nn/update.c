@@ -66,7 +66,10 @@ static tide_status update_param(tide__tape *tape, uint32_t param) {
 
 tide_status tide__tape_update_layer(tide__tape *tape, uint32_t layer) {
     const tide__layer *l = &tape->graph->layers.data[layer];
-    for (uint32_t i = 0; i < l->n_params; i++) TIDE_TRY(update_param(tape, l->first_param + i));
+    for (uint32_t i = 0; i < l->n_params; i++) {
+        uint32_t param = tide__layer_param(tape->graph, layer, i);
+        if (tape->graph->params.data[param].layer == layer) TIDE_TRY(update_param(tape, param));
+    }
     return TIDE_OK;
 }
 

@@ -113,12 +113,138 @@ static void up_convolution(void **state) {
     tide__graph_deinit(&g);
 }
 
+/* One block of GPT-2: 2 samples of 3 tokens, width 4, 2 heads, 7 words. The token table is read at both ends and its
+ * gradient is the sum of two; with a fused update it comes last, after both. */
+#define GPT2_FORWARD                                                                                    \
+    "wte: input wte.weight wte.positions -> wte\n"                                                      \
+    "h.0.ln_1: wte h.0.ln_1.weight h.0.ln_1.bias -> h.0.ln_1 h.0.ln_1.mean h.0.ln_1.inv_std\n"          \
+    "h.0.attn.c_attn: h.0.ln_1 h.0.attn.c_attn.weight h.0.attn.c_attn.bias -> h.0.attn.c_attn\n"        \
+    "h.0.attn.scores: h.0.attn.c_attn -> h.0.attn.scores\n"                                             \
+    "h.0.attn.softmax: h.0.attn.scores -> h.0.attn.softmax (0>0)\n"                                     \
+    "h.0.attn.values: h.0.attn.softmax h.0.attn.c_attn -> h.0.attn.values\n"                            \
+    "h.0.attn.c_proj: h.0.attn.values h.0.attn.c_proj.weight h.0.attn.c_proj.bias -> h.0.attn.c_proj\n" \
+    "h.0.attn.add: h.0.attn.c_proj wte -> h.0.attn.add (0>0)\n"                                         \
+    "h.0.ln_2: h.0.attn.add h.0.ln_2.weight h.0.ln_2.bias -> h.0.ln_2 h.0.ln_2.mean h.0.ln_2.inv_std\n" \
+    "h.0.mlp.c_fc: h.0.ln_2 h.0.mlp.c_fc.weight h.0.mlp.c_fc.bias -> h.0.mlp.c_fc\n"                    \
+    "h.0.mlp.gelu: h.0.mlp.c_fc -> h.0.mlp.gelu (0>0)\n"                                                \
+    "h.0.mlp.c_proj: h.0.mlp.gelu h.0.mlp.c_proj.weight h.0.mlp.c_proj.bias -> h.0.mlp.c_proj\n"        \
+    "h.0.mlp.add: h.0.mlp.c_proj h.0.attn.add -> h.0.mlp.add (0>0)\n"                                   \
+    "ln_f: h.0.mlp.add ln_f.weight ln_f.bias -> ln_f ln_f.mean ln_f.inv_std\n"                          \
+    "lm_head: ln_f wte.weight -> lm_head\n"                                                             \
+    "loss: lm_head label -> loss.prob loss\n"
+
+#define GPT2_BACKWARD                                                                                                 \
+    "loss.bwd: loss.prob label -> loss.dx (0>0)\n"                                                                    \
+    "lm_head.bwd-weights: ln_f loss.dx -> lm_head.weight.grad\n"                                                      \
+    "lm_head.bwd-data: wte.weight loss.dx -> lm_head.dx\n"                                                            \
+    "ln_f.bwd: h.0.mlp.add lm_head.dx ln_f.weight ln_f.mean ln_f.inv_std -> ln_f.dx ln_f.weight.grad ln_f.bias.grad " \
+    "(1>0)\n"                                                                                                         \
+    "h.0.mlp.c_proj.bwd-weights: h.0.mlp.gelu ln_f.dx -> h.0.mlp.c_proj.weight.grad h.0.mlp.c_proj.bias.grad\n"       \
+    "h.0.mlp.c_proj.bwd-data: h.0.mlp.c_proj.weight ln_f.dx -> h.0.mlp.c_proj.dx\n"                                   \
+    "h.0.mlp.gelu.bwd: h.0.mlp.c_fc h.0.mlp.c_proj.dx -> h.0.mlp.gelu.dx (1>0)\n"                                     \
+    "h.0.mlp.c_fc.bwd-weights: h.0.ln_2 h.0.mlp.gelu.dx -> h.0.mlp.c_fc.weight.grad h.0.mlp.c_fc.bias.grad\n"         \
+    "h.0.mlp.c_fc.bwd-data: h.0.mlp.c_fc.weight h.0.mlp.gelu.dx -> h.0.mlp.c_fc.dx\n"                                 \
+    "h.0.ln_2.bwd: h.0.attn.add h.0.mlp.c_fc.dx h.0.ln_2.weight h.0.ln_2.mean h.0.ln_2.inv_std -> h.0.ln_2.dx "       \
+    "h.0.ln_2.weight.grad h.0.ln_2.bias.grad (1>0)\n"                                                                 \
+    "h.0.attn.add.sum-dy: ln_f.dx h.0.ln_2.dx -> h.0.attn.add.dy (1>0)\n"                                             \
+    "h.0.attn.c_proj.bwd-weights: h.0.attn.values h.0.attn.add.dy -> h.0.attn.c_proj.weight.grad "                    \
+    "h.0.attn.c_proj.bias.grad\n"                                                                                     \
+    "h.0.attn.c_proj.bwd-data: h.0.attn.c_proj.weight h.0.attn.add.dy -> h.0.attn.c_proj.dx\n"                        \
+    "h.0.attn.values.bwd: h.0.attn.softmax h.0.attn.c_attn h.0.attn.c_proj.dx -> h.0.attn.values.dprob "              \
+    "h.0.attn.values.dv\n"                                                                                            \
+    "h.0.attn.softmax.bwd: h.0.attn.softmax h.0.attn.values.dprob -> h.0.attn.softmax.dx (1>0)\n"                     \
+    "h.0.attn.scores.bwd: h.0.attn.c_attn h.0.attn.values.dv h.0.attn.softmax.dx -> h.0.attn.scores.dx\n"             \
+    "h.0.attn.c_attn.bwd-weights: h.0.ln_1 h.0.attn.scores.dx -> h.0.attn.c_attn.weight.grad "                        \
+    "h.0.attn.c_attn.bias.grad\n"                                                                                     \
+    "h.0.attn.c_attn.bwd-data: h.0.attn.c_attn.weight h.0.attn.scores.dx -> h.0.attn.c_attn.dx\n"                     \
+    "h.0.ln_1.bwd: wte h.0.attn.c_attn.dx h.0.ln_1.weight h.0.ln_1.mean h.0.ln_1.inv_std -> h.0.ln_1.dx "             \
+    "h.0.ln_1.weight.grad h.0.ln_1.bias.grad (1>0)\n"                                                                 \
+    "wte.sum-dy: h.0.attn.add.dy h.0.ln_1.dx -> wte.dy (1>0)\n"                                                       \
+    "wte.bwd: input wte.dy -> wte.weight.grad wte.positions.grad\n"                                                   \
+    "wte.weight.accumulate: lm_head.weight.grad wte.weight.grad -> wte.weight.grad-sum (0>0)\n"
+
+static tide_step *small_step(const char *spec, const tide_step_options *o) {
+    tide_model_options mo;
+    tide_model_options_init(&mo);
+    mo.batch = 2;
+    tide_model *model;
+    tide_step *step;
+    assert_ok(tide_model_create(spec, &mo, &model));
+    assert_ok(tide_step_create(model, o, &step));
+    tide_model_destroy(model);
+    return step;
+}
+
+static void gpt2_block(void **state) {
+    (void)state;
+    tide_step *step = small_step("gpt2:1,4,2,3,7", NULL);
+    char *text = program_text(tide_step_program(step)), *updates = strstr(text, "wte.weight.sgd");
+    assert_non_null(updates);
+    const char *first = "wte.weight.sgd: wte.weight wte.weight.grad-sum -> wte.weight' (0=0) once\n";
+    assert_memory_equal(updates, first, strlen(first));
+    *updates = '\0';
+    assert_string_equal(text, GPT2_FORWARD GPT2_BACKWARD);
+    free(text);
+    const tide_program *p = tide_step_program(step);
+    assert_int_equal(tide_program_tensor(p, tide_step_input(step, 0))->dtype, TIDE_I32);
+    assert_int_equal(size_of(step, "input"), 2 * 3 * 4);
+    assert_int_equal(size_of(step, "label"), 2 * 3 * 4);
+    assert_int_equal(size_of(step, "wte"), 2 * 3 * 4 * 4);
+    assert_int_equal(size_of(step, "wte.weight"), 7 * 4 * 4);
+    assert_int_equal(size_of(step, "wte.positions"), 3 * 4 * 4);
+    assert_int_equal(size_of(step, "h.0.ln_1.mean"), 2 * 3 * 4);
+    assert_int_equal(size_of(step, "h.0.attn.c_attn"), 2 * 3 * 12 * 4);
+    assert_int_equal(size_of(step, "h.0.attn.scores"), 2 * 2 * 3 * 3 * 4);
+    assert_int_equal(size_of(step, "h.0.attn.values.dv"), 2 * 3 * 4 * 4);
+    assert_int_equal(size_of(step, "h.0.attn.scores.dx"), 2 * 3 * 12 * 4);
+    assert_int_equal(size_of(step, "lm_head"), 2 * 3 * 7 * 4);
+    assert_int_equal(tide_step_op_bytes(step, 0),
+                     2 * 3 * 4 + 2 * (2 * 3 * 4 * 4) + 3 * 4 * 4); /* rows, not the table */
+    assert_int_equal(tide_step_op_flops(step, 3), 2 * (2 * 2 * 3 * 3) * 2);
+    assert_int_equal(tide_step_op_flops(step, 5), 2 * (2 * 2 * 3 * 3) * 2);
+    assert_int_equal(tide_step_op_flops(step, 29), 4 * (2 * 2 * 3 * 3) * 2);
+    assert_string_equal(tide_program_op(p, 29)->name, "h.0.attn.values.bwd");
+    tide_step_destroy(step);
+}
+
+/* Two micro-batches: four gradients of the shared table become one; the fused update is the last op but one. */
+static void tied_weights(void **state) {
+    (void)state;
+    tide_step_options o;
+    tide_step_options_init(&o);
+    o.accumulate = 2;
+    o.fused_update = true;
+    tide_step *step = small_step("gpt2:1,4,2,3,7", &o);
+    char *text = program_text(tide_step_program(step));
+    static const char *const lines[] = {
+        "\nwte.weight.accumulate: lm_head.weight.grad wte.weight.grad -> wte.weight.grad-sum (0>0)\n",
+        "\nlm_head.weight.accumulate@1: wte.weight.grad-sum lm_head.weight.grad@1 -> lm_head.weight.grad-sum@1 (0>0)\n",
+        "\nwte.weight.accumulate@1: lm_head.weight.grad-sum@1 wte.weight.grad@1 -> wte.weight.grad-sum@1 (0>0)\n",
+        "\nwte.weight.sgd: wte.weight wte.weight.grad-sum@1 -> wte.weight' (0=0) once\n",
+        "\nwte.positions.sgd: ",
+    };
+    const char *at = text;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        at = strstr(at, lines[i]);
+        assert_non_null(at);
+    }
+    assert_null(strchr(strchr(at + 1, '\n') + 1, '\n')); /* nothing after it */
+    free(text);
+    uint32_t tables = 0;
+    for (uint32_t i = 0; i < tide_step_state_count(step); i++)
+        tables += strstr(tide_step_state(step, i)->name, "wte.weight") != NULL ||
+                  strstr(tide_step_state(step, i)->name, "lm_head") != NULL;
+    assert_int_equal(tables, 1);
+    tide_step_destroy(step);
+}
+
 /* ---- whole families ---- */
 
 static const char *const specs[] = {
     "densenet121",
     "inception-v4",
     "unet",
+    "gpt2:nano",
 };
 
 static void plan(const tide_program *p, const tide_machine *machine) {
@@ -162,9 +288,8 @@ static void plans_are_valid(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_block),
-        cmocka_unit_test(up_convolution),
-        cmocka_unit_test(plans_are_valid),
+        cmocka_unit_test(dense_block),  cmocka_unit_test(up_convolution),  cmocka_unit_test(gpt2_block),
+        cmocka_unit_test(tied_weights), cmocka_unit_test(plans_are_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,10 @@ typedef struct published {
     (PAIR(3, 64) + PAIR(64, 128) + PAIR(128, 256) + PAIR(256, 512) + PAIR(512, 1024) + UP(512) + UP(256) + UP(128) + \
      UP(64) + 2 * 64 + 2)
 
+/* GPT-2: token and position tables; per layer four matrices of 12 C^2 in all with biases of 9 C, and two norms of 2 C;
+ * the last norm. The output projection is the token table. */
+#define GPT2_PARAMETERS(l, c, t, v) ((v) * (c) + (t) * (c) + (l) * (12 * (c) * (c) + 13 * (c)) + 2 * (c))
+
 static const published models[] = {
     {"mlp:784,512,10", 784 * 512 + 512 + 512 * 10 + 10, 4},
     {"lenet", 61706, 12},
@@ -39,6 +43,13 @@ static const published models[] = {
     {"densenet201", 20013928, 0},
     {"inception-v4", 42679816, 0}, /* timm's */
     {"unet", UNET_PARAMETERS, 0},
+    {"gpt2", 124439808, 0}, /* the published ones */
+    {"gpt2:nano", GPT2_PARAMETERS(6, 384, 256, 50257), 0},
+    {"gpt2:small", 124439808, 0},
+    {"gpt2:medium", 354823168, 0},
+    {"gpt2:large", 774030080, 0},
+    {"gpt2:xl", 1557611200, 0},
+    {"gpt2:2,64,4,32,100", GPT2_PARAMETERS(2, 64, 32, 100), 1 + 2 * 12 + 3},
 };
 #define N_MODELS (sizeof models / sizeof models[0])
 
@@ -163,7 +174,18 @@ static void hostile_specs(void **state) {
     o.height = 100; /* not a multiple of 16: what comes up is smaller than what went down */
     refuse("unet", &o, TIDE_E_ARGUMENT, "up3.concat");
     tide_model_options_init(&o);
+    o.classes = 11;
+    refuse("gpt2:2,64,4,32,100", &o, TIDE_E_ARGUMENT, "the vocabulary is 100");
+    refuse("gpt2:tiny", NULL, TIDE_E_ARGUMENT, "\"tiny\" is not a number");
+    refuse("gpt2:small,3", NULL, TIDE_E_ARGUMENT, "\"small\" is not a number");
+    refuse("gpt2:2,64", NULL, TIDE_E_ARGUMENT, "at least 3");
+    refuse("gpt2:2,64,3", NULL, TIDE_E_ARGUMENT, "3 heads do not divide a width of 64");
+    refuse("gpt2:2,2147483647,1", NULL, TIDE_E_OVERFLOW, "too large");
+    refuse("gpt2:2,64,4,2147483647", NULL, TIDE_E_OVERFLOW, "wte");
+    refuse("gpt2:2147483647,4,1", NULL, TIDE_E_ARGUMENT, "at most");
+    tide_model_options_init(&o);
     o.height = 28;
+    refuse("gpt2", &o, TIDE_E_ARGUMENT, "takes tokens");
     refuse("mlp:784,10", &o, TIDE_E_ARGUMENT, "first width");
     o.size = 1;
     refuse("lenet", &o, TIDE_E_ARGUMENT, "size");
@@ -177,7 +199,7 @@ static void family_list(void **state) {
         assert_true(strlen(summary) > 0);
         n++;
     }
-    assert_int_equal(n, 19);
+    assert_int_equal(n, 25);
 }
 
 /* Very deep networks are ordinary ones; how long they take is a benchmark's business (bench_plan). */

@@ -1,0 +1,92 @@
+/* Layers of language models: tokens are rows (ops.h), so attention is the only layer that knows samples. */
+#include "nn/graph.h"
+
+#define INIT_DEVIATION 0.02f /* of embeddings, as GPT-2 has it */
+
+static tide_status append_embedding(tide__graph *g, const char *name, uint32_t x, uint32_t vocabulary, uint32_t width,
+                                    bool positions) {
+    tide_shape in = tide__layer_shape(g, x);
+    tide_op_desc desc = {.kind = TIDE_OP_EMBEDDING_FWD, .x = in, .y = {in.n * in.c, width, 1, 1}, .bias = positions};
+    desc.vocabulary = vocabulary;
+    TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
+    tide__param table = {.role = "weight", .shape = {vocabulary, width, 1, 1}, .init = TIDE_INIT_NORMAL};
+    table.init_scale = INIT_DEVIATION;
+    table.trainable = true;
+    TIDE_TRY(tide__graph_add_param(g, table));
+    if (!positions) return TIDE_OK;
+    table.role = "positions";
+    table.shape.n = in.c;
+    return tide__graph_add_param(g, table);
+}
+
+uint32_t tide__graph_embedding(tide__graph *g, const char *name, uint32_t x, uint32_t vocabulary, uint32_t width,
+                               bool positions) {
+    if (g->status != TIDE_OK) return 0;
+    return tide__graph_settle(g, append_embedding(g, name, x, vocabulary, width, positions));
+}
+
+static tide_status append_layernorm(tide__graph *g, const char *name, uint32_t x) {
+    tide_shape shape = tide__layer_shape(g, x);
+    tide_op_desc desc = {.kind = TIDE_OP_LAYERNORM_FWD, .x = shape, .y = shape, .eps = 1e-5f};
+    TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
+    tide__param scale = {.role = "weight", .shape = {shape.c, 1, 1, 1}, .init = TIDE_INIT_ONE, .trainable = true};
+    tide__param shift = {.role = "bias", .shape = scale.shape, .trainable = true};
+    TIDE_TRY(tide__graph_add_param(g, scale));
+    return tide__graph_add_param(g, shift);
+}
+
+uint32_t tide__graph_layernorm(tide__graph *g, const char *name, uint32_t x) {
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_layernorm(g, name, x));
+}
+
+uint32_t tide__graph_gelu(tide__graph *g, const char *name, uint32_t x) {
+    return tide__graph_append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_GELU_FWD});
+}
+
+/* ---- attention ---- */
+
+static tide_status append_scores(tide__graph *g, const char *name, uint32_t qkv, int64_t heads, int64_t context) {
+    tide_shape x = tide__layer_shape(g, qkv);
+    if (heads == 0 || context == 0 || x.c % (3 * heads) != 0 || x.n % context != 0)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: %lld heads over %lld rows of %lld for samples of %lld",
+                          g->prefix, name, (long long)heads, (long long)x.n, (long long)x.c, (long long)context);
+    tide_op_desc desc = {.kind = TIDE_OP_SCORES_FWD, .x = x, .y = {x.n / context, heads, context, context}};
+    return tide__graph_append(g, name, &desc, &qkv, 1);
+}
+
+uint32_t tide__graph_scores(tide__graph *g, const char *name, uint32_t qkv, uint32_t heads, uint32_t context) {
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_scores(g, name, qkv, heads, context));
+}
+
+uint32_t tide__graph_causal_softmax(tide__graph *g, const char *name, uint32_t x) {
+    return tide__graph_append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_CAUSAL_SOFTMAX_FWD});
+}
+
+static tide_status append_values(tide__graph *g, const char *name, uint32_t prob, uint32_t qkv) {
+    tide_shape x = tide__layer_shape(g, prob), y = tide__layer_shape(g, qkv);
+    y.c /= 3;
+    tide_op_desc desc = {.kind = TIDE_OP_VALUES_FWD, .x = x, .y = y};
+    return tide__graph_append(g, name, &desc, (uint32_t[]){prob, qkv}, 2);
+}
+
+uint32_t tide__graph_values(tide__graph *g, const char *name, uint32_t prob, uint32_t qkv) {
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_values(g, name, prob, qkv));
+}
+
+/* ---- the way out ---- */
+
+static tide_status append_tied_fc(tide__graph *g, const char *name, uint32_t x, uint32_t owner) {
+    tide_shape in = tide__layer_shape(g, x);
+    uint32_t param = tide__layer_param(g, owner, 0);
+    tide_shape weight = g->params.data[param].shape;
+    if (weight.c != in.c || weight.h != in.h || weight.w != in.w)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: the weight of layer %s has another width", g->prefix, name,
+                          tide__layer_name(g, owner));
+    tide_op_desc desc = {.kind = TIDE_OP_FC_FWD, .x = in, .y = {in.n, weight.n, 1, 1}};
+    TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
+    return tide__graph_share_param(g, param);
+}
+
+uint32_t tide__graph_tied_fc(tide__graph *g, const char *name, uint32_t x, uint32_t owner) {
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_tied_fc(g, name, x, owner));
+}
