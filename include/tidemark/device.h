@@ -104,7 +104,7 @@ typedef struct tide_kernel_info {
     tide_operand_info read[TIDE_KERNEL_MAX_OPERANDS], write[TIDE_KERNEL_MAX_OPERANDS];
     uint32_t n_variants;     /* >= 1 */
     tide_variant variant[4]; /* workspace, bits class; cost_ns 0: measure it */
-} tide_kernel_info;          /* grad-norm may have more reads than fit: read[0] then stands for all */
+} tide_kernel_info;          /* grad-norm and stack may have more reads than fit: read[0] then stands for all */
 
 TIDE_API tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
 TIDE_API void tide_kernel_destroy(tide_kernel *kernel); /* not while it is enqueued */

@@ -47,6 +47,12 @@
  *   CAUSAL_SOFTMAX_BWD          prob, dprob                             dscores               (may in place dprob)
  *   VALUES_FWD                  prob, qkv                               y
  *   VALUES_BWD                  prob, qkv, dy                           dprob, dv
+ *   SLICE                       a                                       b     the rows of one step
+ *   STACK                       a0, a1, ... (steps, all alike)          b     the rows of all steps
+ *   LSTM_FWD                    x [, h, c], w, bias                     h', c', gates
+ *   LSTM_BWD_GATES              gates, c' [, c], dh' [, dc']            dgates [, dc]         (dgates may in place gates)
+ *   LSTM_BWD_WEIGHTS            x [, h], dgates                         dw, dbias
+ *   LSTM_BWD_DATA               w, dgates                               dx [, dh]
  *
  * Language models: a token is a row, so the activations of N samples of T tokens are (N * T, C, 1, 1), rows of a
  * sample next to each other, and a fully connected layer works on each token. Attention goes over qkv, the queries,
@@ -64,6 +70,9 @@
  *   EMBEDDING     y = table[token] + positions[place in its sample]; gradients are dense
  *   SCORES        query times key, divided by the root of C / heads; its gradient puts dv where it belongs
  *   CAUSAL_SOFTMAX   over the last dimension; tokens see themselves and those before
+ *   SLICE, STACK  step s of S steps has rows s, s + S, s + 2 S ...: that token of each sample
+ *   LSTM          gates is (N, 4 H): input, forget, candidate, output after their functions; w is (4 H, inputs + H)
+ *                 over x and h. The first step has no h and c (they are zero), the last one no dc'
  *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6))
  *   SGD, MOMENTUM, ADAM add weight_decay * w to the gradient; ADAMW shrinks w by lr * weight_decay instead
  */
@@ -127,7 +136,13 @@ extern "C" {
     X(TIDE_OP_CAUSAL_SOFTMAX_FWD, "causal-softmax")     \
     X(TIDE_OP_CAUSAL_SOFTMAX_BWD, "causal-softmax.bwd") \
     X(TIDE_OP_VALUES_FWD, "values")                     \
-    X(TIDE_OP_VALUES_BWD, "values.bwd")
+    X(TIDE_OP_VALUES_BWD, "values.bwd")                 \
+    X(TIDE_OP_SLICE, "slice")                           \
+    X(TIDE_OP_STACK, "stack")                           \
+    X(TIDE_OP_LSTM_FWD, "lstm")                         \
+    X(TIDE_OP_LSTM_BWD_GATES, "lstm.bwd-gates")         \
+    X(TIDE_OP_LSTM_BWD_WEIGHTS, "lstm.bwd-weights")     \
+    X(TIDE_OP_LSTM_BWD_DATA, "lstm.bwd-data")
 
 typedef enum tide_op_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
@@ -155,6 +170,8 @@ typedef struct tide_op_desc {
     uint32_t n_grads;              /* grad-norm: number of reads */
     const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
     int64_t vocabulary;            /* embedding: rows of the table */
+    int32_t steps, step;           /* slice, stack: number of steps; slice: which one */
+    int32_t has_prev, has_next;    /* lstm: there is a step before, after this one */
     uint32_t n_parts;              /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */
     const int64_t *part_channels;  /* concat: channels of each part, y.c in sum; owned by the caller, copied */
     float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */

@@ -12,7 +12,8 @@
  * c: one float per channel   i: a byte per output (index of the maximum)   m: a byte per input (dropout mask)
  * l: an int32 per pixel (label)   1: one float   e: `elements` floats   s: one float if the update is clipped
  * p: all parts of y   r: one float per row   v: table of the vocabulary   o: positions (absent without)
- * q: three times y (queries, keys, values)   d: a third of x (one of them) */
+ * q: three times y (queries, keys, values)   d: a third of x (one of them)   t: x of each step
+ * g: gates, four times y   k, j: weight and bias of an LSTM cell   h, z: y of the step before, of the next (or absent) */
 typedef struct operand_letters {
     const char *reads, *writes;
 } operand_letters;
@@ -64,6 +65,12 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {"yy", "x"},
     [TIDE_OP_VALUES_FWD] = {"xq", "y"},
     [TIDE_OP_VALUES_BWD] = {"xqy", "xy"},
+    [TIDE_OP_SLICE] = {"x", "y"},
+    [TIDE_OP_STACK] = {"t", "y"},
+    [TIDE_OP_LSTM_FWD] = {"xhhkj", "yyg"},
+    [TIDE_OP_LSTM_BWD_GATES] = {"gyhyz", "gh"},
+    [TIDE_OP_LSTM_BWD_WEIGHTS] = {"xhg", "kj"},
+    [TIDE_OP_LSTM_BWD_DATA] = {"kg", "xh"},
 };
 
 /* (outputs, inputs...) of the layer's weight. */
@@ -80,7 +87,10 @@ static bool shape_bytes(tide_shape shape, uint64_t element_bytes, uint64_t *out)
 
 static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t *out) {
     switch (letter) {
+    case 't':
     case 'x': return shape_bytes(d->x, 4, out);
+    case 'h':
+    case 'z':
     case 'y': return shape_bytes(d->y, 4, out);
     case 'w': return shape_bytes(weight_shape(d), 4, out);
     case 'b': return *out = 4 * (uint64_t)d->y.c, true;
@@ -93,13 +103,17 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t *out) {
     case 'o': return shape_bytes((tide_shape){d->x.c, d->y.c, 1, 1}, 4, out);
     case 'q': return shape_bytes(d->y, 12, out);
     case 'd': return shape_bytes((tide_shape){d->x.n, d->x.c / 3, 1, 1}, 4, out);
+    case 'g': return shape_bytes(d->y, 16, out);
+    case 'k': return shape_bytes((tide_shape){d->y.c, d->x.c + d->y.c, 1, 1}, 16, out);
+    case 'j': return *out = 16 * (uint64_t)d->y.c, true;
     case 'e': return tide__mul(d->elements, 4, out);
     default: return *out = 4, true;
     }
 }
 
 static bool is_absent(const tide_op_desc *d, char letter) {
-    return ((letter == 'b' || letter == 'o') && !d->bias) || (letter == 's' && !d->clipped);
+    return ((letter == 'b' || letter == 'o') && !d->bias) || (letter == 's' && !d->clipped) ||
+           (letter == 'h' && !d->has_prev) || (letter == 'z' && !d->has_next);
 }
 
 static bool list_parts(const tide_op_desc *d, tide_operand_info *list, uint32_t *n) {
@@ -131,6 +145,7 @@ tide_status tide__analytic_operands(const tide_op_desc *d, tide_kernel_info *inf
         !list_operands(d, operands[d->kind].writes, list.write, &list.n_writes))
         return tide__fail(TIDE_E_OVERFLOW, "an operand of %s is too large", tide_op_kind_name(d->kind));
     if (d->kind == TIDE_OP_GRAD_NORM) list.n_reads = d->n_grads;
+    if (d->kind == TIDE_OP_STACK) list.n_reads = (uint32_t)d->steps;
     *info = list;
     return TIDE_OK;
 }

@@ -133,6 +133,65 @@ static tide_status backward_values(const visit *v) {
     return contribute(v->tape, input_of(v, 0), writes[0]);
 }
 
+/* ---- steps ---- */
+
+/* All slices of one layer, of which this is the first and so the last one to be visited, give one gradient. */
+static tide_status backward_slices(const visit *v) {
+    tide__tape *tape = v->tape;
+    uint32_t steps = (uint32_t)v->layer->desc.steps;
+    if (v->layer->desc.step > 0 || !v->layer->desc.needs_dx) return TIDE_OK;
+    tape->reads.count = 0;
+    for (uint32_t i = 0; i < steps; i++) TIDE_TRY(tide__vec_push(&tape->reads, tape->nodes[v->index + i].dy));
+    tide_op_desc desc = {.kind = TIDE_OP_STACK, .x = v->layer->desc.y, .y = v->layer->desc.x, .steps = (int32_t)steps};
+    tide_id writes[TIDE__MAX_WRITES];
+    tide__draft draft = {&desc, TIDE_BACKWARD, tide__layer_name(tape->graph, v->index), tape->reads.data, steps, 0};
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    return contribute(tape, input_of(v, 0), writes[0]);
+}
+
+static tide_status backward_stack(const visit *v) {
+    tide_op_desc desc = {.kind = TIDE_OP_SLICE, .x = v->layer->desc.y, .y = v->layer->desc.x};
+    desc.steps = v->layer->desc.steps;
+    tide_id writes[TIDE__MAX_WRITES];
+    for (uint32_t i = 0; i < v->layer->n_inputs; i++) {
+        tide__draft draft = {&desc, TIDE_BACKWARD, tide__layer_name(v->tape->graph, v->index), &v->node->dy, 1, i};
+        desc.step = (int32_t)i;
+        TIDE_TRY(tide__emit(&v->tape->emit, &draft, writes));
+        TIDE_TRY(contribute(v->tape, input_of(v, i), writes[0]));
+    }
+    return TIDE_OK;
+}
+
+/* Gradient of the gates before their functions; that of c goes to the step before. */
+static tide_status backward_gates(const visit *v, tide__node *prev, tide_id *dgates) {
+    tide_id reads[5], writes[TIDE__MAX_WRITES];
+    uint32_t n = 0;
+    reads[n++] = v->node->aux[1];
+    reads[n++] = v->node->aux[0];
+    if (prev) reads[n++] = prev->aux[0];
+    reads[n++] = v->node->dy;
+    if (v->layer->desc.has_next) reads[n++] = v->node->dc;
+    TIDE_TRY(emit_backward(v, TIDE_OP_LSTM_BWD_GATES, reads, n, writes));
+    *dgates = writes[0];
+    if (prev) prev->dc = writes[1];
+    return TIDE_OK;
+}
+
+static tide_status backward_lstm(const visit *v) {
+    tide__node *prev = v->layer->desc.has_prev ? &v->tape->nodes[input_of(v, 1)] : NULL;
+    tide_id dgates, writes[TIDE__MAX_WRITES];
+    TIDE_TRY(backward_gates(v, prev, &dgates));
+    tide_id for_weights[3] = {v->x, prev ? prev->y : dgates, dgates};
+    TIDE_TRY(emit_backward(v, TIDE_OP_LSTM_BWD_WEIGHTS, for_weights, prev ? 3 : 2, writes));
+    TIDE_TRY(collect(v, 0, writes[0]));
+    TIDE_TRY(collect(v, 1, writes[1]));
+    if (!v->layer->desc.needs_dx) return TIDE_OK;
+    tide_id for_data[2] = {weight_of(v, 0), dgates};
+    TIDE_TRY(emit_backward(v, TIDE_OP_LSTM_BWD_DATA, for_data, 2, writes));
+    TIDE_TRY(contribute(v->tape, input_of(v, 0), writes[0]));
+    return prev ? contribute(v->tape, input_of(v, 1), writes[1]) : TIDE_OK;
+}
+
 #define READS(...) \
     sizeof((tide_id[]){__VA_ARGS__}) / sizeof(tide_id), (tide_id[]) { __VA_ARGS__ }
 
@@ -148,6 +207,9 @@ static tide_status backward_layer(const visit *v) {
     case TIDE_OP_LAYERNORM_FWD: return backward_norm(v, TIDE_OP_LAYERNORM_BWD);
     case TIDE_OP_EMBEDDING_FWD: return backward_embedding(v);
     case TIDE_OP_VALUES_FWD: return backward_values(v);
+    case TIDE_OP_SLICE: return backward_slices(v);
+    case TIDE_OP_STACK: return backward_stack(v);
+    case TIDE_OP_LSTM_FWD: return backward_lstm(v);
     case TIDE_OP_ADD: return backward_add(v);
     case TIDE_OP_CONCAT_FWD: return backward_concat(v);
     case TIDE_OP_RELU_FWD: return backward_plain(v, TIDE_OP_RELU_BWD, READS(n->y, n->dy));

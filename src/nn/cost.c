@@ -48,6 +48,7 @@ static const stream_work streams[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_EMBEDDING_BWD] = {OVER_Y, 2, ALONE},
     [TIDE_OP_CAUSAL_SOFTMAX_FWD] = {OVER_X, 5, ALONE},
     [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {OVER_X, 4, ALONE},
+    [TIDE_OP_LSTM_BWD_GATES] = {OVER_Y, 25, ALONE},
 };
 
 static bool is_upconv(tide_op_kind kind) { return kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS; }
@@ -55,8 +56,18 @@ static bool is_upconv(tide_op_kind kind) { return kind >= TIDE_OP_UPCONV_FWD && 
 static bool is_scores(tide_op_kind kind) { return kind == TIDE_OP_SCORES_FWD || kind == TIDE_OP_SCORES_BWD; }
 static bool is_values(tide_op_kind kind) { return kind == TIDE_OP_VALUES_FWD || kind == TIDE_OP_VALUES_BWD; }
 
+static bool is_lstm(tide_op_kind kind) {
+    return kind == TIDE_OP_LSTM_FWD || kind == TIDE_OP_LSTM_BWD_WEIGHTS || kind == TIDE_OP_LSTM_BWD_DATA;
+}
+
 static bool is_matrix(tide_op_kind kind) {
-    return kind <= TIDE_OP_FC_BWD_WEIGHTS || is_upconv(kind) || is_scores(kind) || is_values(kind);
+    return kind <= TIDE_OP_FC_BWD_WEIGHTS || is_upconv(kind) || is_scores(kind) || is_values(kind) || is_lstm(kind);
+}
+
+/* Four gates, each over x and, after the first step, h. */
+static bool lstm_flops(const tide_op_desc *d, uint64_t *out) {
+    uint64_t depth = (uint64_t)(d->x.c + (d->has_prev ? d->y.c : 0));
+    return tide__shape_elements(d->y, out) && tide__mul(*out, 4 * 2, out) && tide__mul(*out, depth, out);
 }
 
 /* Every score or probability meets one row of a head, in one product forward and in two backward. */
@@ -77,6 +88,7 @@ static bool matrix_depth(const tide_op_desc *d, uint64_t *out) {
 
 static bool matrix_flops(const tide_op_desc *d, uint64_t *out) {
     uint64_t outputs, depth;
+    if (is_lstm(d->kind)) return lstm_flops(d, out);
     if (is_scores(d->kind) || is_values(d->kind)) return attention_flops(d, out);
     return tide__shape_elements(d->y, &outputs) && matrix_depth(d, &depth) && tide__mul(outputs, depth, out) &&
            tide__mul(*out, 2, out) && tide__add(*out, d->bias ? outputs : 0, out);

@@ -60,11 +60,13 @@ static tide_status read_layer(tide__tape *tape, uint32_t input, const tide_op_de
 static tide_status list_reads(tide__tape *tape, uint32_t index, const tide_op_desc *desc) {
     const tide__layer *layer = &tape->graph->layers.data[index];
     tape->reads.count = 0;
-    TIDE_TRY(tide__vec_reserve(&tape->reads, layer->n_inputs + layer->n_params + 1));
+    TIDE_TRY(tide__vec_reserve(&tape->reads, layer->n_inputs + layer->n_params + 2));
     tide_id *reads = tape->reads.data;
     uint32_t n = 0;
     for (; n < layer->n_inputs; n++)
         TIDE_TRY(read_layer(tape, tide__layer_input(tape->graph, index, n), desc, n, &reads[n]));
+    if (desc->kind == TIDE_OP_LSTM_FWD && desc->has_prev)
+        reads[n++] = tape->nodes[tide__layer_input(tape->graph, index, 1)].aux[0]; /* c comes with h */
     for (uint32_t i = 0; i < layer->n_params; i++) {
         uint32_t param = tide__layer_param(tape->graph, index, i);
         if (!tape->graph->params.data[param].trainable && !tape->options->inference) continue;
@@ -113,7 +115,7 @@ static tide_status forward_layer(tide__tape *tape, uint32_t index) {
     draft.reads = tape->reads.data;
     draft.n_reads = (uint32_t)tape->reads.count;
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
-    *node = (tide__node){.y = writes[0], .aux = {writes[1], writes[2]}, .dy = TIDE_NONE};
+    *node = (tide__node){.y = writes[0], .aux = {writes[1], writes[2]}, .dy = TIDE_NONE, .dc = TIDE_NONE};
     if (desc.kind == TIDE_OP_BN_FWD) return update_statistics(tape, index);
     return desc.kind == TIDE_OP_SOFTMAX_LOSS_FWD ? record_loss(tape, node) : TIDE_OK;
 }
@@ -121,7 +123,7 @@ static tide_status forward_layer(tide__tape *tape, uint32_t index) {
 tide_status tide__tape_forward(tide__tape *tape) {
     uint32_t n = (uint32_t)tape->graph->layers.count;
     for (uint32_t i = 0; i < n; i++)
-        tape->nodes[i] = (tide__node){.y = TIDE_NONE, .aux = {TIDE_NONE, TIDE_NONE}, .dy = TIDE_NONE};
+        tape->nodes[i] = (tide__node){.y = TIDE_NONE, .aux = {TIDE_NONE, TIDE_NONE}, .dy = TIDE_NONE, .dc = TIDE_NONE};
     for (uint32_t i = 1; i < n; i++)
         if (!is_skipped(tape, i)) TIDE_TRY(forward_layer(tape, i));
     return TIDE_OK;

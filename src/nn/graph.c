@@ -133,8 +133,7 @@ tide_status tide__graph_share_param(tide__graph *g, uint32_t param) {
 
 static tide_shape vector_shape(int64_t length) { return (tide_shape){length, 1, 1, 1}; }
 
-/* `inputs` go into one output. */
-static tide_status add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias) {
+tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias) {
     tide__param weight = {.role = "weight", .shape = shape, .init = TIDE_INIT_NORMAL, .trainable = true};
     weight.init_scale = sqrtf(2.0f / (float)inputs);
     TIDE_TRY(tide__graph_add_param(g, weight));
@@ -184,8 +183,8 @@ static tide_status append_conv(tide__graph *g, const char *name, uint32_t x, con
     TIDE_TRY(set_window(g, name, x, &high, conv->kernel_w ? &wide : &high, &desc));
     desc.y.c = conv->channels;
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    return add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w},
-                      desc.x.c * desc.kernel_h * desc.kernel_w, conv->bias);
+    return tide__graph_add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w},
+                                  desc.x.c * desc.kernel_h * desc.kernel_w, conv->bias);
 }
 
 uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__conv conv) {
@@ -196,7 +195,7 @@ static tide_status append_fc(tide__graph *g, const char *name, uint32_t x, uint3
     tide_shape in = tide__layer_shape(g, x);
     tide_op_desc desc = {.kind = TIDE_OP_FC_FWD, .x = in, .y = {in.n, outputs, 1, 1}, .bias = 1};
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    return add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, in.c * in.h * in.w, true);
+    return tide__graph_add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, in.c * in.h * in.w, true);
 }
 
 uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
@@ -211,7 +210,7 @@ static tide_status append_upconv(tide__graph *g, const char *name, uint32_t x, u
     desc.y = (tide_shape){in.n, channels, in.h * factor, in.w * factor};
     desc.kernel_h = desc.kernel_w = desc.stride = (int32_t)factor;
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    return add_weight(g, (tide_shape){channels, in.c, factor, factor}, in.c, true);
+    return tide__graph_add_weight(g, (tide_shape){channels, in.c, factor, factor}, in.c, true);
 }
 
 uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor) {

@@ -98,6 +98,13 @@ uint32_t tide__graph_values(tide__graph *g, const char *name, uint32_t prob, uin
 /* Fully connected without bias, by the first parameter of layer `owner` as it is: its outputs are the rows of it. */
 uint32_t tide__graph_tied_fc(tide__graph *g, const char *name, uint32_t x, uint32_t owner);
 
+/* One layer per step, "name0", "name1" ..., one after the other: layers[i] takes the rows of step i. */
+void tide__graph_slices(tide__graph *g, const char *name, uint32_t x, uint32_t steps, uint32_t *layers);
+/* The inverse: rows of all steps. */
+uint32_t tide__graph_stack(tide__graph *g, const char *name, const uint32_t *layers, uint32_t steps);
+/* A step of a layer of LSTM cells after step `previous`, whose parameters it shares; TIDE_NONE: the first, with its own. */
+uint32_t tide__graph_lstm(tide__graph *g, const char *name, uint32_t x, uint32_t previous, uint32_t width);
+
 /* ---- for files that add kinds of layers ---- */
 
 /* desc->x and desc->y are set. */
@@ -108,6 +115,8 @@ uint32_t tide__graph_settle(tide__graph *g, tide_status status);
 /* A parameter of the newest layer: its own, or one that another layer has. */
 tide_status tide__graph_add_param(tide__graph *g, tide__param param);
 tide_status tide__graph_share_param(tide__graph *g, uint32_t param);
+/* Weight and perhaps bias of the newest layer; `inputs` go into one output. */
+tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias);
 /* Layers whose output has the shape of their input and that have no parameters. */
 uint32_t tide__graph_append_same(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc);
 

@@ -1,4 +1,6 @@
-/* Layers of language models: tokens are rows (ops.h), so attention is the only layer that knows samples. */
+/* Layers of language models: tokens are rows (ops.h), so only attention, slices and stacks know samples. */
+#include <stdio.h>
+
 #include "nn/graph.h"
 
 #define INIT_DEVIATION 0.02f /* of embeddings, as GPT-2 has it */
@@ -89,4 +91,50 @@ static tide_status append_tied_fc(tide__graph *g, const char *name, uint32_t x, 
 
 uint32_t tide__graph_tied_fc(tide__graph *g, const char *name, uint32_t x, uint32_t owner) {
     return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_tied_fc(g, name, x, owner));
+}
+
+/* ---- steps ---- */
+
+static tide_status append_slice(tide__graph *g, const char *name, uint32_t x, uint32_t steps, uint32_t step) {
+    tide_shape in = tide__layer_shape(g, x), out = in;
+    if (steps == 0 || in.n % steps != 0)
+        return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: %u steps do not divide %lld rows", g->prefix, name, steps,
+                          (long long)in.n);
+    out.n = in.n / steps;
+    tide_op_desc desc = {.kind = TIDE_OP_SLICE, .x = in, .y = out, .steps = (int32_t)steps, .step = (int32_t)step};
+    return tide__graph_append(g, name, &desc, &x, 1);
+}
+
+void tide__graph_slices(tide__graph *g, const char *name, uint32_t x, uint32_t steps, uint32_t *layers) {
+    char numbered[32];
+    for (uint32_t i = 0; i < steps && g->status == TIDE_OK; i++) {
+        snprintf(numbered, sizeof numbered, "%.16s%u", name, i);
+        layers[i] = tide__graph_settle(g, append_slice(g, numbered, x, steps, i));
+    }
+}
+
+static tide_status append_stack(tide__graph *g, const char *name, const uint32_t *layers, uint32_t steps) {
+    tide_shape part = tide__layer_shape(g, layers[0]), y = part;
+    y.n *= steps;
+    tide_op_desc desc = {.kind = TIDE_OP_STACK, .x = part, .y = y, .steps = (int32_t)steps};
+    return tide__graph_append(g, name, &desc, layers, steps);
+}
+
+uint32_t tide__graph_stack(tide__graph *g, const char *name, const uint32_t *layers, uint32_t steps) {
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_stack(g, name, layers, steps));
+}
+
+static tide_status append_lstm(tide__graph *g, const char *name, uint32_t x, uint32_t previous, int64_t width) {
+    tide_shape in = tide__layer_shape(g, x);
+    bool first = previous == TIDE_NONE;
+    tide_op_desc desc = {.kind = TIDE_OP_LSTM_FWD, .x = in, .y = {in.n, width, 1, 1}, .has_prev = !first};
+    TIDE_TRY(tide__graph_append(g, name, &desc, (uint32_t[]){x, previous}, first ? 1 : 2));
+    if (first) return tide__graph_add_weight(g, (tide_shape){4 * width, in.c + width, 1, 1}, in.c + width, true);
+    g->layers.data[previous].desc.has_next = 1;
+    TIDE_TRY(tide__graph_share_param(g, tide__layer_param(g, previous, 0)));
+    return tide__graph_share_param(g, tide__layer_param(g, previous, 1));
+}
+
+uint32_t tide__graph_lstm(tide__graph *g, const char *name, uint32_t x, uint32_t previous, uint32_t width) {
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_lstm(g, name, x, previous, width));
 }

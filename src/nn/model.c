@@ -61,6 +61,8 @@ static const family families[] = {
     GPT2("gpt2:medium", "GPT-2 of 24 layers for 1024 tokens", "24,1024,16"),
     GPT2("gpt2:large", "GPT-2 of 36 layers for 1024 tokens", "36,1280,20"),
     GPT2("gpt2:xl", "GPT-2 of 48 layers for 1024 tokens", "48,1600,25"),
+    {"lstm", "lstm:LAYERS,WIDTH,STEPS[,VOCABULARY]", "language model of LSTM layers, unrolled over its steps",
+     tide__build_lstm, 3, 4, 0, 1, 1, 1, 10000, 2, NULL},
 };
 #define N_FAMILIES (sizeof families / sizeof families[0])
 

@@ -31,6 +31,7 @@ void tide__build_resnet_bottleneck(tide__graph *g, const tide__request *request)
 void tide__build_inception_v4(tide__graph *g, const tide__request *request);
 void tide__build_unet(tide__graph *g, const tide__request *request);
 void tide__build_gpt2(tide__graph *g, const tide__request *request); /* numbers: layers, width, heads ... */
+void tide__build_lstm(tide__graph *g, const tide__request *request); /* numbers: layers, width, steps ... */
 void tide__build_densenet(tide__graph *g, const tide__request *request);
 void tide__build_resnet_cifar(tide__graph *g, const tide__request *request); /* number: blocks per stage */
 

@@ -28,7 +28,8 @@ void tide__recipes_deinit(tide__recipes *r) {
 
 const tide_operand_info *tide__recipe_operand(const tide__recipe *recipe, uint32_t i) {
     uint32_t n_reads = recipe->info.n_reads;
-    return i < n_reads ? &recipe->info.read[i] : &recipe->info.write[i - n_reads];
+    bool alike = recipe->desc.kind == TIDE_OP_GRAD_NORM || recipe->desc.kind == TIDE_OP_STACK;
+    return i < n_reads ? &recipe->info.read[alike ? 0 : i] : &recipe->info.write[i - n_reads];
 }
 
 /* ---- keys ---- */
@@ -73,6 +74,8 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         float_words(d->loss_scale, 0.0f),
         d->n_parts,
         (uint64_t)d->vocabulary,
+        pair_word(d->steps, d->step),
+        pair_word(d->has_prev, d->has_next),
         (uint64_t)(uintptr_t)d->part_channels,
     };
     memcpy(key, words, sizeof words);
@@ -116,18 +119,18 @@ static tide_status query_device(tide_device *device, const tide_op_desc *desc, t
     return status;
 }
 
+/* Bytes that the op touches: all its operands, but of a table or of all steps only the rows that are wanted. */
 static uint64_t operand_bytes(const tide__recipe *recipe) {
-    uint64_t sum = 0;
-    uint32_t reads = recipe->info.n_reads, writes = recipe->info.n_writes;
-    if (recipe->desc.kind == TIDE_OP_GRAD_NORM) {
-        reads = 0;
-        sum = recipe->desc.elements * sizeof(float);
+    const tide_kernel_info *info = &recipe->info;
+    uint64_t reads = 0, writes = 0;
+    for (uint32_t i = 0; i < info->n_reads; i++) reads += tide__recipe_operand(recipe, i)->size_bytes;
+    for (uint32_t i = 0; i < info->n_writes; i++) writes += info->write[i].size_bytes;
+    switch (recipe->desc.kind) {
+    case TIDE_OP_GRAD_NORM: return recipe->desc.elements * sizeof(float) + writes;
+    case TIDE_OP_EMBEDDING_FWD: return reads - info->read[1].size_bytes + 2 * writes;
+    case TIDE_OP_SLICE: return 2 * writes;
+    default: return reads + writes;
     }
-    if (recipe->desc.kind == TIDE_OP_EMBEDDING_FWD) /* of the table only the rows that are looked up */
-        sum = recipe->info.write[0].size_bytes - recipe->info.read[1].size_bytes;
-    for (uint32_t i = 0; i < reads; i++) sum += recipe->info.read[i].size_bytes;
-    for (uint32_t i = 0; i < writes; i++) sum += recipe->info.write[i].size_bytes;
-    return sum;
 }
 
 /* Costs that the source of `info` did not give, by the machine's roofline. */

@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "nn/cost.h"
 
-#define TIDE__DESC_KEY_WORDS 28
+#define TIDE__DESC_KEY_WORDS 30
 
 typedef struct tide__recipe {
     tide_op_desc desc;
@@ -35,7 +35,7 @@ void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machin
 void tide__recipes_deinit(tide__recipes *r);
 tide_status tide__recipes_find(tide__recipes *r, const tide_op_desc *desc, const tide__recipe **out);
 
-/* Of operand i, reads first, then writes. */
+/* Of operand i, reads first, then writes. Of reads that are too many to be listed the first stands for all. */
 const tide_operand_info *tide__recipe_operand(const tide__recipe *recipe, uint32_t i);
 
 #endif

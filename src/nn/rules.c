@@ -87,12 +87,22 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
     [TIDE_OP_VALUES_FWD] = {FORWARD},
     [TIDE_OP_VALUES_BWD] = {OP(".bwd", 2, ACTIVATION_GRADIENT(".dprob"), ACTIVATION_GRADIENT(".dv"))},
+    [TIDE_OP_SLICE] = {FORWARD},
+    [TIDE_OP_STACK] = {FORWARD},
+    [TIDE_OP_LSTM_FWD] = {OP("", 3, ACTIVATION(""), ACTIVATION(".c"), ACTIVATION(".gates"))},
+    [TIDE_OP_LSTM_BWD_GATES] = {OP(".bwd-gates", 2, ACTIVATION_GRADIENT(".dgates"), ACTIVATION_GRADIENT(".dc")),
+                                MAY(0, 0)},
+    [TIDE_OP_LSTM_BWD_WEIGHTS] = {WEIGHT_GRADIENTS},
+    [TIDE_OP_LSTM_BWD_DATA] = {OP(".bwd-data", 2, ACTIVATION_GRADIENT(".dx"), ACTIVATION_GRADIENT(".dh"))},
 };
 
 static const tide__op_rule gradient_sum = {OP(".sum-dy", 1, ACTIVATION_GRADIENT(".dy")), MAY(1, 0)};
 
+static const tide__op_rule gradient_of_steps = {INPUT_GRADIENT(".bwd")};
+
 const tide__op_rule *tide__op_rule_of(tide_op_kind kind, tide_phase phase) {
     if (kind == TIDE_OP_ADD && phase == TIDE_BACKWARD) return &gradient_sum;
+    if ((kind == TIDE_OP_SLICE || kind == TIDE_OP_STACK) && phase == TIDE_BACKWARD) return &gradient_of_steps;
     return kind < TIDE_OP_KIND_COUNT && rules[kind].n_writes > 0 ? &rules[kind] : NULL;
 }
 
@@ -100,5 +110,7 @@ uint32_t tide__op_n_writes(const tide__op_rule *rule, const tide_op_desc *desc) 
     bool weights = desc->kind == TIDE_OP_CONV_BWD_WEIGHTS || desc->kind == TIDE_OP_FC_BWD_WEIGHTS ||
                    desc->kind == TIDE_OP_UPCONV_BWD_WEIGHTS || desc->kind == TIDE_OP_EMBEDDING_BWD;
     if (rule->numbered) return desc->n_parts;
+    bool to_previous = desc->kind == TIDE_OP_LSTM_BWD_GATES || desc->kind == TIDE_OP_LSTM_BWD_DATA;
+    if (to_previous && !desc->has_prev) return rule->n_writes - 1;
     return weights && !desc->bias ? rule->n_writes - 1 : rule->n_writes;
 }

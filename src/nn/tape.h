@@ -11,10 +11,11 @@
 /* Values of one layer in the current micro-batch; TIDE_NONE until they exist. */
 typedef struct tide__node {
     tide_id y;
-    tide_id aux[2];  /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss;
+    tide_id aux[2];  /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss; lstm: c, gates;
                      * qkv of attention: in backward dv, on its way into dqkv */
     tide_id dy;      /* gradient of y, the sum over the consumers seen so far */
     uint32_t n_sums; /* ops that made it, beyond the first contribution */
+    tide_id dc;      /* lstm: gradient of c, from the next step */
 } tide__node;
 
 /* One parameter of the graph, in the course of the step. */

@@ -238,13 +238,62 @@ static void tied_weights(void **state) {
     tide_step_destroy(step);
 }
 
+/* One layer, two steps: 2 samples, width 3, 5 words. The first step has no state before it, the last none after it. */
+static void lstm_steps(void **state) {
+    (void)state;
+    tide_step *step = small_step("lstm:1,3,2,5", NULL);
+    assert_text(step,
+                "embedding: input embedding.weight -> embedding\n"
+                "step0: embedding -> step0\n"
+                "step1: embedding -> step1\n"
+                "layer1.t0: step0 layer1.t0.weight layer1.t0.bias -> layer1.t0 layer1.t0.c layer1.t0.gates\n"
+                "layer1.t1: step1 layer1.t0 layer1.t0.c layer1.t0.weight layer1.t0.bias -> layer1.t1 layer1.t1.c "
+                "layer1.t1.gates\n"
+                "stack: layer1.t0 layer1.t1 -> stack\n"
+                "decoder: stack decoder.weight decoder.bias -> decoder\n"
+                "loss: decoder label -> loss.prob loss\n"
+                "loss.bwd: loss.prob label -> loss.dx (0>0)\n"
+                "decoder.bwd-weights: stack loss.dx -> decoder.weight.grad decoder.bias.grad\n"
+                "decoder.bwd-data: decoder.weight loss.dx -> decoder.dx\n"
+                "stack.bwd: decoder.dx -> stack.dx\n"
+                "stack.bwd1: decoder.dx -> stack.dx1\n"
+                "layer1.t1.bwd-gates: layer1.t1.gates layer1.t1.c layer1.t0.c stack.dx1 -> layer1.t1.dgates "
+                "layer1.t1.dc (0>0)\n"
+                "layer1.t1.bwd-weights: step1 layer1.t0 layer1.t1.dgates -> layer1.t1.weight.grad "
+                "layer1.t1.bias.grad\n"
+                "layer1.t1.bwd-data: layer1.t0.weight layer1.t1.dgates -> layer1.t1.dx layer1.t1.dh\n"
+                "layer1.t0.sum-dy: stack.dx layer1.t1.dh -> layer1.t0.dy (1>0)\n"
+                "layer1.t0.bwd-gates: layer1.t0.gates layer1.t0.c layer1.t0.dy layer1.t1.dc -> layer1.t0.dgates "
+                "(0>0)\n"
+                "layer1.t0.bwd-weights: step0 layer1.t0.dgates -> layer1.t0.weight.grad layer1.t0.bias.grad\n"
+                "layer1.t0.weight.accumulate: layer1.t1.weight.grad layer1.t0.weight.grad -> "
+                "layer1.t0.weight.grad-sum (0>0)\n"
+                "layer1.t0.bias.accumulate: layer1.t1.bias.grad layer1.t0.bias.grad -> layer1.t0.bias.grad-sum "
+                "(0>0)\n"
+                "layer1.t0.bwd-data: layer1.t0.weight layer1.t0.dgates -> layer1.t0.dx\n"
+                "step0.bwd: layer1.t0.dx layer1.t1.dx -> step0.dx\n"
+                "embedding.bwd: input step0.dx -> embedding.weight.grad\n"
+                "embedding.weight.sgd: embedding.weight embedding.weight.grad -> embedding.weight' (0=0) once\n"
+                "layer1.t0.weight.sgd: layer1.t0.weight layer1.t0.weight.grad-sum -> layer1.t0.weight' (0=0) once\n"
+                "layer1.t0.bias.sgd: layer1.t0.bias layer1.t0.bias.grad-sum -> layer1.t0.bias' (0=0) once\n"
+                "decoder.weight.sgd: decoder.weight decoder.weight.grad -> decoder.weight' (0=0) once\n"
+                "decoder.bias.sgd: decoder.bias decoder.bias.grad -> decoder.bias' (0=0) once\n");
+    assert_int_equal(size_of(step, "embedding"), 2 * 2 * 3 * 4);
+    assert_int_equal(size_of(step, "step1"), 2 * 3 * 4);
+    assert_int_equal(size_of(step, "layer1.t1.c"), 2 * 3 * 4);
+    assert_int_equal(size_of(step, "layer1.t1.gates"), 2 * 4 * 3 * 4);
+    assert_int_equal(size_of(step, "layer1.t0.weight"), 4 * 3 * (3 + 3) * 4);
+    assert_int_equal(tide_step_op_bytes(step, 1), 2 * (2 * 3 * 4)); /* the rows of its step */
+    assert_int_equal(tide_step_op_bytes(step, 5), 2 * (2 * 2 * 3 * 4));
+    assert_int_equal(tide_step_op_flops(step, 3), 2 * 2 * (4 * 3) * 3);
+    assert_int_equal(tide_step_op_flops(step, 4), 2 * 2 * (4 * 3) * (3 + 3));
+    tide_step_destroy(step);
+}
+
 /* ---- whole families ---- */
 
 static const char *const specs[] = {
-    "densenet121",
-    "inception-v4",
-    "unet",
-    "gpt2:nano",
+    "densenet121", "inception-v4", "unet", "gpt2:nano", "lstm:2,64,100",
 };
 
 static void plan(const tide_program *p, const tide_machine *machine) {
@@ -288,8 +337,8 @@ static void plans_are_valid(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_block),  cmocka_unit_test(up_convolution),  cmocka_unit_test(gpt2_block),
-        cmocka_unit_test(tied_weights), cmocka_unit_test(plans_are_valid),
+        cmocka_unit_test(dense_block),  cmocka_unit_test(up_convolution), cmocka_unit_test(gpt2_block),
+        cmocka_unit_test(tied_weights), cmocka_unit_test(lstm_steps),     cmocka_unit_test(plans_are_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,9 @@ typedef struct published {
  * the last norm. The output projection is the token table. */
 #define GPT2_PARAMETERS(l, c, t, v) ((v) * (c) + (t) * (c) + (l) * (12 * (c) * (c) + 13 * (c)) + 2 * (c))
 
+/* LSTM: token table; per layer a weight of four gates over input and state, and a bias; an output projection. */
+#define LSTM_PARAMETERS(l, h, v) ((v) * (h) + (l) * (4 * (h)*2 * (h) + 4 * (h)) + (v) * (h) + (v))
+
 static const published models[] = {
     {"mlp:784,512,10", 784 * 512 + 512 + 512 * 10 + 10, 4},
     {"lenet", 61706, 12},
@@ -50,6 +53,8 @@ static const published models[] = {
     {"gpt2:large", 774030080, 0},
     {"gpt2:xl", 1557611200, 0},
     {"gpt2:2,64,4,32,100", GPT2_PARAMETERS(2, 64, 32, 100), 1 + 2 * 12 + 3},
+    {"lstm:2,64,100", LSTM_PARAMETERS(2, 64, 10000), 1 + 100 + 2 * 100 + 3},
+    {"lstm:1,8,1,5", LSTM_PARAMETERS(1, 8, 5), 1 + 1 + 1 + 3},
 };
 #define N_MODELS (sizeof models / sizeof models[0])
 
@@ -176,6 +181,10 @@ static void hostile_specs(void **state) {
     tide_model_options_init(&o);
     o.classes = 11;
     refuse("gpt2:2,64,4,32,100", &o, TIDE_E_ARGUMENT, "the vocabulary is 100");
+    refuse("lstm:1,8,4,5", &o, TIDE_E_ARGUMENT, "the vocabulary is 5");
+    refuse("lstm:1,8", NULL, TIDE_E_ARGUMENT, "at least 3");
+    refuse("lstm:1,8,2147483647", NULL, TIDE_E_ARGUMENT, "too large");
+    refuse("lstm:2147483647,8,4", NULL, TIDE_E_ARGUMENT, "at most");
     refuse("gpt2:tiny", NULL, TIDE_E_ARGUMENT, "\"tiny\" is not a number");
     refuse("gpt2:small,3", NULL, TIDE_E_ARGUMENT, "\"small\" is not a number");
     refuse("gpt2:2,64", NULL, TIDE_E_ARGUMENT, "at least 3");
@@ -199,7 +208,7 @@ static void family_list(void **state) {
         assert_true(strlen(summary) > 0);
         n++;
     }
-    assert_int_equal(n, 25);
+    assert_int_equal(n, 26);
 }
 
 /* Very deep networks are ordinary ones; how long they take is a benchmark's business (bench_plan). */
