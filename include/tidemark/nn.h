@@ -19,20 +19,20 @@ typedef struct tide_step tide_step;
 typedef struct tide_model_options {
     size_t size;                      /* sizeof(tide_model_options) */
     uint32_t batch;                   /* 0: 32 */
-    uint32_t channels, height, width; /* of one input; 0: the family's own (e.g. 3 x 224 x 224) */
+    uint32_t channels, height, width; /* of one image; 0: the family's own (e.g. 3 x 224 x 224) */
     uint32_t classes;                 /* 0: the family's own */
 } tide_model_options;
 TIDE_API void tide_model_options_init(tide_model_options *options);
 
-/* spec: "lenet", "resnet50", "resnet:6,32,100,6", "resnet-cifar:3", "mlp:784,512,10" ...; unknown names list the
- * known ones. */
+/* spec: "lenet", "resnet50", "resnet:6,32,100,6", "resnet-cifar:3", "mlp:784,512,10", "gpt2:medium", "lstm:2,650,35" ...;
+ * unknown names list the known ones. */
 TIDE_API tide_status tide_model_create(const char *spec, const tide_model_options *options, tide_model **out);
 TIDE_API void tide_model_destroy(tide_model *model);
 TIDE_API const char *tide_model_name(const tide_model *model);
 TIDE_API uint64_t tide_model_parameter_count(const tide_model *model); /* trainable scalars */
 TIDE_API uint32_t tide_model_layer_count(const tide_model *model);     /* basic layers: conv, bn, relu, pool, add ... */
-TIDE_API tide_shape tide_model_input(const tide_model *model);
-TIDE_API uint32_t tide_model_classes(const tide_model *model);
+TIDE_API tide_shape tide_model_input(const tide_model *model);         /* language models: N, T, 1, 1 (i32 tokens) */
+TIDE_API uint32_t tide_model_classes(const tide_model *model);         /* language models: the vocabulary */
 /* Families for help texts; NULL after the last. */
 TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
 

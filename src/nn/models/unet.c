@@ -4,7 +4,7 @@
 #include "nn/model.h"
 
 #define DEPTH 4
-#define CHANNELS 64 /* at full size; doubled on each way down */
+#define CHANNELS UINT32_C(64) /* at full size; doubled on each way down */
 
 static uint32_t conv_pair(tide__graph *g, uint32_t x, uint32_t channels) {
     const tide__conv conv = {.channels = channels, .kernel = 3, .stride = 1, .pad = 1, .bias = true};
