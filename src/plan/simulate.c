@@ -81,37 +81,52 @@ static tide_status sum_up(const simulator *s) {
 
 /* ---- the load curve ---- */
 
+/* A moment: an instant, and a place in issue order for what happens at the same instant. Action i starts at order
+ * 2 i + 1 and ends at 2 i + 2, so that actions without duration leave their mark, too. */
+typedef struct moment {
+    uint64_t t_ns, order;
+} moment;
+
+static moment start_of(const tide_timeline *t, uint32_t i) { return (moment){t->start_ns[i], 2 * (uint64_t)i + 1}; }
+static moment end_of(const tide_timeline *t, uint32_t i) { return (moment){t->end_ns[i], 2 * (uint64_t)i + 2}; }
+
+static int compare_moments(moment a, moment b) {
+    if (a.t_ns != b.t_ns) return a.t_ns < b.t_ns ? -1 : 1;
+    return a.order < b.order ? -1 : a.order > b.order;
+}
+
 typedef struct change {
-    uint64_t t_ns;
+    moment at;
     uint64_t bytes;
     bool arrives;
 } change;
 
-/* Leaving first: bytes freed at an instant are there for whoever comes at it. */
+/* Leaving first: bytes freed at a moment are there for whoever comes at it. */
 static int by_time(const void *a, const void *b) {
     const change *x = a, *y = b;
-    if (x->t_ns != y->t_ns) return x->t_ns < y->t_ns ? -1 : 1;
-    return (int)x->arrives - (int)y->arrives;
+    int order = compare_moments(x->at, y->at);
+    return order ? order : (int)x->arrives - (int)y->arrives;
 }
 
 /* Per residency: when its bytes are first and last in use. */
 typedef struct stretch {
-    uint64_t from_ns, to_ns;
+    moment from, to;
 } stretch;
 
 /* From the start of what makes it to the end of its last access; what the plan holds to the end, to the end. */
 static void measure_stretches(const simulator *s, stretch *stretches) {
     const tide_residency *all = s->plan->residencies.data;
-    for (uint32_t i = 0; i < s->out->n_actions; i++) {
+    uint32_t n = s->out->n_actions;
+    for (uint32_t i = 0; i < n; i++) {
         const tide__action *a = &s->plan->actions.data[i];
         for (uint32_t k = 0; k < a->n_uses; k++) {
             tide_id id = s->plan->uses.data[a->uses + k];
-            if (!all[id].at_start && all[id].begin == i) stretches[id].from_ns = s->out->start_ns[i];
-            stretches[id].to_ns = tide__max_u64(stretches[id].to_ns, s->out->end_ns[i]);
+            if (!all[id].at_start && all[id].begin == i) stretches[id].from = start_of(s->out, i);
+            if (compare_moments(end_of(s->out, i), stretches[id].to) > 0) stretches[id].to = end_of(s->out, i);
         }
     }
     for (size_t i = 0; i < s->plan->residencies.count; i++)
-        if (all[i].end == s->out->n_actions) stretches[i].to_ns = s->out->prediction.step_ns;
+        if (all[i].end == n) stretches[i].to = (moment){s->out->prediction.step_ns, UINT64_MAX};
 }
 
 /* What takes over the bytes of a read counts from where the read stops counting. */
@@ -123,7 +138,7 @@ static void hand_over(const simulator *s, uint32_t i, stretch *stretches) {
     for (uint32_t k = 0; k < op->n_inplace; k++) {
         tide_id read = uses[op->inplace[k].read], write = uses[op->n_reads + op->inplace[k].write];
         if (all[read].end == i + 1 && all[read].offset_bytes == all[write].offset_bytes)
-            stretches[write].from_ns = stretches[read].to_ns;
+            stretches[write].from = stretches[read].to;
     }
 }
 
@@ -133,9 +148,9 @@ static void sum_changes(tide_timeline *out, const change *changes, size_t n) {
     for (size_t i = 0; i < n; i++) {
         load = changes[i].arrives ? load + changes[i].bytes : load - changes[i].bytes;
         out->prediction.peak_bytes = tide__max_u64(out->prediction.peak_bytes, load);
-        bool last_of_instant = i + 1 == n || changes[i + 1].t_ns != changes[i].t_ns;
+        bool last_of_instant = i + 1 == n || changes[i + 1].at.t_ns != changes[i].at.t_ns;
         if (!last_of_instant) continue;
-        out->t_ns[out->n_points] = changes[i].t_ns;
+        out->t_ns[out->n_points] = changes[i].at.t_ns;
         out->load_bytes[out->n_points++] = load;
     }
 }
@@ -156,9 +171,9 @@ static tide_status draw_load(const simulator *s) {
         if (s->plan->actions.data[i].kind == TIDE_RUN) hand_over(s, i, stretches);
     for (size_t i = 0; i < n; i++) {
         uint64_t bytes = s->plan->residencies.data[i].size_bytes;
-        if (bytes == 0 || stretches[i].to_ns <= stretches[i].from_ns) continue;
-        changes[count++] = (change){.t_ns = stretches[i].from_ns, .bytes = bytes, .arrives = true};
-        changes[count++] = (change){.t_ns = stretches[i].to_ns, .bytes = bytes};
+        if (bytes == 0 || compare_moments(stretches[i].to, stretches[i].from) <= 0) continue;
+        changes[count++] = (change){.at = stretches[i].from, .bytes = bytes, .arrives = true};
+        changes[count++] = (change){.at = stretches[i].to, .bytes = bytes};
     }
     qsort(changes, count, sizeof *changes, by_time);
     sum_changes(s->out, changes, count);

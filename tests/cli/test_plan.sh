@@ -98,7 +98,7 @@ refuse 4 'of tier "ram"' plan lenet --policy manual --decisions swap.jsonl --hos
 refuse 2 'needs a decisions file' plan lenet --policy manual
 refuse 6 'No such file' plan lenet --policy manual --decisions nosuch
 echo '{"swap":"nosuch","tier":"ram","after":"conv2"}' >>swap.jsonl
-refuse 3 'swap.jsonl:3: swap names no tensor' plan lenet --policy manual --decisions swap.jsonl
+refuse 3 'swap.jsonl:3: swap: the program has no tensor "nosuch"' plan lenet --policy manual --decisions swap.jsonl
 refuse 3 'files/r.jsonl:1: not a decisions file' plan lenet --policy manual --decisions files/r.jsonl
 
 # ---- verify and simulate ----

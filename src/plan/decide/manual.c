@@ -80,7 +80,10 @@ static tide_status find_named(reader *r, uint32_t node, const char *what, bool o
     named wanted = {.name = value->text, .length = value->length};
     TIDE_TRY(sort_names(r->program, op, n));
     const named *first = value->type == TIDE__JSON_STRING ? find_name(n, &wanted) : NULL;
-    if (!first) return tide__lines_fail(&r->lines, "%s names no %s of the program", what, op ? "op" : "tensor");
+    int shown = value->type != TIDE__JSON_STRING ? 0 : value->length > 64 ? 64 : (int)value->length;
+    if (!first)
+        return tide__lines_fail(&r->lines, "%s: the program has no %s \"%.*s\"", what, op ? "op" : "tensor", shown,
+                                shown ? value->text : "");
     if (first + 1 < n->sorted + n->count && compare_names(first, first + 1) == 0)
         return tide__lines_fail(&r->lines, "%s: %u and %u are both called \"%s\"; use the number", what, first->id,
                                 first[1].id, first->name);
@@ -106,7 +109,10 @@ static tide_status find_tier(const reader *r, uint32_t node, uint32_t *out) {
             *out = t;
             return TIDE_OK;
         }
-    return tide__lines_fail(&r->lines, "machine \"%s\" has no tier of this name", r->machine->name);
+    const tide__json_node *value = &r->lines.doc.nodes.data[node];
+    int shown = value->type != TIDE__JSON_STRING ? 0 : value->length > 64 ? 64 : (int)value->length;
+    return tide__lines_fail(&r->lines, "machine \"%s\" has no tier \"%.*s\"", r->machine->name, shown,
+                            shown ? value->text : "");
 }
 
 static uint32_t get(const reader *r, const char *key) { return tide__json_get(&r->lines.doc, 0, key); }
@@ -122,6 +128,7 @@ static tide_status read_swap(reader *r) {
         TIDE_TRY(find(r, get(r, "after"), "after", true, &swap.save_slot));
         swap.save_slot++;
     }
+    if (r->machine->tier[swap.tier].kind == TIDE_TIER_CLIENT) swap.save_slot = TIDE_NONE; /* it is there already */
     if (get(r, "before")) TIDE_TRY(find(r, get(r, "before"), "before", true, &swap.load_slot));
     return tide__vec_push(&r->out->swaps, swap);
 }
