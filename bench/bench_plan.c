@@ -1,7 +1,7 @@
 /* How planning grows: ResNets from 10^3 to 10^5 basic layers through build, liveness, plan (which proves itself),
  * simulate and verify. Each depth runs in a process of its own, so that its memory peak is its own.
  *
- *   bench_plan            the table; the last column is time / (n log n), relative to the first row */
+ *   bench_plan            the table, and whether the bars are reached (exit code 1 if not) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +40,9 @@ typedef struct figures {
 } figures;
 
 static double total(const figures *f) { return f->build + f->liveness + f->plan + f->simulate + f->verify; }
+
+/* ns per n log2 n, n in layers. */
+static double per_n_log_n(const figures *f) { return total(f) * 1e9 / (f->layers * log2(f->layers)); }
 
 static figures measure(const char *spec) {
     figures f;
@@ -108,21 +111,31 @@ static figures measure_apart(const char *spec) {
     return f;
 }
 
+/* The bars: 10^4 layers in a second and 300 MiB; from there on no worse than n log n, with room for noise. */
+static int judge(const figures *rows, size_t n, size_t middle) {
+    int failed = 0;
+    if (total(&rows[middle]) > 1 || rows[middle].rss_mib > 300) failed = 1;
+    if (per_n_log_n(&rows[n - 1]) > 1.5 * per_n_log_n(&rows[middle])) failed = 1;
+    printf("%s: %u layers in %.2f s and %.0f MiB (bar 1 s, 300 MiB); %u layers at %.2f of n log n growth (bar 1.5)\n",
+           failed ? "MISSED" : "reached", rows[middle].layers, total(&rows[middle]), rows[middle].rss_mib,
+           rows[n - 1].layers, per_n_log_n(&rows[n - 1]) / per_n_log_n(&rows[middle]));
+    return failed;
+}
+
 int main(void) {
     static const char *const specs[] = {"resnet:6,32,55,6", "resnet:6,32,270,6", "resnet:6,32,950,6",
                                         "resnet:6,32,3000,6", "resnet:6,32,9950,6"};
-    double first = 0;
+    enum { ROWS = sizeof specs / sizeof *specs, MIDDLE = 2 };
+    figures rows[ROWS];
     printf("ResNets at batch 16, 224 x 224, policy liveness; CPU seconds on one core\n");
-    printf("%7s %7s %8s | %7s %7s %7s %7s %7s | %7s %9s %8s %8s\n", "layers", "ops", "tensors", "build", "live", "plan",
-           "simul.", "verify", "total", "RSS MiB", "arena/LB", "t/nlogn");
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        figures f = measure_apart(specs[i]);
-        double per = total(&f) / (f.layers * log2(f.layers));
-        if (i == 0) first = per;
-        printf("%7u %7u %8u | %7.3f %7.3f %7.3f %7.3f %7.3f | %7.3f %9.1f %8.4f %8.2f\n", f.layers, f.ops, f.tensors,
+    printf("%7s %7s %8s | %7s %7s %7s %7s %7s | %7s %9s %8s %12s\n", "layers", "ops", "tensors", "build", "live",
+           "plan", "simul.", "verify", "total", "RSS MiB", "arena/LB", "ns/(n log n)");
+    for (size_t i = 0; i < ROWS; i++) {
+        figures f = rows[i] = measure_apart(specs[i]);
+        printf("%7u %7u %8u | %7.3f %7.3f %7.3f %7.3f %7.3f | %7.3f %9.1f %8.4f %12.1f\n", f.layers, f.ops, f.tensors,
                f.build, f.liveness, f.plan, f.simulate, f.verify, total(&f), f.rss_mib, f.arena_gib / f.peak_gib,
-               per / first);
+               per_n_log_n(&f));
         fflush(stdout);
     }
-    return 0;
+    return judge(rows, ROWS, MIDDLE);
 }

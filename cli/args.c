@@ -92,7 +92,7 @@ static const char *parse_value(const arg_option *option, const char *text) {
         *(uint32_t *)option->target = (uint32_t)count;
         return NULL;
     case ARG_U64: return parse_u64(text, UINT64_MAX, option->target) ? NULL : "a whole number";
-    case ARG_NUMBER: return parse_number(text, option->target, &rest) && !*rest ? NULL : "a number";
+    case ARG_NUMBER: return parse_number(text, option->target, &rest) && !*rest ? NULL : "a number from 0 up";
     case ARG_SIZE: return size_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%";
     case ARG_DURATION: return parse_duration(text, option->target) ? NULL : "a time such as 81.57ms";
     }

@@ -1,5 +1,7 @@
 /* tidemark train: trains a model from a plan, once or under several policies in turn, and compares the bits. */
 #include <float.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +103,25 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* Ctrl-C ends the training between two steps; a second one ends the process as usual. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number) {
+    (void)number;
+    interrupted = 1;
+}
+
+static void watch_interrupts(void) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+}
+
+static tide_status check_interrupt(uint64_t steps_done) {
+    if (!interrupted) return TIDE_OK;
+    fprintf(stderr, "\ntidemark: interrupted after step %" PRIu64 "\n", steps_done);
+    return TIDE_E_CANCELLED;
+}
+
 /* The step times go to `times`, the losses to out->losses. */
 static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *times, outcome *out) {
     const train_options *o = s->options;
@@ -117,6 +138,7 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         out->loaded_bytes = report.loaded_bytes;
         out->n_reruns = report.n_reruns;
         progress_step(&bar, i + 1, out->losses[i], tide_plan_arena_bytes(tide_trainer_plan(trainer)));
+        status = check_interrupt(i + 1);
     }
     progress_end(&bar);
     return status;
@@ -287,6 +309,7 @@ int cmd_train(int argc, char **argv) {
                                  .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    watch_interrupts();
     session s = {.options = &o};
     run_list list;
     tide_status status = list_runs(&o, &list);
