@@ -95,6 +95,32 @@ static void parts_must_match(void **state) {
     assert_refused(&g, TIDE_E_ARGUMENT, "2 to 64 parts");
 }
 
+static void token_layers_must_match(void **state) {
+    (void)state;
+    const tide_shape tokens = {2, 6, 1, 1};
+    tide__graph g = {0};
+    uint32_t e = tide__graph_embedding(&g, "e", tide__graph_input(&g, tokens), 10, 12, false);
+    tide_shape y = tide__layer_shape(&g, e);
+    assert_true(y.n == 12 && y.c == 12 && y.h == 1 && y.w == 1);
+    tide__graph_scores(&g, "s", e, 3, 6);
+    assert_refused(&g, TIDE_E_ARGUMENT, "layer s: 3 heads over 12 rows of 12 for samples of 6");
+
+    g = (tide__graph){0};
+    e = tide__graph_embedding(&g, "e", tide__graph_input(&g, tokens), 10, 12, false);
+    tide__graph_tied_fc(&g, "out", tide__graph_fc(&g, "f", e, 5), e);
+    assert_refused(&g, TIDE_E_ARGUMENT, "layer out: the weight of layer e has another width");
+
+    g = (tide__graph){0};
+    uint32_t steps[7];
+    e = tide__graph_embedding(&g, "e", tide__graph_input(&g, tokens), 10, 12, false);
+    tide__graph_slices(&g, "t", e, 7, steps);
+    assert_refused(&g, TIDE_E_ARGUMENT, "layer t0: 7 steps do not divide 12 rows");
+
+    g = (tide__graph){0};
+    tide__graph_upconv(&g, "u", tide__graph_input(&g, image), 4, 0);
+    assert_refused(&g, TIDE_E_ARGUMENT, "layer u: a factor of 0");
+}
+
 static void networks_are_whole(void **state) {
     (void)state;
     tide__graph g = {0};
@@ -133,9 +159,13 @@ static void doubled_gradients_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_are_inferred), cmocka_unit_test(windows_must_fit),
-        cmocka_unit_test(joins_must_match),    cmocka_unit_test(parts_must_match),
-        cmocka_unit_test(networks_are_whole),  cmocka_unit_test(doubled_gradients_are_refused),
+        cmocka_unit_test(shapes_are_inferred),
+        cmocka_unit_test(windows_must_fit),
+        cmocka_unit_test(joins_must_match),
+        cmocka_unit_test(parts_must_match),
+        cmocka_unit_test(token_layers_must_match),
+        cmocka_unit_test(networks_are_whole),
+        cmocka_unit_test(doubled_gradients_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
