@@ -4,17 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/size.h"
+#include "plan/place/exact.h"
 #include "plan/place/fit.h"
 #include "plan/place/ranks.h"
+#include "plan/place/refine.h"
 #include "plan/place/skyline.h"
 #include "plan/place/stack.h"
 
 /* Enough for any problem of a few thousand items; larger ones only if few of them are alive together. */
 #define MOST_CONFLICTS UINT64_C(2000000)
 
+#define MOST_SECONDS 1e9 /* longer is forever */
+
+typedef enum choice { AUTO, SMARTPOOL, FIRST_FIT, SKYLINE, EXACT, N_CHOICES } choice;
+
 typedef struct search {
     tide__place_problem problem;
+    tide__place_options options;
+    choice choice;
+    uint64_t start_ns;
     uint64_t *best, *trial; /* offsets in units, per item of the problem */
     uint32_t *order;
     uint64_t height; /* of best */
@@ -30,18 +40,20 @@ static void keep_if_lower(search *s, const char *algorithm) {
 }
 
 static tide_status try_fit(search *s, tide__fit_rule rule, const char *algorithm) {
-    tide_status status = tide__fit(&s->problem, s->order, rule, MOST_CONFLICTS, s->trial);
-    if (status == TIDE_OK) keep_if_lower(s, algorithm);
-    return status == TIDE_E_MEMORY ? status : TIDE_OK;
+    TIDE_TRY(tide__fit(&s->problem, s->order, rule, MOST_CONFLICTS, s->trial));
+    keep_if_lower(s, algorithm);
+    return TIDE_OK;
 }
+
+/* For a heuristic that may be too slow for a problem, or not of its kind, when others follow. */
+static tide_status unless_memory(tide_status status) { return status == TIDE_E_MEMORY ? status : TIDE_OK; }
 
 static bool is_optimal(const search *s) { return s->algorithm && s->height == s->problem.lower_bound; }
 
 static tide_status try_skylines(search *s) {
     tide__skyline *skyline;
-    tide_status status = tide__skyline_create(&s->problem, &skyline);
-    if (status == TIDE_E_UNSUPPORTED) return TIDE_OK;
-    TIDE_TRY(status);
+    TIDE_TRY(tide__skyline_create(&s->problem, &skyline));
+    tide_status status = TIDE_OK;
     for (int key = 0; key < TIDE__RANK_KEYS && status == TIDE_OK && !is_optimal(s); key++) {
         status = tide__rank_by(&s->problem, (tide__rank_key)key, s->order);
         if (status != TIDE_OK) break;
@@ -53,14 +65,14 @@ static tide_status try_skylines(search *s) {
 }
 
 static tide_status try_fits(search *s) {
-    TIDE_TRY(tide__order_by_size(&s->problem, s->order));
-    TIDE_TRY(try_fit(s, TIDE__FIT_BEST, "smartpool"));
-    return is_optimal(s) ? TIDE_OK : try_fit(s, TIDE__FIT_FIRST, "first-fit");
+    TIDE_TRY(unless_memory(try_fit(s, TIDE__FIT_BEST, "smartpool")));
+    return is_optimal(s) ? TIDE_OK : unless_memory(try_fit(s, TIDE__FIT_FIRST, "first-fit"));
 }
 
-/* The stack always answers; the others may find a problem too large, or not of their kind. */
+/* The stack always answers. */
 static tide_status run_heuristics(search *s) {
-    TIDE_TRY(try_skylines(s));
+    TIDE_TRY(unless_memory(try_skylines(s)));
+    TIDE_TRY(tide__order_by_size(&s->problem, s->order));
     if (!is_optimal(s)) TIDE_TRY(try_fits(s));
     if (s->algorithm) return TIDE_OK;
     TIDE_TRY(tide__stack(&s->problem, s->trial));
@@ -68,8 +80,84 @@ static tide_status run_heuristics(search *s) {
     return TIDE_OK;
 }
 
-static tide_status search_init(search *s, const tide__place_item *items, size_t n) {
-    *s = (search){0};
+/* ---- the exact search ---- */
+
+static uint64_t deadline_of(const search *s) {
+    double limit = s->options.time_limit_s;
+    if (!(limit > 0)) return 0;
+    return s->start_ns + (uint64_t)((limit < MOST_SECONDS ? limit : MOST_SECONDS) * 1e9);
+}
+
+/* How much a real size may be below its size in units: what is proved in units holds in bytes up to that. */
+static uint64_t most_rounding(const search *s, const tide__place_item *items) {
+    uint64_t most = 0;
+    for (size_t i = 0; i < s->problem.n; i++)
+        most = tide__max_u64(most, s->problem.items[i].size * s->problem.unit - items[s->problem.origin[i]].size);
+    return most;
+}
+
+static tide_status refine(search *s, const tide__place_item *items) {
+    tide__place_problem *p = &s->problem;
+    tide__refine_options o = {.capacity = s->options.capacity / p->unit,
+                              .seed = s->options.seed,
+                              .node_limit = s->options.node_limit,
+                              .deadline_ns = deadline_of(s)};
+    uint64_t bound = p->lower_bound;
+    memcpy(s->trial, s->best, p->n * sizeof *s->trial);
+    tide_status status = tide__refine(p, &o, s->trial, &bound);
+    keep_if_lower(s, "exact");
+    if (bound > p->lower_bound) {
+        p->lower_bound = bound;
+        p->lower_bound_bytes = tide__max_u64(p->lower_bound_bytes, bound * p->unit - most_rounding(s, items));
+    }
+    return status;
+}
+
+/* Worth a search: limits to search within, a height above the bound, and a capacity that is missed but may exist. */
+static bool is_open(const search *s) {
+    const tide__place_options *o = &s->options;
+    if (!(o->time_limit_s > 0 || o->node_limit) || is_optimal(s)) return false;
+    return !o->capacity || (s->height > o->capacity / s->problem.unit && s->problem.lower_bound_bytes <= o->capacity);
+}
+
+static tide_status run_all(search *s, const tide__place_item *items) {
+    bool takes = tide__exact_takes(&s->problem);
+    if (s->choice == EXACT && !takes)
+        return tide__fail(TIDE_E_UNSUPPORTED,
+                          "exact: takes no second lifetimes, fixed offsets, mixed alignments or huge sizes");
+    TIDE_TRY(run_heuristics(s));
+    return takes && is_open(s) ? refine(s, items) : TIDE_OK;
+}
+
+/* ---- by name ---- */
+
+static tide_status find_choice(const char *name, choice *out) {
+    static const char *const names[N_CHOICES] = {"auto", "smartpool", "first-fit", "skyline", "exact"};
+    for (int k = 0; k < N_CHOICES; k++)
+        if (!name || strcmp(name, names[k]) == 0) {
+            *out = (choice)k;
+            return TIDE_OK;
+        }
+    return tide__fail(TIDE_E_ARGUMENT, "unknown algorithm \"%.40s\"; known: " TIDE__PLACE_ALGORITHMS, name);
+}
+
+static tide_status run_chosen(search *s, const tide__place_item *items) {
+    switch (s->choice) {
+    case SKYLINE: return try_skylines(s);
+    case SMARTPOOL:
+    case FIRST_FIT: break;
+    case AUTO:
+    case EXACT:
+    case N_CHOICES: return run_all(s, items);
+    }
+    TIDE_TRY(tide__order_by_size(&s->problem, s->order));
+    return s->choice == SMARTPOOL ? try_fit(s, TIDE__FIT_BEST, "smartpool") : try_fit(s, TIDE__FIT_FIRST, "first-fit");
+}
+
+static tide_status search_init(search *s, const tide__place_item *items, size_t n, const tide__place_options *options) {
+    *s = (search){.start_ns = tide__now_ns()};
+    if (options) s->options = *options;
+    TIDE_TRY(find_choice(s->options.algorithm, &s->choice));
     TIDE_TRY(tide__place_problem_init(&s->problem, items, n));
     s->best = malloc((s->problem.n + 1) * sizeof *s->best);
     s->trial = malloc((s->problem.n + 1) * sizeof *s->trial);
@@ -106,11 +194,10 @@ static tide_status check_overflow(const search *s) {
 
 tide_status tide__place(const tide__place_item *items, size_t n, const tide__place_options *options, uint64_t *offsets,
                         tide__place_result *result) {
-    (void)options;
     search s;
     tide_status status;
-    TIDE_TRY_GOTO(search_init(&s, items, n), done);
-    TIDE_TRY_GOTO(run_heuristics(&s), done);
+    TIDE_TRY_GOTO(search_init(&s, items, n, options), done);
+    TIDE_TRY_GOTO(run_chosen(&s, items), done);
     TIDE_TRY_GOTO(check_overflow(&s), done);
     write_offsets(&s, items, n, offsets, &result->height);
     result->lower_bound = s.problem.lower_bound_bytes;

@@ -21,6 +21,10 @@
 
 #define TIDE__PLACE_FREE UINT64_MAX
 
+/* auto: the heuristics, then the exact search if they miss the bound and there is a limit to search within. exact: the
+ * same, but an error where the search cannot be used. */
+#define TIDE__PLACE_ALGORITHMS "auto, smartpool, first-fit, skyline, exact"
+
 typedef struct tide__place_item {
     uint64_t size;         /* 0: gets offset 0 and conflicts with nothing */
     uint64_t align;        /* a power of two, >= 1 */
@@ -33,8 +37,9 @@ typedef struct tide__place_item {
 typedef struct tide__place_options {
     uint64_t capacity; /* stop as soon as the height is <= capacity; 0: as low as possible */
     uint64_t seed;
-    double time_limit_s; /* 0: no search beyond the fast heuristics */
-    uint64_t node_limit; /* of the exact search; 0: default */
+    double time_limit_s;   /* for the exact search after the fast heuristics; with both limits 0 there is none */
+    uint64_t node_limit;   /* of the exact search; 0: only the time limits it */
+    const char *algorithm; /* one of TIDE__PLACE_ALGORITHMS; NULL: "auto" */
 } tide__place_options;
 
 typedef struct tide__place_result {
@@ -44,7 +49,9 @@ typedef struct tide__place_result {
     const char *algorithm; /* which one found it: a static string */
 } tide__place_result;
 
-/* offsets[n] is the caller's. options may be NULL. Deterministic for a seed when no time limit strikes. */
+/* offsets[n] is the caller's. options may be NULL. Deterministic for a seed when no time limit strikes. Nothing fits
+ * into a capacity below result->lower_bound. TIDE_E_ARGUMENT for an unknown algorithm; TIDE_E_UNSUPPORTED if the one
+ * that was asked for cannot handle the items. */
 tide_status tide__place(const tide__place_item *items, size_t n, const tide__place_options *options, uint64_t *offsets,
                         tide__place_result *result);
 

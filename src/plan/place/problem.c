@@ -46,6 +46,7 @@ static tide_status gather(tide__place_problem *p, const tide__place_item *items,
         tide__place_item it = items[i];
         if (it.begin == it.end) it.begin = it.begin2, it.end = it.end2, it.begin2 = it.end2 = 0;
         p->origin[p->n] = (uint32_t)i;
+        p->lengths[p->n] = (uint64_t)(it.end - it.begin) + (it.end2 - it.begin2);
         p->items[p->n++] = it;
     }
     return TIDE_OK;
@@ -310,7 +311,8 @@ tide_status tide__place_problem_init(tide__place_problem *p, const tide__place_i
     if (n > MAX_ITEMS) return tide__fail(TIDE_E_ARGUMENT, "%zu items: too many to place", n);
     p->items = malloc((n + 1) * sizeof *p->items);
     p->origin = malloc((n + 1) * sizeof *p->origin);
-    tide_status status = p->items && p->origin ? build(p, items, n) : tide__fail_memory();
+    p->lengths = malloc((n + 1) * sizeof *p->lengths);
+    tide_status status = p->items && p->origin && p->lengths ? build(p, items, n) : tide__fail_memory();
     if (status != TIDE_OK) tide__place_problem_deinit(p);
     return status;
 }
@@ -318,6 +320,7 @@ tide_status tide__place_problem_init(tide__place_problem *p, const tide__place_i
 void tide__place_problem_deinit(tide__place_problem *p) {
     free(p->items);
     free(p->origin);
+    free(p->lengths);
     *p = (tide__place_problem){.unit = 1};
 }
 

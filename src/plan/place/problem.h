@@ -17,6 +17,7 @@ typedef struct tide__place_problem {
     size_t n;
     tide__place_item *items; /* sizes, alignments and fixed offsets in units, times compressed */
     uint32_t *origin;        /* item i is the caller's item origin[i] */
+    uint64_t *lengths;       /* of the lifetimes as the caller gave them, in total: a key for orders */
     uint32_t n_times;        /* slots between consecutive times: [0, n_times) */
     uint64_t unit;           /* bytes */
     uint64_t lower_bound;    /* units: the maximum load, or a proved bound above it */

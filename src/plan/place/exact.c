@@ -1,0 +1,177 @@
+/* The exact search of exact.h: decisions, jumps back and restarts on top of exact_state.h. */
+#include "plan/place/exact.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "base/size.h"
+#include "plan/place/exact_state.h"
+
+#define NONE UINT32_MAX
+#define FIRST_RUN_NODES 1000
+#define RUN_GROWTH 1.2     /* of a run's nodes, every N_ORDERS runs */
+#define ORDER_NOISE 0.1    /* added to the logarithm that ranks an item */
+#define NODES_PER_CLOCK 16 /* how often the clock is read */
+
+/* What ranks items with equal floors. Tight: the highest load of its times comes first. */
+enum { BY_WIDTH, BY_TIGHT_AREA, BY_TIGHT_WIDTH, N_ORDERS };
+
+typedef struct ranked {
+    double key;
+    uint32_t item;
+} ranked;
+
+typedef struct search {
+    tide__exact_state state;
+    tide__exact_options options;
+    const uint64_t *lengths; /* of the problem: compressed times would rank worse */
+    double *tightness;       /* per item: highest load of its slots / capacity */
+    ranked *ranking;
+    uint64_t nodes, run_end; /* in total; where this run stops */
+    bool out_of_limits;
+} search;
+
+/* ---- orders ---- */
+
+static int by_key(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->key != y->key) return x->key > y->key ? -1 : 1;
+    return x->item < y->item ? -1 : 1;
+}
+
+static double key_of(const search *s, uint32_t i, uint32_t order) {
+    const tide__place_item *it = &s->state.items[i];
+    double width = (double)s->lengths[i];
+    if (order == BY_WIDTH) return log(width);
+    double spread = order == BY_TIGHT_AREA ? log(width * (double)it->size) : log(width);
+    return 1000 * s->tightness[i] + spread;
+}
+
+/* The first run of each order is plain, the others are noisy. */
+static void rank_items(search *s, uint32_t run) {
+    for (uint32_t i = 0; i < s->state.n; i++) {
+        double noise = ORDER_NOISE * (2 * (double)tide__random_unit(s->options.seed, run, i) - 1);
+        s->ranking[i] = (ranked){key_of(s, i, run % N_ORDERS) + (run < N_ORDERS ? 0 : noise), i};
+    }
+    qsort(s->ranking, s->state.n, sizeof *s->ranking, by_key);
+    for (uint32_t k = 0; k < s->state.n; k++) s->state.rank[s->ranking[k].item] = k;
+}
+
+static void measure_tightness(search *s) {
+    for (uint32_t i = 0; i < s->state.n; i++) {
+        uint64_t load = 0;
+        for (uint32_t t = s->state.items[i].begin; t < s->state.items[i].end; t++)
+            load = tide__max_u64(load, s->state.open_load[t]);
+        s->tightness[i] = (double)load / (double)s->options.capacity;
+    }
+}
+
+/* ---- one run ---- */
+
+/* The next item to decide about: lowest floor, then rank. NONE if all wait, or if a waiting item has its top at or
+ * below that floor: whatever comes is too high to be put under it. That one is `stuck`. */
+static uint32_t choose(const tide__exact_state *s, uint32_t *stuck) {
+    uint32_t best = NONE;
+    uint64_t lowest_top = UINT64_MAX;
+    *stuck = NONE;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const tide__exact_bound *b = &s->bounds[i];
+        if (s->placed[i]) continue;
+        if (b->waits) {
+            if (b->floor + s->items[i].size < lowest_top) lowest_top = b->floor + s->items[i].size, *stuck = i;
+        } else if (best == NONE || b->floor < s->bounds[best].floor ||
+                   (b->floor == s->bounds[best].floor && s->rank[i] < s->rank[best])) {
+            best = i;
+        }
+    }
+    return best != NONE && s->bounds[best].floor < lowest_top ? best : NONE;
+}
+
+static bool must_stop(search *s) {
+    if (s->options.node_limit && s->nodes >= s->options.node_limit) s->out_of_limits = true;
+    if (s->options.deadline_ns && s->nodes % NODES_PER_CLOCK == 0 && tide__now_ns() >= s->options.deadline_ns)
+        s->out_of_limits = true;
+    return s->out_of_limits || s->nodes >= s->run_end || !tide__exact_has_room(&s->state);
+}
+
+/* Places items level .. n-1. NONE_EXISTS: not with what is decided below this level, by the conflict, and the state
+ * is as it was at the call. */
+static tide__exact_answer decide(search *s, uint32_t level) {
+    tide__exact_state *state = &s->state;
+    if (level == state->n) return TIDE__EXACT_FOUND;
+    tide__exact_mark entry = tide__exact_here(state);
+    for (;;) {
+        if (must_stop(s)) return TIDE__EXACT_GAVE_UP;
+        uint32_t stuck, item = choose(state, &stuck);
+        if (item == NONE) {
+            tide__exact_explain_stuck(state, stuck);
+            break;
+        }
+        s->nodes++;
+        tide__exact_mark before = tide__exact_here(state);
+        if (tide__exact_place(state, item, level)) {
+            tide__exact_answer answer = decide(s, level + 1);
+            if (answer != TIDE__EXACT_NONE_EXISTS) return answer;
+        }
+        tide__exact_undo(state, before);
+        if (!tide__exact_conflict_has(state, level)) break;
+        tide__exact_conflict_drop(state, level);
+        if (!tide__exact_wait(state, item)) break;
+    }
+    tide__exact_undo(state, entry);
+    return TIDE__EXACT_NONE_EXISTS;
+}
+
+/* ---- restarts ---- */
+
+static tide__exact_answer run_all(search *s) {
+    double nodes = FIRST_RUN_NODES;
+    for (uint32_t run = 0;; run++) {
+        rank_items(s, run);
+        tide__exact_reset(&s->state);
+        s->run_end = s->nodes + (uint64_t)nodes;
+        tide__exact_answer answer = decide(s, 0);
+        if (answer != TIDE__EXACT_GAVE_UP || s->out_of_limits) return answer;
+        if (run >= N_ORDERS && run % N_ORDERS == N_ORDERS - 1) nodes *= RUN_GROWTH;
+    }
+}
+
+static bool load_fits(const tide__exact_state *s) {
+    for (uint32_t t = 0; t < s->n_slots; t++)
+        if (s->open_load[t] > s->capacity) return false;
+    return true;
+}
+
+bool tide__exact_takes(const tide__place_problem *p) { return !p->cyclic && !p->fixed && !p->huge && !p->aligned; }
+
+static tide_status start(search *s, const tide__place_problem *p) {
+    TIDE_TRY(tide__exact_state_init(&s->state, p, s->options.capacity));
+    s->tightness = malloc((p->n + 1) * sizeof *s->tightness);
+    s->ranking = malloc((p->n + 1) * sizeof *s->ranking);
+    return s->tightness && s->ranking ? TIDE_OK : tide__fail_memory();
+}
+
+tide_status tide__exact(const tide__place_problem *p, const tide__exact_options *options, uint64_t *offsets,
+                        tide__exact_answer *answer, uint64_t *nodes) {
+    if (!tide__exact_takes(p))
+        return tide__fail(TIDE_E_UNSUPPORTED,
+                          "exact: not a problem of its kind");
+    if (p->n > TIDE__EXACT_MOST_ITEMS) return tide__fail(TIDE_E_UNSUPPORTED, "exact: %zu items are too many", p->n);
+    if (!options->node_limit && !options->deadline_ns) return tide__fail(TIDE_E_ARGUMENT, "exact: no limit");
+    search s = {.options = *options, .lengths = p->lengths};
+    tide_status status = start(&s, p);
+    if (status == TIDE_OK) {
+        bool fits = load_fits(&s.state);
+        if (fits) measure_tightness(&s);
+        *answer = fits ? run_all(&s) : TIDE__EXACT_NONE_EXISTS;
+        *nodes = s.nodes;
+        if (*answer == TIDE__EXACT_FOUND) memcpy(offsets, s.state.offsets, p->n * sizeof *offsets);
+    }
+    tide__exact_state_deinit(&s.state);
+    free(s.tightness);
+    free(s.ranking);
+    return status;
+}

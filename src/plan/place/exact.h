@@ -1,0 +1,36 @@
+/* The exact search: is there a placement no higher than a capacity? Finds one, proves that there is none, or gives up
+ * at a limit.
+ *
+ * Placements are built from the bottom up, in the order of their offsets. The item with the lowest floor (the top of
+ * what was placed under it) is either put onto its floor, or made to wait until something else is put under it.
+ * Every placement can be pushed down until each item rests on another or on 0, so nothing is missed. What makes it
+ * fast: per item the earliest offset that is still possible, per time the test that something can still be the next
+ * from below, jumps back over decisions that have no part in a failure, and restarts with other orders.
+ *
+ * One lifetime per item, no fixed offsets, no alignments beyond the unit. */
+#ifndef TIDE_PLAN_PLACE_EXACT_H
+#define TIDE_PLAN_PLACE_EXACT_H
+
+#include "plan/place/problem.h"
+
+/* More items would take too much memory: it is quadratic, at most about 150 MiB for this many. */
+#define TIDE__EXACT_MOST_ITEMS 2000
+
+typedef struct tide__exact_options {
+    uint64_t capacity; /* units */
+    uint64_t seed;
+    uint64_t node_limit;  /* 0: none */
+    uint64_t deadline_ns; /* on the clock of tide__now_ns; 0: none. At least one of the two limits */
+} tide__exact_options;
+
+typedef enum tide__exact_answer { TIDE__EXACT_GAVE_UP, TIDE__EXACT_FOUND, TIDE__EXACT_NONE_EXISTS } tide__exact_answer;
+
+/* Whether this problem is of the kind that tide__exact takes, up to its number of items. */
+bool tide__exact_takes(const tide__place_problem *p);
+
+/* Writes offsets (units) only with TIDE__EXACT_FOUND. nodes: how many items were tried on their floor.
+ * TIDE_E_UNSUPPORTED unless tide__exact_takes, or with too many items. Deterministic for a seed unless the deadline strikes. */
+tide_status tide__exact(const tide__place_problem *p, const tide__exact_options *options, uint64_t *offsets,
+                        tide__exact_answer *answer, uint64_t *nodes);
+
+#endif

@@ -1,0 +1,381 @@
+/* See exact_state.h. Memory is taken once, by tide__exact_state_init. */
+#include "plan/place/exact_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+#define NONE UINT32_MAX
+
+/* ---- reasons: sets of levels ---- */
+
+static uint64_t *set_at(const tide__exact_state *s, uint32_t set) { return s->sets + set * s->n_words; }
+
+static void unite(const tide__exact_state *s, uint64_t *into, uint32_t set) {
+    const uint64_t *from = set_at(s, set);
+    for (size_t w = 0; w < s->n_words; w++) into[w] |= from[w];
+}
+
+static void copy_set(const tide__exact_state *s, uint64_t *to, const uint64_t *from) {
+    memcpy(to, from, s->n_words * sizeof *to);
+}
+
+static uint32_t push_copy(tide__exact_state *s, const uint64_t *from) {
+    copy_set(s, set_at(s, (uint32_t)s->n_sets), from);
+    return (uint32_t)s->n_sets++;
+}
+
+static void add_level(uint64_t *set, uint32_t level) { set[level / 64] |= UINT64_C(1) << level % 64; }
+
+static void clear_conflict(tide__exact_state *s) { memset(s->conflict, 0, s->n_words * sizeof *s->conflict); }
+
+bool tide__exact_conflict_has(const tide__exact_state *s, uint32_t level) {
+    return s->conflict[level / 64] >> level % 64 & 1;
+}
+
+void tide__exact_conflict_drop(tide__exact_state *s, uint32_t level) {
+    s->conflict[level / 64] &= ~(UINT64_C(1) << level % 64);
+}
+
+/* The oldest reason for "item k is not at `below` or lower": the older, the fewer late levels are in it. */
+static uint32_t why_above(const tide__exact_state *s, uint32_t k, uint64_t below) {
+    uint32_t reason = s->bounds[k].earliest_reason, at = s->bounds[k].previous;
+    while (at != NONE && s->trail[at].bound.earliest > below) {
+        reason = s->trail[at].bound.earliest_reason;
+        at = s->trail[at].bound.previous;
+    }
+    return reason;
+}
+
+/* ---- the trail ---- */
+
+/* A decision changes each bound at most three times and adds a few sets per item. */
+bool tide__exact_has_room(const tide__exact_state *s) {
+    return s->n_trail + 4 * (size_t)s->n + 4 <= s->trail_room && s->n_sets + s->n + 4 <= s->sets_room;
+}
+
+tide__exact_mark tide__exact_here(const tide__exact_state *s) { return (tide__exact_mark){s->n_trail, s->n_sets}; }
+
+static void mark_dirty(tide__exact_state *s, uint32_t item) {
+    for (uint32_t t = s->items[item].begin; t < s->items[item].end; t++) {
+        if (s->dirty_stamp[t] == s->stamp) continue;
+        s->dirty_stamp[t] = s->stamp;
+        s->dirty[s->n_dirty++] = t;
+    }
+}
+
+static void start_step(tide__exact_state *s) {
+    s->stamp++;
+    s->n_dirty = 0;
+}
+
+static void set_bound(tide__exact_state *s, uint32_t item, tide__exact_bound bound) {
+    if (bound.earliest != s->bounds[item].earliest) mark_dirty(s, item);
+    s->trail[s->n_trail] = (tide__exact_change){item, false, s->bounds[item]};
+    bound.previous = (uint32_t)s->n_trail++;
+    s->bounds[item] = bound;
+}
+
+/* Moves the item behind the open ones of its slots. Undone in reverse order it just has to be counted in again. */
+static void take_out(tide__exact_state *s, uint32_t item) {
+    const tide__place_item *it = &s->items[item];
+    s->placed[item] = true;
+    s->trail[s->n_trail++] = (tide__exact_change){.item = item, .was_placed = true};
+    for (uint32_t t = it->begin; t < it->end; t++) {
+        uint32_t *list = s->slot_items + s->first_in_slot[t], *at = &s->slot_at[s->first_slot[item] + t - it->begin];
+        uint32_t last = --s->n_open[t], other = list[last];
+        list[*at] = other;
+        s->slot_at[s->first_slot[other] + t - s->items[other].begin] = *at;
+        list[last] = item;
+        *at = last;
+        s->open_load[t] -= it->size;
+    }
+}
+
+static void put_back(tide__exact_state *s, uint32_t item) {
+    const tide__place_item *it = &s->items[item];
+    s->placed[item] = false;
+    for (uint32_t t = it->begin; t < it->end; t++) {
+        s->n_open[t]++;
+        s->open_load[t] += it->size;
+    }
+}
+
+void tide__exact_undo(tide__exact_state *s, tide__exact_mark mark) {
+    while (s->n_trail > mark.n_trail) {
+        const tide__exact_change *change = &s->trail[--s->n_trail];
+        if (change->was_placed)
+            put_back(s, change->item);
+        else
+            s->bounds[change->item] = change->bound;
+    }
+    s->n_sets = mark.n_sets;
+}
+
+/* ---- what follows from a change ---- */
+
+/* The open items of a slot will lie above each other, so the lowest of them cannot be above capacity - load. */
+static bool slot_can_go_on(const tide__exact_state *s, uint32_t slot) {
+    const uint32_t *list = s->slot_items + s->first_in_slot[slot];
+    uint64_t most = s->capacity - s->open_load[slot];
+    for (uint32_t k = 0; k < s->n_open[slot]; k++)
+        if (s->bounds[list[k]].earliest <= most) return true;
+    return s->n_open[slot] == 0;
+}
+
+static void explain_slot(tide__exact_state *s, uint32_t slot) {
+    const uint32_t *list = s->slot_items + s->first_in_slot[slot];
+    clear_conflict(s);
+    for (uint32_t k = 0; k < s->n_open[slot]; k++)
+        unite(s, s->conflict, why_above(s, list[k], s->capacity - s->open_load[slot]));
+}
+
+static bool check_dirty(tide__exact_state *s) {
+    for (uint32_t k = 0; k < s->n_dirty; k++) {
+        if (slot_can_go_on(s, s->dirty[k])) continue;
+        explain_slot(s, s->dirty[k]);
+        return false;
+    }
+    return true;
+}
+
+/* An item that waits for something under it: which of its neighbours could that be, and where does it end up then?
+ * Only what can still be below its top will ever raise it. */
+typedef struct raise {
+    uint64_t top;      /* floor + size of the item */
+    uint64_t earliest; /* lowest top of the neighbours that can raise it; UINT64_MAX: there is none */
+    bool excluded;     /* some open neighbour was left out because it cannot be below `top` */
+} raise;
+
+static raise find_raise(const tide__exact_state *s, uint32_t item) {
+    raise r = {s->bounds[item].floor + s->items[item].size, UINT64_MAX, false};
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
+        uint32_t k = s->neighbours[a];
+        if (s->placed[k]) continue;
+        if (s->bounds[k].earliest >= r.top)
+            r.excluded = true;
+        else
+            r.earliest = tide__min_u64(r.earliest, s->bounds[k].earliest + s->items[k].size);
+    }
+    return r;
+}
+
+/* Why one neighbour does not let the item come below r->earliest. */
+static void explain_neighbour(const tide__exact_state *s, uint64_t *set, uint32_t k, const raise *r) {
+    if (s->placed[k])
+        unite(s, set, s->placed_reason[k]);
+    else if (s->bounds[k].earliest >= r->top)
+        unite(s, set, why_above(s, k, r->top - 1));
+    else if (s->items[k].size < r->earliest)
+        unite(s, set, why_above(s, k, r->earliest - s->items[k].size - 1));
+}
+
+static bool raise_waiting(tide__exact_state *s, uint32_t item) {
+    raise r = find_raise(s, item);
+    if (r.earliest <= s->bounds[item].earliest) return true;
+    uint32_t reason = push_copy(s, set_at(s, s->bounds[item].wait_reason));
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++)
+        explain_neighbour(s, set_at(s, reason), s->neighbours[a], &r);
+    if (r.earliest > s->capacity - s->items[item].size) {
+        copy_set(s, s->conflict, set_at(s, reason));
+        return false;
+    }
+    tide__exact_bound bound = s->bounds[item];
+    bound.earliest = r.earliest;
+    bound.earliest_reason = reason;
+    set_bound(s, item, bound);
+    return true;
+}
+
+static bool lift(tide__exact_state *s, uint32_t j, uint64_t top, uint32_t reason) {
+    tide__exact_bound bound = s->bounds[j];
+    if (bound.floor >= top) return true;
+    if (top + s->items[j].size > s->capacity) {
+        copy_set(s, s->conflict, set_at(s, reason));
+        return false;
+    }
+    if (top > bound.earliest) bound.earliest = top, bound.earliest_reason = reason;
+    bound.floor = top;
+    bound.floor_reason = reason;
+    bound.waits = false;
+    bound.wait_reason = TIDE__EXACT_NO_REASON;
+    set_bound(s, j, bound);
+    return true;
+}
+
+static bool same_lifetime(const tide__place_item *a, const tide__place_item *b) {
+    return a->begin == b->begin && a->end == b->end;
+}
+
+/* Of two items with the same lifetime that lie directly on each other, the first by rank is below: swapping them
+ * changes nothing else. So a better ranked one must not rest on the one that was just placed. */
+static bool part_twins(tide__exact_state *s, uint32_t item) {
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
+        uint32_t j = s->neighbours[a];
+        if (s->placed[j] || s->rank[j] > s->rank[item] || !same_lifetime(&s->items[j], &s->items[item])) continue;
+        tide__exact_bound bound = s->bounds[j];
+        bound.waits = true;
+        bound.wait_reason = s->rests_reason[item];
+        set_bound(s, j, bound);
+        if (!raise_waiting(s, j)) return false;
+    }
+    return true;
+}
+
+/* ---- decisions ---- */
+
+static void explain_placed(tide__exact_state *s, uint32_t item, uint32_t level) {
+    s->rests_reason[item] = push_copy(s, set_at(s, s->bounds[item].floor_reason));
+    add_level(set_at(s, s->rests_reason[item]), level);
+    s->placed_reason[item] = push_copy(s, set_at(s, TIDE__EXACT_NO_REASON));
+    uint64_t *set = set_at(s, s->placed_reason[item]);
+    add_level(set, level);
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++)
+        if (s->placed[s->neighbours[a]]) unite(s, set, s->placed_reason[s->neighbours[a]]);
+}
+
+bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level) {
+    start_step(s);
+    s->offsets[item] = s->bounds[item].floor;
+    uint64_t top = s->bounds[item].floor + s->items[item].size;
+    explain_placed(s, item, level);
+    take_out(s, item);
+    mark_dirty(s, item);
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
+        uint32_t j = s->neighbours[a];
+        if (!s->placed[j] && !lift(s, j, top, s->rests_reason[item])) return false;
+    }
+    return part_twins(s, item) && check_dirty(s);
+}
+
+bool tide__exact_wait(tide__exact_state *s, uint32_t item) {
+    start_step(s);
+    tide__exact_bound bound = s->bounds[item];
+    bound.waits = true;
+    bound.wait_reason = push_copy(s, s->conflict);
+    set_bound(s, item, bound);
+    return raise_waiting(s, item) && check_dirty(s);
+}
+
+/* The item and all waiting items that might raise it one through the other; around them, items that are placed or
+ * known to be too high. Nothing else is part of the failure. */
+void tide__exact_explain_stuck(tide__exact_state *s, uint32_t item) {
+    uint64_t top = s->bounds[item].floor + s->items[item].size;
+    uint32_t n_queue = 0;
+    s->seen_stamp++;
+    s->seen[item] = s->seen_stamp;
+    s->queue[n_queue++] = item;
+    clear_conflict(s);
+    for (uint32_t head = 0; head < n_queue; head++) {
+        uint32_t j = s->queue[head];
+        unite(s, s->conflict, s->bounds[j].wait_reason);
+        for (uint32_t a = s->first_neighbour[j]; a < s->first_neighbour[j + 1]; a++) {
+            uint32_t k = s->neighbours[a];
+            if (s->placed[k]) {
+                unite(s, s->conflict, s->placed_reason[k]);
+            } else if (s->seen[k] != s->seen_stamp && s->bounds[k].waits && s->bounds[k].earliest < top) {
+                s->seen[k] = s->seen_stamp;
+                s->queue[n_queue++] = k;
+            } else if (s->seen[k] != s->seen_stamp) {
+                unite(s, s->conflict, why_above(s, k, top - 1));
+            }
+        }
+    }
+}
+
+/* ---- setup ---- */
+
+static bool alive_together(const tide__place_item *a, const tide__place_item *b) {
+    return a->begin < b->end && b->begin < a->end;
+}
+
+static void count_slots(tide__exact_state *s, size_t *n_lives, size_t *n_conflicts) {
+    *n_lives = *n_conflicts = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        *n_lives += s->items[i].end - s->items[i].begin;
+        for (uint32_t j = 0; j < i; j++) *n_conflicts += alive_together(&s->items[i], &s->items[j]) ? 2 : 0;
+    }
+}
+
+static void list_neighbours(tide__exact_state *s) {
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->first_neighbour[i] = at;
+        for (uint32_t j = 0; j < s->n; j++)
+            if (j != i && alive_together(&s->items[i], &s->items[j])) s->neighbours[at++] = j;
+    }
+    s->first_neighbour[s->n] = at;
+}
+
+static void list_slots(tide__exact_state *s) {
+    uint32_t lives = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->first_slot[i] = lives;
+        lives += s->items[i].end - s->items[i].begin;
+        for (uint32_t t = s->items[i].begin; t < s->items[i].end; t++) s->first_in_slot[t + 1]++;
+    }
+    for (uint32_t t = 0; t < s->n_slots; t++) s->first_in_slot[t + 1] += s->first_in_slot[t];
+    for (uint32_t i = 0; i < s->n; i++) {
+        for (uint32_t t = s->items[i].begin; t < s->items[i].end; t++) {
+            uint32_t at = s->n_open[t]++;
+            s->slot_items[s->first_in_slot[t] + at] = i;
+            s->slot_at[s->first_slot[i] + t - s->items[i].begin] = at;
+            s->open_load[t] += s->items[i].size;
+        }
+    }
+}
+
+#define TAKE(field, count) ((field) = calloc((count) + 1, sizeof *(field)))
+
+static bool take_memory(tide__exact_state *s) {
+    size_t n = s->n, n_lives, n_conflicts;
+    count_slots(s, &n_lives, &n_conflicts);
+    s->n_words = n / 64 + 1;
+    s->sets_room = 48 * n + 4096;
+    s->trail_room = 256 * n + 65536;
+    return TAKE(s->rank, n) && TAKE(s->neighbours, n_conflicts) && TAKE(s->first_neighbour, n) &&
+           TAKE(s->slot_items, n_lives) && TAKE(s->first_in_slot, s->n_slots) && TAKE(s->n_open, s->n_slots) &&
+           TAKE(s->slot_at, n_lives) && TAKE(s->first_slot, n) && TAKE(s->open_load, s->n_slots) &&
+           TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->offsets, n) && TAKE(s->rests_reason, n) &&
+           TAKE(s->placed_reason, n) && TAKE(s->trail, s->trail_room) && TAKE(s->sets, s->sets_room * s->n_words) &&
+           TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) && TAKE(s->dirty_stamp, s->n_slots) &&
+           TAKE(s->queue, n) && TAKE(s->seen, n);
+}
+
+tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity) {
+    *s = (tide__exact_state){.n = (uint32_t)p->n, .n_slots = p->n_times, .items = p->items, .capacity = capacity};
+    s->n_sets = 1;
+    if (!take_memory(s)) {
+        tide__exact_state_deinit(s);
+        return tide__fail_memory();
+    }
+    list_neighbours(s);
+    list_slots(s);
+    return TIDE_OK;
+}
+
+void tide__exact_state_deinit(tide__exact_state *s) {
+    void *const all[] = {s->rank,    s->neighbours, s->first_neighbour, s->slot_items,    s->first_in_slot, s->n_open,
+                         s->slot_at, s->first_slot, s->open_load,       s->bounds,        s->placed,        s->offsets,
+                         s->trail,   s->sets,       s->rests_reason,    s->placed_reason, s->conflict,      s->dirty,
+                         s->queue,   s->seen,       s->dirty_stamp};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+    *s = (tide__exact_state){0};
+}
+
+static bool has_equal_before(const tide__exact_state *s, uint32_t item) {
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
+        uint32_t j = s->neighbours[a];
+        if (s->rank[j] < s->rank[item] && s->items[j].size == s->items[item].size &&
+            same_lifetime(&s->items[j], &s->items[item]))
+            return true;
+    }
+    return false;
+}
+
+void tide__exact_reset(tide__exact_state *s) {
+    tide__exact_undo(s, (tide__exact_mark){0, 1});
+    for (uint32_t i = 0; i < s->n; i++)
+        s->bounds[i] = (tide__exact_bound){.previous = NONE, .waits = has_equal_before(s, i)};
+}

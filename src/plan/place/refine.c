@@ -1,0 +1,208 @@
+/* See refine.h. */
+#include "plan/place/refine.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "plan/place/exact.h"
+
+#define LEAST_NS 1000000 /* a search of less time is not begun */
+#define LEAST_NODES 16
+
+/* What a search may spend; UINT64_MAX where there is no limit. */
+typedef struct budget {
+    uint64_t nodes, deadline_ns;
+} budget;
+
+typedef struct refiner {
+    const tide__place_problem *p;
+    const tide__refine_options *options;
+    uint64_t *offsets;
+    uint64_t lower_bound; /* proved */
+    uint64_t settled;     /* the height of the parts that are done: others need not be lower */
+    uint32_t n_parts;
+    uint32_t *part_of_slot;   /* per slot */
+    uint32_t *first_member;   /* per part, one extra */
+    uint32_t *members;        /* items by part */
+    uint32_t *part_begin;     /* per part: its first slot */
+    tide__place_problem part; /* the one at work: times from 0; room for the largest that is searched */
+    uint64_t *part_offsets;
+    budget left;
+} refiner;
+
+/* ---- parts ---- */
+
+/* A part ends where the furthest end of all that began in it is reached. `furthest` is per slot. */
+static void cut_slots(refiner *r, const uint32_t *furthest) {
+    uint32_t end = 0;
+    for (uint32_t t = 0; t < r->p->n_times; t++) {
+        if (t == end) r->part_begin[r->n_parts++] = t;
+        r->part_of_slot[t] = r->n_parts - 1;
+        if (furthest[t] > end) end = furthest[t];
+    }
+}
+
+static void sort_members(refiner *r) {
+    for (size_t i = 0; i < r->p->n; i++) r->first_member[r->part_of_slot[r->p->items[i].begin] + 1]++;
+    for (uint32_t c = 0; c < r->n_parts; c++) r->first_member[c + 1] += r->first_member[c];
+    for (uint32_t i = 0; i < r->p->n; i++) r->members[r->first_member[r->part_of_slot[r->p->items[i].begin]]++] = i;
+    for (uint32_t c = r->n_parts; c > 0; c--) r->first_member[c] = r->first_member[c - 1];
+    r->first_member[0] = 0;
+}
+
+static tide_status find_parts(refiner *r) {
+    uint32_t *furthest = calloc((size_t)r->p->n_times + 1, sizeof *furthest);
+    if (!furthest) return tide__fail_memory();
+    for (size_t i = 0; i < r->p->n; i++) {
+        const tide__place_item *it = &r->p->items[i];
+        if (it->end > furthest[it->begin]) furthest[it->begin] = it->end;
+    }
+    cut_slots(r, furthest);
+    sort_members(r);
+    free(furthest);
+    return TIDE_OK;
+}
+
+static uint32_t part_size(const refiner *r, uint32_t c) { return r->first_member[c + 1] - r->first_member[c]; }
+
+static void load_part(refiner *r, uint32_t c) {
+    uint32_t begin = r->part_begin[c];
+    r->part.n = part_size(r, c);
+    r->part.n_times = (c + 1 < r->n_parts ? r->part_begin[c + 1] : r->p->n_times) - begin;
+    for (uint32_t k = 0; k < r->part.n; k++) {
+        uint32_t i = r->members[r->first_member[c] + k];
+        r->part.items[k] = r->p->items[i];
+        r->part.items[k].begin -= begin;
+        r->part.items[k].end -= begin;
+        r->part.lengths[k] = r->p->lengths[i];
+    }
+}
+
+static void store_part(refiner *r, uint32_t c) {
+    for (uint32_t k = 0; k < r->part.n; k++) r->offsets[r->members[r->first_member[c] + k]] = r->part_offsets[k];
+}
+
+static uint64_t part_height(const refiner *r, uint32_t c) {
+    uint64_t height = 0;
+    for (uint32_t k = r->first_member[c]; k < r->first_member[c + 1]; k++)
+        height = tide__max_u64(height, r->offsets[r->members[k]] + r->p->items[r->members[k]].size);
+    return height;
+}
+
+/* ---- limits ---- */
+
+/* `parts` of `among` even parts of what is left. */
+static budget share_of(budget all, uint64_t parts, uint64_t among) {
+    uint64_t now = tide__now_ns();
+    budget share = all;
+    if (all.nodes != UINT64_MAX) share.nodes = all.nodes / among * parts;
+    if (all.deadline_ns != UINT64_MAX && all.deadline_ns > now)
+        share.deadline_ns = now + (all.deadline_ns - now) / among * parts;
+    return share;
+}
+
+static bool is_spent(budget b) {
+    return b.nodes < LEAST_NODES || (b.deadline_ns != UINT64_MAX && tide__now_ns() + LEAST_NS > b.deadline_ns);
+}
+
+static void spend(budget *b, uint64_t nodes) {
+    if (b->nodes != UINT64_MAX) b->nodes -= tide__min_u64(nodes, b->nodes);
+}
+
+/* ---- the search ---- */
+
+static tide_status search_part(refiner *r, uint64_t target, budget limit, tide__exact_answer *answer, uint64_t *nodes) {
+    tide__exact_options o = {.capacity = target,
+                             .seed = r->options->seed,
+                             .node_limit = limit.nodes == UINT64_MAX ? 0 : limit.nodes,
+                             .deadline_ns = limit.deadline_ns == UINT64_MAX ? 0 : limit.deadline_ns};
+    return tide__exact(&r->part, &o, r->part_offsets, answer, nodes);
+}
+
+static uint64_t goal(const refiner *r) {
+    return tide__max_u64(tide__max_u64(r->lower_bound, r->settled), r->options->capacity);
+}
+
+/* First the goal itself, then halfway between what failed and what is there. A goal given by the caller is all that
+ * matters to him: it gets the whole budget, else each step gets most of what is left. */
+static tide_status lower_part(refiner *r, uint32_t c, budget *limit) {
+    uint64_t low = goal(r), high = part_height(r, c), target = low;
+    bool all_or_nothing = low == r->options->capacity;
+    if (low < high) load_part(r, c);
+    while (low < high && !is_spent(*limit)) {
+        tide__exact_answer answer;
+        uint64_t nodes;
+        TIDE_TRY(search_part(r, target, share_of(*limit, all_or_nothing ? 4 : 3, 4), &answer, &nodes));
+        spend(limit, nodes);
+        spend(&r->left, nodes);
+        if (answer == TIDE__EXACT_FOUND) {
+            store_part(r, c);
+            high = part_height(r, c);
+        } else {
+            if (answer == TIDE__EXACT_NONE_EXISTS) r->lower_bound = tide__max_u64(r->lower_bound, target + 1);
+            if (all_or_nothing) break;
+            low = target + 1;
+        }
+        target = low + (high - low) / 2;
+    }
+    r->settled = tide__max_u64(r->settled, high);
+    return TIDE_OK;
+}
+
+static bool is_worth_it(const refiner *r, uint32_t c) {
+    return part_size(r, c) <= TIDE__EXACT_MOST_ITEMS && part_height(r, c) > goal(r);
+}
+
+static tide_status lower_parts(refiner *r) {
+    uint64_t todo = 0;
+    for (uint32_t c = 0; c < r->n_parts; c++) {
+        if (part_size(r, c) > TIDE__EXACT_MOST_ITEMS) r->settled = tide__max_u64(r->settled, part_height(r, c));
+        todo += is_worth_it(r, c);
+    }
+    for (uint32_t c = 0; c < r->n_parts && todo > 0; c++) {
+        if (!is_worth_it(r, c)) continue;
+        budget limit = share_of(r->left, 1, todo);
+        if (todo > 1) todo--;
+        TIDE_TRY(lower_part(r, c, &limit));
+    }
+    return TIDE_OK;
+}
+
+/* ---- all together ---- */
+
+static tide_status take_memory(refiner *r) {
+    size_t n_slots = (size_t)r->p->n_times + 2, n = r->p->n + 1, most = tide__min_u64(n, TIDE__EXACT_MOST_ITEMS + 1);
+    r->part_of_slot = calloc(n_slots, sizeof *r->part_of_slot);
+    r->part_begin = calloc(n_slots, sizeof *r->part_begin);
+    r->first_member = calloc(n_slots, sizeof *r->first_member);
+    r->members = calloc(n, sizeof *r->members);
+    r->part.items = calloc(most, sizeof *r->part.items);
+    r->part.lengths = calloc(most, sizeof *r->part.lengths);
+    r->part_offsets = calloc(most, sizeof *r->part_offsets);
+    bool all = r->part_of_slot && r->part_begin && r->first_member && r->members && r->part.items && r->part.lengths &&
+               r->part_offsets;
+    return all ? TIDE_OK : tide__fail_memory();
+}
+
+static void give_back(refiner *r) {
+    free(r->part_of_slot);
+    free(r->part_begin);
+    free(r->first_member);
+    free(r->members);
+    free(r->part_offsets);
+    tide__place_problem_deinit(&r->part);
+}
+
+tide_status tide__refine(const tide__place_problem *p, const tide__refine_options *options, uint64_t *offsets,
+                         uint64_t *lower_bound) {
+    refiner r = {.p = p, .options = options, .offsets = offsets, .lower_bound = *lower_bound};
+    r.left.nodes = options->node_limit ? options->node_limit : UINT64_MAX;
+    r.left.deadline_ns = options->deadline_ns ? options->deadline_ns : UINT64_MAX;
+    tide_status status = take_memory(&r);
+    if (status == TIDE_OK) status = find_parts(&r);
+    if (status == TIDE_OK) status = lower_parts(&r);
+    *lower_bound = r.lower_bound;
+    give_back(&r);
+    return status;
+}

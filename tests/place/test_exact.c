@@ -1,0 +1,293 @@
+/* The exact search, against brute force on small problems and on larger ones whose answer is known by construction. */
+#include "plan/place/exact.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "support/check_placement.h"
+#include "support/test.h"
+
+static uint32_t draw(uint64_t seed, uint64_t index, uint32_t below) {
+    return (uint32_t)(tide__random_u64(seed, 1, index) % below);
+}
+
+static tide__place_item item(uint64_t size, uint32_t begin, uint32_t end) {
+    return (tide__place_item){.size = size, .align = 1, .fixed = TIDE__PLACE_FREE, .begin = begin, .end = end};
+}
+
+/* ---- brute force ---- */
+
+enum { FEW = 7, MOST_BRUTE = 9 };
+
+typedef struct brute {
+    const tide__place_item *items;
+    size_t n;
+    uint64_t offsets[MOST_BRUTE], best;
+} brute;
+
+static bool overlaps(const brute *b, size_t i, uint64_t at, size_t k) {
+    const tide__place_item *x = &b->items[i], *y = &b->items[k];
+    return x->begin < y->end && y->begin < x->end && at < b->offsets[k] + y->size && b->offsets[k] < at + x->size;
+}
+
+/* The lowest offset that is free, next to what is placed. */
+static uint64_t lowest(const brute *b, uint32_t placed, size_t i) {
+    uint64_t at = 0;
+    for (size_t k = 0; k < b->n; k++) {
+        if (!(placed >> k & 1) || !overlaps(b, i, at, k)) continue;
+        at = b->offsets[k] + b->items[k].size;
+        k = SIZE_MAX; /* from the start again */
+    }
+    return at;
+}
+
+/* Every placement that cannot be pushed down comes from placing at the lowest free offset in some order. */
+static void try_orders(brute *b, uint32_t placed, uint64_t height) {
+    if (height >= b->best) return;
+    if (placed == (UINT32_C(1) << b->n) - 1) b->best = height;
+    for (size_t i = 0; i < b->n; i++) {
+        if (placed >> i & 1) continue;
+        b->offsets[i] = lowest(b, placed, i);
+        uint64_t top = b->offsets[i] + b->items[i].size;
+        try_orders(b, placed | UINT32_C(1) << i, top > height ? top : height);
+    }
+}
+
+static uint64_t least_height(const tide__place_item *items, size_t n) {
+    brute b = {.items = items, .n = n, .best = UINT64_MAX};
+    try_orders(&b, 0, 0);
+    return b.best;
+}
+
+/* At each time, some of what is alive ends. Returns its bytes. */
+static uint32_t end_some(uint64_t seed, uint64_t *at, uint32_t time, tide__place_item *items, size_t n) {
+    uint32_t freed = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].end != UINT32_MAX || draw(seed, (*at)++, 2)) continue;
+        items[i].end = time;
+        freed += (uint32_t)items[i].size;
+    }
+    return freed;
+}
+
+/* The load is the same at all times: where something ends, pieces of the same total size begin. Leaves no hole. */
+static void draw_few(uint64_t seed, size_t count, tide__place_item *items) {
+    uint32_t freed = 3 + draw(seed, 0, 8);
+    uint64_t at = 1;
+    size_t n = 0;
+    for (uint32_t time = 0; n < count; time++) {
+        while (freed > 0 && n < count) {
+            uint32_t size = n + 1 == count ? freed : 1 + draw(seed, at++, freed);
+            items[n++] = item(size, time, UINT32_MAX);
+            freed -= size;
+        }
+        if (n < count) freed = end_some(seed, &at, time + 1, items, n);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (items[i].end == UINT32_MAX) items[i].end = items[count - 1].begin + 1 + draw(seed, at++, 2);
+}
+
+static void test_agrees_with_brute_force(void **state) {
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        tide__place_item items[FEW];
+        uint64_t offsets[FEW];
+        size_t n = FEW;
+        draw_few(seed, n, items);
+        tide__place_options o = {.node_limit = 100000, .seed = seed};
+        tide__place_result result;
+        assert_ok(tide__place(items, n, &o, offsets, &result));
+        assert_placement(items, n, offsets, &result);
+        assert_int_equal(result.height, least_height(items, n));
+        assert_int_equal(result.lower_bound, result.height);
+        assert_true(result.optimal);
+    }
+}
+
+/* Seeds whose least height is above the load: the proof is the search's own, and every order confirms it. */
+static void test_proves_bounds_above_the_load(void **state) {
+    static const uint32_t seeds[] = {690, 8746, 16253, 23475, 29797, 30446, 31758, 44822};
+    for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
+        tide__place_item items[MOST_BRUTE];
+        uint64_t offsets[MOST_BRUTE];
+        draw_few(seeds[k], MOST_BRUTE, items);
+        tide__place_options o = {.node_limit = 100000};
+        tide__place_result fast, result;
+        assert_ok(tide__place(items, MOST_BRUTE, NULL, offsets, &fast));
+        assert_ok(tide__place(items, MOST_BRUTE, &o, offsets, &result));
+        assert_placement(items, MOST_BRUTE, offsets, &result);
+        assert_true(result.lower_bound > fast.lower_bound);
+        assert_int_equal(result.lower_bound, least_height(items, MOST_BRUTE));
+        assert_true(result.optimal);
+    }
+}
+
+/* The search itself, at and just below the least height: heuristics answer most small problems before it is asked. */
+static void test_answers_are_right_around_the_least_height(void **state) {
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        tide__place_item items[FEW];
+        uint64_t offsets[FEW], nodes, least;
+        size_t n = FEW;
+        draw_few(seed, n, items);
+        tide__place_problem p;
+        tide__exact_answer answer;
+        assert_ok(tide__place_problem_init(&p, items, n));
+        least = least_height(items, n) / p.unit;
+        tide__exact_options o = {.capacity = least, .node_limit = 100000};
+        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__EXACT_FOUND);
+        assert_int_equal(tide__place_height(&p, offsets), least);
+        o.capacity = least - 1;
+        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__EXACT_NONE_EXISTS);
+        tide__place_problem_deinit(&p);
+    }
+}
+
+/* ---- problems with a known answer ---- */
+
+enum { MANY = 160 };
+
+typedef struct piece {
+    uint32_t begin, end, low, high;
+} piece;
+
+/* Cuts a rectangle of times x addresses into n pieces: as high as the load everywhere, and it fits exactly. */
+static void draw_perfect(uint64_t seed, size_t n, uint32_t times, uint32_t height, tide__place_item *items) {
+    piece pieces[MANY] = {{0, times, 0, height}};
+    uint64_t at = 0;
+    for (size_t k = 1; k < n;) {
+        piece *whole = &pieces[draw(seed, at++, (uint32_t)k)], part = *whole;
+        bool in_time = draw(seed, at++, 2);
+        uint32_t extent = in_time ? part.end - part.begin : part.high - part.low;
+        if (extent < 2) continue;
+        uint32_t cut = 1 + draw(seed, at++, extent - 1);
+        if (in_time)
+            whole->end = part.begin = part.begin + cut;
+        else
+            whole->high = part.low = part.low + cut;
+        pieces[k++] = part;
+    }
+    for (size_t k = 0; k < n; k++) items[k] = item(pieces[k].high - pieces[k].low, pieces[k].begin, pieces[k].end);
+}
+
+static void test_finds_perfect_packings(void **state) {
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        tide__place_item items[MANY];
+        uint64_t offsets[MANY];
+        size_t n = 60 + 3 * seed;
+        draw_perfect(seed, n, 4000, 100000, items);
+        tide__place_options o = {.capacity = 100000, .node_limit = 400000};
+        tide__place_result result;
+        assert_ok(tide__place(items, n, &o, offsets, &result));
+        assert_placement(items, n, offsets, &result);
+        assert_int_equal(result.height, 100000);
+        assert_true(result.optimal);
+    }
+}
+
+/* Too small a capacity, next to parts that fit anywhere. */
+static void test_proves_that_nothing_fits(void **state) {
+    tide__place_item items[MANY];
+    uint64_t offsets[MANY];
+    size_t proved = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        size_t n = FEW;
+        draw_few(seed, n, items);
+        uint64_t least = least_height(items, n);
+        for (size_t k = 0; k < 20; k++) items[n + k] = item(1, (uint32_t)(100 + k), (uint32_t)(102 + k));
+        tide__place_options o = {.capacity = least - 1, .node_limit = 100000};
+        tide__place_result result;
+        if (least == 1) continue;
+        assert_ok(tide__place(items, n + 20, &o, offsets, &result));
+        assert_placement(items, n + 20, offsets, &result);
+        assert_true(result.lower_bound > o.capacity);
+        proved += result.lower_bound == least;
+    }
+    assert_true(proved > 100);
+}
+
+/* ---- limits ---- */
+
+static void test_same_seed_same_answer(void **state) {
+    tide__place_item items[MANY];
+    uint64_t first[MANY], second[MANY];
+    draw_perfect(5, 120, 300, 1000, items);
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        tide__place_options o = {.node_limit = 20000, .seed = seed};
+        tide__place_result a, b;
+        assert_ok(tide__place(items, 120, &o, first, &a));
+        assert_ok(tide__place(items, 120, &o, second, &b));
+        assert_memory_equal(first, second, 120 * sizeof *first);
+        assert_int_equal(a.lower_bound, b.lower_bound);
+        assert_string_equal(a.algorithm, b.algorithm);
+    }
+}
+
+/* A packing that is no longer perfect: the search does not end soon. */
+static void test_stops_at_its_limits(void **state) {
+    tide__place_item items[MANY];
+    uint64_t offsets[MANY], nodes;
+    draw_perfect(3, MANY, 80, 5000, items);
+    for (size_t i = 0; i < MANY; i++) items[i].size += i % 3;
+    tide__place_problem p;
+    assert_ok(tide__place_problem_init(&p, items, MANY));
+    tide__exact_options o = {.capacity = p.lower_bound, .node_limit = 500};
+    tide__exact_answer answer;
+    assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+    assert_true(nodes <= 500);
+    o = (tide__exact_options){.capacity = p.lower_bound, .deadline_ns = tide__now_ns() + 50000000};
+    assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+    assert_true(tide__now_ns() < o.deadline_ns + 500000000); /* a busy machine may take the processor away */
+    tide__place_problem_deinit(&p);
+}
+
+static void test_refuses_what_it_does_not_handle(void **state) {
+    tide__place_item plain = item(3, 0, 2), fixed = plain, aligned[] = {plain, plain}, cyclic = plain;
+    fixed.fixed = 5;
+    aligned[1].align = 64;
+    cyclic.begin2 = 4, cyclic.end2 = 6;
+    const tide__place_item *const all[] = {&fixed, aligned, &cyclic};
+    /* Something else must be alive in the gap, or the two lifetimes become one. */
+    tide__place_item with_gap[] = {cyclic, item(1, 1, 5), item(1, 2, 3), item(1, 3, 4)};
+    tide__place_options o = {.node_limit = 100, .algorithm = "exact"};
+    tide__place_result result;
+    uint64_t offsets[4];
+    assert_status(tide__place(all[0], 1, &o, offsets, &result), TIDE_E_UNSUPPORTED);
+    assert_status(tide__place(all[1], 2, &o, offsets, &result), TIDE_E_UNSUPPORTED);
+    assert_status(tide__place(with_gap, 4, &o, offsets, &result), TIDE_E_UNSUPPORTED);
+    o.algorithm = NULL;
+    assert_ok(tide__place(with_gap, 4, &o, offsets, &result));
+    assert_placement(with_gap, 4, offsets, &result);
+}
+
+static void test_algorithms_by_name(void **state) {
+    tide__place_item items[MANY];
+    uint64_t offsets[MANY];
+    draw_perfect(1, 100, 300, 1000, items);
+    const char *const names[] = {"auto", "smartpool", "first-fit", "skyline", "exact"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        tide__place_options o = {.node_limit = 1000, .algorithm = names[k]};
+        tide__place_result result;
+        assert_ok(tide__place(items, 100, &o, offsets, &result));
+        assert_placement(items, 100, offsets, &result);
+        if (k == 1 || k == 2) assert_string_equal(result.algorithm, names[k]);
+    }
+    tide__place_options o = {.algorithm = "slow"};
+    tide__place_result result;
+    assert_status(tide__place(items, 100, &o, offsets, &result), TIDE_E_ARGUMENT);
+    assert_error_has("first-fit");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees_with_brute_force),
+        cmocka_unit_test(test_proves_bounds_above_the_load),
+        cmocka_unit_test(test_answers_are_right_around_the_least_height),
+        cmocka_unit_test(test_finds_perfect_packings),
+        cmocka_unit_test(test_proves_that_nothing_fits),
+        cmocka_unit_test(test_same_seed_same_answer),
+        cmocka_unit_test(test_stops_at_its_limits),
+        cmocka_unit_test(test_refuses_what_it_does_not_handle),
+        cmocka_unit_test(test_algorithms_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
