@@ -13,7 +13,7 @@ typedef struct place_options {
     size_arg capacity;
     double seconds;
     uint64_t seed;
-    const char *svg, *output;
+    const char *algorithm, *svg, *output;
     bool json;
 } place_options;
 
@@ -100,8 +100,10 @@ static tide_status write_csv(const buffers *b, const uint64_t *offsets, const ch
 
 static int place(const buffers *b, const place_options *o) {
     uint64_t *offsets = calloc(b->n + 1, sizeof *offsets), capacity = size_arg_bytes(&o->capacity, 0);
-    tide__place_options options = {
-        .capacity = o->capacity.given ? capacity : 0, .seed = o->seed, .time_limit_s = o->seconds};
+    tide__place_options options = {.capacity = o->capacity.given ? capacity : 0,
+                                   .seed = o->seed,
+                                   .time_limit_s = o->seconds,
+                                   .algorithm = o->algorithm};
     tide__place_result result;
     tide_status status = offsets ? tide__place(b->items, b->n, &options, offsets, &result) : TIDE_E_MEMORY;
     if (status == TIDE_OK && o->svg) {
@@ -133,6 +135,7 @@ int cmd_place(int argc, char **argv) {
          "stop when it fits; exit code 4 if it does not [as low as possible]"},
         {"--time", ARG_NUMBER, &o.seconds, "S", "seconds for the search; 0: fast heuristics only [1]"},
         {"--seed", ARG_U64, &o.seed, "N", "of the search [0]"},
+        {"--algorithm", ARG_TEXT, &o.algorithm, "NAME", TIDE__PLACE_ALGORITHMS " [auto]"},
         {"--svg", ARG_TEXT, &o.svg, "FILE", "draw the map of addresses over time"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the buffers with their offsets (CSV)"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
