@@ -6,13 +6,14 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench format install build
+.PHONY: help demo check check-full bench bench-place format install build
 
 help:
 	@echo "make demo        train a small network from proved plans and compare the bits; about a minute"
 	@echo "make check       build and run the tests; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make bench       measure and print the figures"
+	@echo "make bench-place placement only; PLACE_DIR=DIR takes the problems in DIR/*.csv"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
 
@@ -32,6 +33,9 @@ check-full:
 
 bench: build
 	@for program in $(BUILD)/bench_*; do echo "== $${program##*/}"; $$program || exit 1; done
+
+bench-place: build
+	@$(BUILD)/bench_place $(if $(PLACE_DIR),$(wildcard $(PLACE_DIR)/*.csv))
 
 format:
 	@tools/deps gates
