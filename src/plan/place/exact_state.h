@@ -57,8 +57,11 @@ typedef struct tide__exact_state {
     size_t n_words, n_sets, sets_room;
     uint64_t *conflict; /* a set */
 
-    uint32_t *dirty, *dirty_stamp, n_dirty, stamp; /* slots whose test is due */
-    uint32_t *queue, *seen, seen_stamp;            /* of the walk that explains a failure */
+    /* Stamps say "in this step" without clearing; 64 bits, as they must never come round. */
+    uint32_t *dirty, n_dirty; /* slots whose test is due */
+    uint64_t *dirty_stamp, stamp;
+    uint32_t *queue; /* of the walk that explains a failure */
+    uint64_t *seen, seen_stamp;
 } tide__exact_state;
 
 tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity);
