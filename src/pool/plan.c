@@ -19,9 +19,9 @@ static void copy_lives(tide__pool_plan *plan, const tide__iteration *it, const t
 static tide_status allocate(tide__pool_plan *plan, uint32_t items_per_copy) {
     uint32_t n = plan->length;
     plan->n_items = n / plan->period * items_per_copy;
-    plan->symbols = malloc(n * sizeof *plan->symbols);
-    plan->item = malloc(n * sizeof *plan->item);
-    plan->grams = malloc(n * sizeof *plan->grams);
+    plan->symbols = malloc((n + (size_t)1) * sizeof *plan->symbols);
+    plan->item = malloc((n + (size_t)1) * sizeof *plan->item);
+    plan->grams = malloc((n + (size_t)1) * sizeof *plan->grams);
     plan->items = calloc(plan->n_items, sizeof *plan->items);
     plan->slots = malloc(plan->n_items * sizeof *plan->slots);
     bool good = plan->symbols && plan->item && plan->grams && plan->items && plan->slots;

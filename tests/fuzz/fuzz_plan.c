@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static tide_program *small_program(void) {
     tide_program_builder *b;
     tide_program *p;
-    tide_id x, w, y, w2;
+    tide_id x = 0, w = 0, y = 0, w2 = 0;
     static const tide_variant variant = {.workspace_bytes = 16, .cost_ns = 5};
     static const tide_inplace pair = {0, 0, true};
     if (tide_program_builder_create("p", true, &b) != TIDE_OK) abort();
