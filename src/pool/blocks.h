@@ -12,10 +12,10 @@
 typedef struct tide__pool_block {
     uint64_t size_bytes;
     uint64_t event;  /* index of its Malloc in the history; of no meaning if not watched */
-    uint16_t region; /* TIDE__NO_REGION: a block of the backing; else the former region it lies in */
+    uint32_t region; /* TIDE__NO_REGION: a block of the backing; else the former region it lies in */
     bool watched;
 } tide__pool_block;
-#define TIDE__NO_REGION UINT16_MAX
+#define TIDE__NO_REGION UINT32_MAX
 
 typedef struct tide__blocks {
     void **keys;              /* NULL: an empty place */

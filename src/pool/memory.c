@@ -59,13 +59,13 @@ static tide_status retire_region(tide_pool *pool) {
 }
 
 /* A place for a new region: that of the one in use if nothing lies in it. */
-static bool find_slot(tide_pool *pool, uint16_t *out) {
+static bool find_slot(tide_pool *pool, uint32_t *out) {
     if (pool->regions[pool->region].n_live == 0) {
         region_free(pool, &pool->regions[pool->region]);
         *out = pool->region;
         return true;
     }
-    for (uint16_t i = 0; i < TIDE__MAX_REGIONS; i++) {
+    for (uint32_t i = 0; i < TIDE__MAX_REGIONS; i++) {
         if (pool->regions[i].base) continue;
         *out = i;
         return true;
@@ -74,7 +74,7 @@ static bool find_slot(tide_pool *pool, uint16_t *out) {
 }
 
 void tide__region_fit(tide_pool *pool, uint64_t size_bytes) {
-    uint16_t slot;
+    uint32_t slot;
     void *base;
     if (pool->regions[pool->region].size_bytes >= size_bytes || !find_slot(pool, &slot)) return;
     if (ask_backing(pool, size_bytes, &base) != TIDE_OK) return;
@@ -86,7 +86,7 @@ void tide__region_fit(tide_pool *pool, uint64_t size_bytes) {
     pool->regions[slot] = (tide__region){.base = base, .size_bytes = size_bytes};
 }
 
-void tide__region_leave(tide_pool *pool, uint16_t region) {
+void tide__region_leave(tide_pool *pool, uint32_t region) {
     if (--pool->regions[region].n_live == 0) region_free(pool, &pool->regions[region]);
 }
 

@@ -6,8 +6,10 @@
 
 #include "plan/place/place.h"
 
+/* The lives, and the length that has room for the longest. */
 static void copy_lives(tide__pool_plan *plan, const tide__iteration *it, const tide__pool_plan *earlier,
                        uint32_t *life) {
+    plan->length = it->period;
     for (uint32_t i = 0; i < it->n_items; i++) {
         life[i] = it->life[i];
         if (earlier && earlier->items[i].life > life[i]) life[i] = earlier->items[i].life;
@@ -19,11 +21,11 @@ static void copy_lives(tide__pool_plan *plan, const tide__iteration *it, const t
 static tide_status allocate(tide__pool_plan *plan, uint32_t items_per_copy) {
     uint32_t n = plan->length;
     plan->n_items = n / plan->period * items_per_copy;
-    plan->symbols = malloc((n + (size_t)1) * sizeof *plan->symbols);
-    plan->item = malloc((n + (size_t)1) * sizeof *plan->item);
-    plan->grams = malloc((n + (size_t)1) * sizeof *plan->grams);
-    plan->items = calloc(plan->n_items, sizeof *plan->items);
-    plan->slots = malloc(plan->n_items * sizeof *plan->slots);
+    plan->symbols = malloc(n * sizeof *plan->symbols);
+    plan->item = malloc(n * sizeof *plan->item);
+    plan->grams = malloc(n * sizeof *plan->grams);
+    plan->items = calloc(plan->n_items + 1, sizeof *plan->items);
+    plan->slots = malloc((plan->n_items + 1) * sizeof *plan->slots);
     bool good = plan->symbols && plan->item && plan->grams && plan->items && plan->slots;
     return good ? TIDE_OK : tide__fail_memory();
 }
@@ -84,8 +86,8 @@ static tide__place_item lifetime(const tide__pool_plan *plan, const tide__pool_i
 }
 
 static tide_status place(tide__pool_plan *plan, uint64_t alignment, double seconds) {
-    tide__place_item *items = malloc(plan->n_items * sizeof *items);
-    uint64_t *offsets = malloc(plan->n_items * sizeof *offsets);
+    tide__place_item *items = malloc((plan->n_items + 1) * sizeof *items);
+    uint64_t *offsets = malloc((plan->n_items + 1) * sizeof *offsets);
     tide__place_options options = {.time_limit_s = seconds};
     tide__place_result result;
     tide_status status = items && offsets ? TIDE_OK : tide__fail_memory();

@@ -197,6 +197,7 @@ tide_status tide_pool_free(tide_pool *pool, void *block) {
 /* ---- figures ---- */
 
 void tide_pool_get_stats(tide_pool *pool, tide_pool_stats *out) {
+    if (!pool || !out) return;
     pthread_mutex_lock(&pool->lock);
     const tide__pool_plan *plan = pool->follower.plan;
     *out = pool->stats;
@@ -213,6 +214,7 @@ void tide_pool_get_stats(tide_pool *pool, tide_pool_stats *out) {
 }
 
 void tide_pool_reset_peaks(tide_pool *pool) {
+    if (!pool) return;
     pthread_mutex_lock(&pool->lock);
     pool->stats.peak_live_bytes = pool->stats.live_bytes;
     pool->stats.peak_held_bytes = pool->stats.held_bytes;

@@ -57,7 +57,7 @@ struct tide_pool {
     uint32_t n_plans;
     tide__pool_plan *dropped; /* no longer followed; a list of those with blocks in the region in use */
     tide__region regions[TIDE__MAX_REGIONS];
-    uint16_t region; /* the one in use; the others only wait for their last block's free */
+    uint32_t region; /* the one in use; the others only wait for their last block's free */
     tide_pool_stats stats;
 };
 
@@ -98,7 +98,7 @@ void tide__backing_free(tide_pool *pool, void *block, uint64_t size_bytes);
 /* At the border of an iteration: makes the region large enough for the plan, if the backing has the memory. */
 void tide__region_fit(tide_pool *pool, uint64_t size_bytes);
 /* A block has left a region that is no longer in use. */
-void tide__region_leave(tide_pool *pool, uint16_t region);
+void tide__region_leave(tide_pool *pool, uint32_t region);
 /* The bytes of the item of event `at` of the plan being followed; NULL if they cannot be handed out now. */
 void *tide__region_serve(tide_pool *pool, uint32_t at);
 /* Is the address in the region in use? */
