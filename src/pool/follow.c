@@ -69,7 +69,7 @@ static void end_iteration(tide_pool *pool) {
     tide__follower *f = &pool->follower;
     pool->stats.n_iterations++;
     set_place(f, f->at == f->plan->length ? 0 : f->at);
-    tide__region_fit(pool, f->plan->height);
+    f->starved = !tide__region_fit(pool, f->plan->height);
 }
 
 /* The event is the one at the place. */

@@ -67,7 +67,7 @@ static void adopt(tide_pool *pool, tide__pool_plan *plan, tide__pool_plan *old, 
     if (pool->stats.n_plans_made++ == 0) pool->stats.first_plan_event = pool->history.count;
     pool->follower.off = 0;
     pool->follower.clean = 0;
-    if (next == 0) tide__region_fit(pool, plan->height);
+    if (next % plan->period == 0) pool->follower.starved = !tide__region_fit(pool, plan->height);
 }
 
 /* ---- judging ---- */
@@ -75,7 +75,7 @@ static void adopt(tide_pool *pool, tide__pool_plan *plan, tide__pool_plan *old, 
 /* A plan whose blocks keep living longer than it expects is made anew, less and less often. */
 static bool is_due_again(const tide_pool *pool, const tide__pool_plan *plan, const tide__iteration *iteration) {
     uint32_t doublings = plan->n_versions < 16 ? plan->n_versions : 16;
-    return pool->history.count - plan->made_at >= (uint64_t)plan->period << doublings &&
+    return !plan->lean && pool->history.count - plan->made_at >= (uint64_t)plan->period << doublings &&
            tide__pool_plan_is_outlived(plan, iteration);
 }
 
@@ -91,6 +91,16 @@ static tide_status plan_iteration(tide_pool *pool, const tide__iteration *iterat
     pool->stats.plan_ns += tide__now_ns() - start;
     if (status == TIDE_OK) adopt(pool, plan, old, iteration->next);
     return status;
+}
+
+/* At the border there was no memory for the region: the blocks that outlive the iteration are now in the backing and in
+ * the plan, too. Without them it may fit, and the backing goes on holding them one by one. */
+static void slim(tide_pool *pool) {
+    tide__pool_plan *old = pool->follower.plan, *plan;
+    pool->follower.starved = false;
+    if (old->lean) return;
+    if (tide__pool_plan_create_lean(old, pool->options.alignment, pool->options.plan_seconds, &plan) == TIDE_OK)
+        adopt(pool, plan, old, pool->follower.at % old->period);
 }
 
 /* The last `run` events equal those a period earlier. One event too few in an iteration makes such a run, too: the
@@ -121,6 +131,7 @@ static void resume(tide_pool *pool) {
 void tide__learn(tide_pool *pool) {
     tide__repeat *repeat = &pool->repeat;
     bool due = false;
+    if (pool->follower.starved) slim(pool);
     if (tide__is_settled(pool)) return;
     if (repeat->fed + 1 < pool->history.count) resume(pool);
     while (repeat->fed < pool->history.count) due = tide__repeat_feed(repeat, &pool->history) || due;

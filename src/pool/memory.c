@@ -73,17 +73,18 @@ static bool find_slot(tide_pool *pool, uint32_t *out) {
     return false;
 }
 
-void tide__region_fit(tide_pool *pool, uint64_t size_bytes) {
+bool tide__region_fit(tide_pool *pool, uint64_t size_bytes) {
     uint32_t slot;
     void *base;
-    if (pool->regions[pool->region].size_bytes >= size_bytes || !find_slot(pool, &slot)) return;
-    if (ask_backing(pool, size_bytes, &base) != TIDE_OK) return;
+    if (pool->regions[pool->region].size_bytes >= size_bytes) return true;
+    if (!find_slot(pool, &slot) || ask_backing(pool, size_bytes, &base) != TIDE_OK) return false;
     if (slot != pool->region && retire_region(pool) != TIDE_OK) {
         tide__backing_free(pool, base, size_bytes);
-        return;
+        return false;
     }
     pool->region = slot;
     pool->regions[slot] = (tide__region){.base = base, .size_bytes = size_bytes};
+    return true;
 }
 
 void tide__region_leave(tide_pool *pool, uint32_t region) {

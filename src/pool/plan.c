@@ -157,6 +157,32 @@ done:
     return status;
 }
 
+/* The first copy, read as an iteration. */
+tide_status tide__pool_plan_create_lean(const tide__pool_plan *plan, uint64_t alignment, double seconds,
+                                        tide__pool_plan **out) {
+    uint32_t n_items = plan->n_items / (plan->length / plan->period);
+    tide__iteration it = {.period = plan->period,
+                          .n_items = n_items,
+                          .symbols = plan->symbols,
+                          .item = malloc(plan->period * sizeof *it.item),
+                          .life = malloc((n_items + 1) * sizeof *it.life),
+                          .signature = plan->signature};
+    tide_status status = it.item && it.life ? TIDE_OK : tide__fail_memory();
+    if (status == TIDE_OK) {
+        for (uint32_t i = 0; i < it.period; i++)
+            it.item[i] = plan->item[i] == TIDE__NO_ITEM ? TIDE__NO_ITEM : plan->item[i] % n_items;
+        for (uint32_t i = 0; i < n_items; i++) {
+            const tide__pool_item *item = &plan->items[i];
+            it.life[i] = item->begin + item->life <= plan->period ? item->life : 0;
+        }
+        status = tide__pool_plan_create(&it, NULL, alignment, seconds, out);
+        if (status == TIDE_OK) (*out)->lean = true;
+    }
+    free(it.item);
+    free(it.life);
+    return status;
+}
+
 void tide__pool_plan_destroy(tide__pool_plan *plan) {
     if (!plan) return;
     free(plan->symbols);

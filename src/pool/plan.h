@@ -53,6 +53,7 @@ typedef struct tide__pool_plan {
     uint64_t signature;           /* of the iteration */
     uint64_t made_at;             /* event */
     uint32_t n_versions;          /* plans for this iteration before it */
+    bool lean;                    /* leaves out the blocks that outlive the iteration */
     uint64_t last_used;           /* event at which it was last chosen */
     uint32_t n_live;              /* blocks served from it that are live */
     struct tide__pool_plan *next; /* in the list of dropped plans, which wait for their last block */
@@ -72,6 +73,9 @@ static inline bool tide__item_is_expected(const tide__pool_plan *plan, const tid
  * The alignment is that of every block; `seconds` as in tide_pool_options. */
 tide_status tide__pool_plan_create(const tide__iteration *iteration, const tide__pool_plan *earlier, uint64_t alignment,
                                    double seconds, tide__pool_plan **out);
+/* The same plan without the blocks that outlive the iteration: they come from the backing. */
+tide_status tide__pool_plan_create_lean(const tide__pool_plan *plan, uint64_t alignment, double seconds,
+                                        tide__pool_plan **out);
 void tide__pool_plan_destroy(tide__pool_plan *plan);
 
 bool tide__pool_plan_is_of(const tide__pool_plan *plan, const tide__iteration *iteration);

@@ -43,6 +43,7 @@ typedef struct tide__follower {
     uint64_t left_at;      /* the first event that did not fit, of those since the last 8 that did */
     uint64_t jumped_at;    /* event of the last long jump */
     uint64_t off;          /* events in a row, up to the last, that did not fit */
+    bool starved;          /* there was no memory for the plan's region */
     tide__spans overdue;   /* offsets in the region in use */
 } tide__follower;
 
@@ -95,8 +96,8 @@ void tide__learn(tide_pool *pool);
 
 tide_status tide__backing_alloc(tide_pool *pool, uint64_t size_bytes, void **out);
 void tide__backing_free(tide_pool *pool, void *block, uint64_t size_bytes);
-/* At the border of an iteration: makes the region large enough for the plan, if the backing has the memory. */
-void tide__region_fit(tide_pool *pool, uint64_t size_bytes);
+/* At the border of an iteration: makes the region large enough for the plan; false if the memory is not to be had. */
+bool tide__region_fit(tide_pool *pool, uint64_t size_bytes);
 /* A block has left a region that is no longer in use. */
 void tide__region_leave(tide_pool *pool, uint32_t region);
 /* The bytes of the item of event `at` of the plan being followed; NULL if they cannot be handed out now. */

@@ -163,6 +163,35 @@ static void survives_a_full_backing(void **state) {
     end(pool, &memory);
 }
 
+/* Momentum is in the backing when the region is asked for, and would be in the region once more. */
+static void plans_leaner_when_memory_is_short(void **state) {
+    (void)state;
+    fake_memory memory;
+    tide_pool *pool = make(&memory);
+    client c;
+    actor a;
+    script s;
+    tide_pool_stats before, after;
+    client_init(&c, pool, 256);
+    actor_init(&a, &c, 1);
+    script_training(&s, 15, 2);
+    actor_run(&a, &s, 0, 0);
+    actor_run(&a, &s, 0, 0);
+    tide_pool_get_stats(pool, &before);
+    memory.limit_bytes = before.peak_live_bytes * 21 / 20;
+    for (int i = 0; i < 5; i++) actor_run(&a, &s, 0, 0);
+    tide_pool_get_stats(pool, &before);
+    for (int i = 0; i < 10; i++) actor_run(&a, &s, 0, 0);
+    tide_pool_get_stats(pool, &after);
+    assert_int_equal(a.n_failures, 0);
+    assert_int_equal(after.n_plans, 1);
+    assert_int_equal(after.n_watched - before.n_watched - (after.n_planned - before.n_planned), 10 * 15); /* momenta */
+    actor_finish(&a);
+    assert_int_equal(c.n_errors, 0);
+    client_deinit(&c);
+    end(pool, &memory);
+}
+
 /* No cross-iteration blocks: between iterations nothing lies in the region, and it makes room for what is needed. */
 static void gives_the_idle_region_back(void **state) {
     (void)state;
@@ -235,10 +264,15 @@ static void host_blocks_are_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_wrong_frees),        cmocka_unit_test(refuses_wrong_sizes),
-        cmocka_unit_test(plans_enormous_blocks),      cmocka_unit_test(refuses_wrong_options),
-        cmocka_unit_test(destroys_with_live_blocks),  cmocka_unit_test(survives_a_full_backing),
-        cmocka_unit_test(gives_the_idle_region_back), cmocka_unit_test(notices_a_backing_that_repeats_itself),
+        cmocka_unit_test(refuses_wrong_frees),
+        cmocka_unit_test(refuses_wrong_sizes),
+        cmocka_unit_test(plans_enormous_blocks),
+        cmocka_unit_test(refuses_wrong_options),
+        cmocka_unit_test(destroys_with_live_blocks),
+        cmocka_unit_test(survives_a_full_backing),
+        cmocka_unit_test(plans_leaner_when_memory_is_short),
+        cmocka_unit_test(gives_the_idle_region_back),
+        cmocka_unit_test(notices_a_backing_that_repeats_itself),
         cmocka_unit_test(host_blocks_are_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
