@@ -10,13 +10,14 @@
 
 #include "support/pool_client.h"
 
-enum { STORM_THREADS = 8, STORM_HELD = 64, STORM_MIN_BLOCK = 4096 };
+enum { STORM_THREADS = 8, STORM_HELD = 64, STORM_MIN_BLOCK = 4096, STORM_LEAST_ITERATIONS = 120 };
 
 typedef struct storm {
     client *client;
     uint64_t n_operations; /* in all */
     atomic_uint_fast64_t done;
-    bool quiet; /* the other threads allocate only small blocks, so that training stays on its plan */
+    atomic_bool trained; /* the training thread, which decides how long the storm lasts, has finished */
+    bool quiet;          /* the other threads allocate only small blocks, so that training stays on its plan */
 } storm;
 
 typedef struct storm_thread {
@@ -31,12 +32,13 @@ static void *storm_train(void *argument) {
     script *models = malloc(2 * sizeof *models);
     script_training(&models[0], 12, 8);
     script_training(&models[1], 7, 3);
-    for (uint64_t i = 0; atomic_load(&t->storm->done) < t->storm->n_operations; i++) {
+    for (uint64_t i = 0; i < STORM_LEAST_ITERATIONS || atomic_load(&t->storm->done) < t->storm->n_operations; i++) {
         const script *s = &models[i / 12 % 2];
         actor_run(&t->actor, s, i % 7 == 3, i % 5 == 2);
         atomic_fetch_add(&t->storm->done, s->n);
     }
     actor_finish(&t->actor);
+    atomic_store(&t->storm->trained, true);
     free(models);
     return NULL;
 }
@@ -49,7 +51,8 @@ static uint64_t storm_size(storm_thread *t) {
 static void *storm_any(void *argument) {
     storm_thread *t = argument;
     void *held[STORM_HELD] = {0};
-    while (atomic_fetch_add(&t->storm->done, 100) < t->storm->n_operations)
+    while (!atomic_load(&t->storm->trained)) {
+        atomic_fetch_add(&t->storm->done, 100);
         for (int i = 0; i < 100; i++) {
             void **place = &held[actor_draw(&t->actor, STORM_HELD)];
             if (*place)
@@ -57,6 +60,7 @@ static void *storm_any(void *argument) {
             else
                 t->actor.n_failures += client_malloc(t->storm->client, storm_size(t), place) != TIDE_OK;
         }
+    }
     for (int i = 0; i < STORM_HELD; i++)
         if (held[i]) t->actor.n_failures += client_free(t->storm->client, held[i]) != TIDE_OK;
     return NULL;
