@@ -193,7 +193,7 @@ tide_status tide_model_create(const char *spec, const tide_model_options *option
     if (options->size != sizeof *options)
         return tide__fail(TIDE_E_ARGUMENT, "tide_model_options.size is %zu, expected %zu", options->size,
                           sizeof *options);
-    const family *f;
+    const family *f = NULL;
     number_vec numbers = {0};
     TIDE_TRY(find_family(spec, &f));
     tide_status status = create(spec, options, f, &numbers, out);

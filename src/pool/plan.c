@@ -21,9 +21,9 @@ static void copy_lives(tide__pool_plan *plan, const tide__iteration *it, const t
 static tide_status allocate(tide__pool_plan *plan, uint32_t items_per_copy) {
     uint32_t n = plan->length;
     plan->n_items = n / plan->period * items_per_copy;
-    plan->symbols = malloc(n * sizeof *plan->symbols);
-    plan->item = malloc(n * sizeof *plan->item);
-    plan->grams = malloc(n * sizeof *plan->grams);
+    plan->symbols = malloc((n + (size_t)1) * sizeof *plan->symbols);
+    plan->item = malloc((n + (size_t)1) * sizeof *plan->item);
+    plan->grams = malloc((n + (size_t)1) * sizeof *plan->grams);
     plan->items = calloc(plan->n_items + 1, sizeof *plan->items);
     plan->slots = malloc((plan->n_items + 1) * sizeof *plan->slots);
     bool good = plan->symbols && plan->item && plan->grams && plan->items && plan->slots;
@@ -59,6 +59,7 @@ static int compare_grams(const void *a, const void *b) {
 static void index_grams(tide__pool_plan *plan) {
     uint64_t gram = 0;
     uint32_t n = plan->length;
+    if (n == 0) return;
     for (uint32_t i = 0; i < TIDE__GRAM_LENGTH; i++)
         gram = tide__gram_push(gram, plan->symbols[(n - TIDE__GRAM_LENGTH % n + i) % n]);
     for (uint32_t i = 0; i < n; i++) {
