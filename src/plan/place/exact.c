@@ -156,9 +156,7 @@ static tide_status start(search *s, const tide__place_problem *p) {
 
 tide_status tide__exact(const tide__place_problem *p, const tide__exact_options *options, uint64_t *offsets,
                         tide__exact_answer *answer, uint64_t *nodes) {
-    if (!tide__exact_takes(p))
-        return tide__fail(TIDE_E_UNSUPPORTED,
-                          "exact: not a problem of its kind");
+    if (!tide__exact_takes(p)) return tide__fail(TIDE_E_UNSUPPORTED, "exact: not a problem of its kind");
     if (p->n > TIDE__EXACT_MOST_ITEMS) return tide__fail(TIDE_E_UNSUPPORTED, "exact: %zu items are too many", p->n);
     if (!options->node_limit && !options->deadline_ns) return tide__fail(TIDE_E_ARGUMENT, "exact: no limit");
     search s = {.options = *options, .lengths = p->lengths};
