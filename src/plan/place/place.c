@@ -8,13 +8,15 @@
 #include "base/size.h"
 #include "plan/place/exact.h"
 #include "plan/place/fit.h"
-#include "plan/place/ranks.h"
+#include "plan/place/orders.h"
 #include "plan/place/refine.h"
 #include "plan/place/skyline.h"
 #include "plan/place/stack.h"
 
-/* Enough for any problem of a few thousand items; larger ones only if few of them are alive together. */
-#define MOST_CONFLICTS UINT64_C(2000000)
+/* Limits of the heuristics, counted in work rather than time so that results do not depend on the machine. */
+#define MOST_SKYLINE_ITEMS UINT64_C(400000) /* of all skyline runs together: some 0.5 s */
+#define MOST_FIT_ITEMS 4000                 /* beyond, the skyline is as good and much faster */
+#define MOST_CONFLICTS UINT64_C(2000000)    /* of one ordered fit: some 0.2 s */
 
 #define MOST_SECONDS 1e9 /* longer is forever */
 
@@ -50,21 +52,37 @@ static tide_status unless_memory(tide_status status) { return status == TIDE_E_M
 
 static bool is_optimal(const search *s) { return s->algorithm && s->height == s->problem.lower_bound; }
 
-static tide_status try_skylines(search *s) {
-    tide__skyline *skyline;
-    TIDE_TRY(tide__skyline_create(&s->problem, &skyline));
-    tide_status status = TIDE_OK;
-    for (int key = 0; key < TIDE__RANK_KEYS && status == TIDE_OK && !is_optimal(s); key++) {
-        status = tide__rank_by(&s->problem, (tide__rank_key)key, s->order);
-        if (status != TIDE_OK) break;
+/* One run per order, until the bound is reached or the work is too much for a heuristic. */
+static tide_status run_orders(search *s, tide__skyline *skyline, const tide__order_data *data, double *keys) {
+    const tide__place_problem *p = &s->problem;
+    uint64_t *scratch = malloc((2 * p->n + 1) * sizeof *scratch), work = 0;
+    if (!scratch) return tide__fail_memory();
+    for (int kind = 0; kind < TIDE__N_ORDERS && !is_optimal(s); kind++, work += p->n) {
+        if (kind > 0 && work + p->n > MOST_SKYLINE_ITEMS) break;
+        tide__order_keys(data, (tide__order_kind)kind, keys);
+        tide__order_sort(keys, p->n, scratch, s->order);
         tide__skyline_run(skyline, s->order, s->trial);
-        keep_if_lower(s, tide__rank_name((tide__rank_key)key));
+        keep_if_lower(s, tide__order_name((tide__order_kind)kind));
     }
+    free(scratch);
+    return TIDE_OK;
+}
+
+static tide_status try_skylines(search *s) {
+    tide__skyline *skyline = NULL;
+    tide__order_data data = {0};
+    double *keys = malloc((s->problem.n + 1) * sizeof *keys);
+    tide_status status = keys ? tide__skyline_create(&s->problem, &skyline) : tide__fail_memory();
+    if (status == TIDE_OK) status = tide__order_data_init(&data, &s->problem);
+    if (status == TIDE_OK) status = run_orders(s, skyline, &data, keys);
+    tide__order_data_deinit(&data);
     tide__skyline_destroy(skyline);
+    free(keys);
     return status;
 }
 
 static tide_status try_fits(search *s) {
+    if (s->algorithm && s->problem.n > MOST_FIT_ITEMS) return TIDE_OK;
     TIDE_TRY(unless_memory(try_fit(s, TIDE__FIT_BEST, "smartpool")));
     return is_optimal(s) ? TIDE_OK : unless_memory(try_fit(s, TIDE__FIT_FIRST, "first-fit"));
 }

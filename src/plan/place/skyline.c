@@ -1,18 +1,13 @@
-/* The skyline heuristic of skyline.h: a ring of segments, a heap that finds the lowest, and a tree over the items
- * sorted by begin that finds the best-ranked item inside a segment. */
+/* The skyline heuristic of skyline.h: a ring of segments, a heap that finds the lowest, and a tree (skytree.h)
+ * that finds the best-ranked item inside a segment. */
 #include "plan/place/skyline.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/size.h"
+#include "plan/place/skytree.h"
 
 #define NONE UINT32_MAX
-
-/* Times of arcs are unrolled: begin < n_times, end may exceed n_times by less than a turn. */
-typedef struct arc {
-    uint32_t begin, end, item;
-} arc;
 
 typedef struct segment {
     uint64_t height;
@@ -26,23 +21,17 @@ typedef struct heap_entry {
     uint32_t begin, segment;
 } heap_entry;
 
-/* Of the items below a tree node that are still to be placed. */
-typedef struct node {
-    uint32_t best_rank, first_end;
-} node;
-
 struct tide__skyline {
     const tide__place_problem *p;
-    bool ring;           /* some item is alive across the turn of the step; else time has walls at both ends */
-    arc *arcs;           /* by begin */
-    uint32_t *first_arc; /* per slot: the first arc that begins there or later; n_times + 1 of them */
-    uint32_t base;
-    node *nodes; /* leaf k is nodes[base + k] */
+    bool ring;            /* some item is alive across the turn of the step; else time has walls at both ends */
+    tide__skypoint *arcs; /* per item; begin < n_times, end is unrolled: up to a turn more */
+    tide__skytree tree;
+    uint32_t *rank;        /* per item, of the current run */
+    const uint32_t *order; /* items by rank */
     segment *segments;
     uint32_t n_segments, spare; /* spare: a list of dead ones, linked by next */
     heap_entry *heap;
     size_t n_heap;
-    size_t heap_room;
 };
 
 /* ---- setup ---- */
@@ -51,116 +40,57 @@ static bool spans_turn(const tide__place_problem *p, const tide__place_item *it)
     return it->begin2 < it->end2 && it->begin == 0 && it->end2 == p->n_times;
 }
 
-static arc to_arc(const tide__place_problem *p, uint32_t i) {
-    const tide__place_item *it = &p->items[i];
-    if (spans_turn(p, it)) return (arc){it->begin2, it->end + p->n_times, i};
-    return (arc){it->begin, it->begin2 < it->end2 ? it->end2 : it->end, i};
+static tide__skypoint to_arc(const tide__place_problem *p, const tide__place_item *it) {
+    if (spans_turn(p, it)) return (tide__skypoint){it->begin2, it->end + p->n_times};
+    return (tide__skypoint){it->begin, it->begin2 < it->end2 ? it->end2 : it->end};
 }
 
-/* Counting sort by begin. */
-static void sort_arcs(tide__skyline *s) {
-    const tide__place_problem *p = s->p;
-    for (uint32_t i = 0; i < p->n; i++) {
-        s->first_arc[to_arc(p, i).begin + 1]++;
+static tide_status allocate(tide__skyline *s) {
+    size_t n = s->p->n;
+    s->arcs = malloc((n + 1) * sizeof *s->arcs);
+    s->rank = malloc((n + 1) * sizeof *s->rank);
+    s->segments = malloc((2 * n + 4) * sizeof *s->segments);
+    s->heap = malloc((6 * n + 8) * sizeof *s->heap); /* <= 3 entries per item placed, 1 per segment raised */
+    return s->arcs && s->rank && s->segments && s->heap ? TIDE_OK : tide__fail_memory();
+}
+
+static tide_status set_up(tide__skyline *s, const tide__place_problem *p) {
+    s->p = p;
+    TIDE_TRY(allocate(s));
+    for (size_t i = 0; i < p->n; i++) {
+        s->arcs[i] = to_arc(p, &p->items[i]);
         s->ring |= spans_turn(p, &p->items[i]);
     }
-    for (uint32_t t = 0; t < p->n_times; t++) s->first_arc[t + 1] += s->first_arc[t];
-    for (uint32_t i = 0; i < p->n; i++) {
-        arc a = to_arc(p, i);
-        s->arcs[s->first_arc[a.begin]++] = a;
-    }
-    memmove(s->first_arc + 1, s->first_arc, p->n_times * sizeof *s->first_arc);
-    s->first_arc[0] = 0;
+    return tide__skytree_init(&s->tree, s->arcs, p->n);
 }
 
 tide_status tide__skyline_create(const tide__place_problem *p, tide__skyline **out) {
     if (p->fixed || p->huge) return tide__fail(TIDE_E_UNSUPPORTED, "skyline: fixed offsets or huge sizes");
     tide__skyline *s = calloc(1, sizeof *s);
     if (!s) return tide__fail_memory();
-    s->p = p;
-    s->base = 1;
-    while (s->base < p->n) s->base *= 2;
-    s->heap_room = 6 * p->n + 8;
-    s->arcs = malloc((p->n + 1) * sizeof *s->arcs);
-    s->first_arc = calloc((size_t)p->n_times + 2, sizeof *s->first_arc);
-    s->nodes = malloc(2 * (size_t)s->base * sizeof *s->nodes);
-    s->segments = malloc((2 * p->n + 4) * sizeof *s->segments);
-    s->heap = malloc(s->heap_room * sizeof *s->heap);
-    if (!s->arcs || !s->first_arc || !s->nodes || !s->segments || !s->heap) {
+    tide_status status = set_up(s, p);
+    if (status == TIDE_OK)
+        *out = s;
+    else
         tide__skyline_destroy(s);
-        return tide__fail_memory();
-    }
-    sort_arcs(s);
-    *out = s;
-    return TIDE_OK;
+    return status;
 }
 
 void tide__skyline_destroy(tide__skyline *s) {
     if (!s) return;
+    tide__skytree_deinit(&s->tree);
     free(s->arcs);
-    free(s->first_arc);
-    free(s->nodes);
+    free(s->rank);
     free(s->segments);
     free(s->heap);
     free(s);
 }
 
-/* ---- the tree over items ---- */
-
-static node join(node a, node b) {
-    return (node){a.best_rank < b.best_rank ? a.best_rank : b.best_rank,
-                  a.first_end < b.first_end ? a.first_end : b.first_end};
-}
-
-static void fill_tree(tide__skyline *s, const uint32_t *rank) {
-    for (uint32_t k = 0; k < s->base; k++)
-        s->nodes[s->base + k] = k < s->p->n ? (node){rank[s->arcs[k].item], s->arcs[k].end} : (node){NONE, NONE};
-    for (uint32_t k = s->base - 1; k > 0; k--) s->nodes[k] = join(s->nodes[2 * k], s->nodes[2 * k + 1]);
-}
-
-static void take_leaf(tide__skyline *s, uint32_t leaf) {
-    uint32_t k = s->base + leaf;
-    s->nodes[k] = (node){NONE, NONE};
-    for (k /= 2; k > 0; k /= 2) s->nodes[k] = join(s->nodes[2 * k], s->nodes[2 * k + 1]);
-}
-
-/* Below tree node k, all of whose leaves are asked for: a leaf that ends by `end` and ranks before *best. */
-static void find_below(const tide__skyline *s, uint32_t k, uint32_t end, uint32_t *best, uint32_t *leaf) {
-    while (s->nodes[k].first_end <= end && s->nodes[k].best_rank < *best) {
-        if (k >= s->base) {
-            *best = s->nodes[k].best_rank;
-            *leaf = k - s->base;
-            return;
-        }
-        uint32_t good = 2 * k, other = 2 * k + 1;
-        if (s->nodes[other].best_rank < s->nodes[good].best_rank) good = other, other = 2 * k;
-        find_below(s, good, end, best, leaf);
-        k = other;
-    }
-}
-
-/* The best-ranked of leaves [from, to) that ends by `end`. */
-static void find_among(const tide__skyline *s, uint32_t from, uint32_t to, uint32_t end, uint32_t *best,
-                       uint32_t *leaf) {
-    uint32_t low = from + s->base, high = to + s->base;
-    for (; low < high; low /= 2, high /= 2) {
-        if (low & 1) find_below(s, low++, end, best, leaf);
-        if (high & 1) find_below(s, --high, end, best, leaf);
-    }
-}
-
-static uint32_t best_leaf_within(const tide__skyline *s, const segment *seg) {
-    uint32_t times = s->p->n_times, best = NONE, leaf = NONE;
-    bool whole = seg->end - seg->begin == times;
-    if (whole) {
-        find_among(s, 0, (uint32_t)s->p->n, NONE - 1, &best, &leaf);
-    } else if (seg->end <= times) {
-        find_among(s, s->first_arc[seg->begin], s->first_arc[seg->end], seg->end, &best, &leaf);
-    } else {
-        find_among(s, s->first_arc[seg->begin], (uint32_t)s->p->n, seg->end, &best, &leaf);
-        find_among(s, 0, s->first_arc[seg->end - times], seg->end - times, &best, &leaf);
-    }
-    return leaf;
+static uint32_t best_within(const tide__skyline *s, const segment *seg) {
+    uint32_t times = s->p->n_times;
+    if (seg->end - seg->begin == times) return tide__skytree_best(&s->tree, 0, UINT32_MAX, TIDE__RANK_NONE);
+    uint32_t best = tide__skytree_best(&s->tree, seg->begin, seg->end, TIDE__RANK_NONE);
+    return seg->end <= times ? best : tide__skytree_best(&s->tree, 0, seg->end - times, best);
 }
 
 /* ---- the heap of segments ---- */
@@ -250,39 +180,40 @@ static void raise_segment(tide__skyline *s, uint32_t id) {
     heap_push(s, join_level(s, id));
 }
 
-/* Cuts segment `id` into what is left of the arc, the arc itself at `top`, and what is right of it. */
-static void cover(tide__skyline *s, uint32_t id, const arc *a, uint64_t top) {
+/* Puts `middle` and, where there is something left of and right of it, `before` and `after` in the place of a segment
+ * that was between `left` and `right`. */
+static void splice(tide__skyline *s, uint32_t left, uint32_t before, uint32_t middle, uint32_t after, uint32_t right) {
+    uint32_t last = left;
+    if (before != NONE) link_segments(s, last, before), last = before;
+    link_segments(s, last, middle);
+    last = middle;
+    if (after != NONE) link_segments(s, last, after), last = after;
+    link_segments(s, last, right);
+}
+
+/* Raises the arc's part of segment `id` to `top`; what is left and right of it stays. The whole ring is cut open at
+ * the arc's begin first. */
+static void cover(tide__skyline *s, uint32_t id, tide__skypoint arc, uint64_t top) {
     segment seg = s->segments[id];
-    uint32_t times = s->p->n_times, begin = a->begin, end = a->end;
+    uint32_t times = s->p->n_times;
     bool closed = s->ring && seg.end - seg.begin == times;
-    if (closed) {
-        seg.begin = begin;
-        seg.end = begin + times;
-    }
-    if (begin < seg.begin) begin += times, end += times;
-    uint32_t left = seg.previous, right = seg.next;
+    if (closed) seg.begin = arc.begin, seg.end = arc.begin + times;
+    if (arc.begin < seg.begin) arc.begin += times, arc.end += times;
     kill_segment(s, id);
-    uint32_t middle = new_segment(s, begin, end, top), chain = left;
-    uint32_t before = begin > seg.begin ? new_segment(s, seg.begin, begin, seg.height) : NONE;
-    uint32_t after = end < seg.end ? new_segment(s, end, seg.end, seg.height) : NONE;
-    if (closed) {
-        uint32_t only = after != NONE ? after : middle;
-        link_segments(s, middle, only);
-        link_segments(s, only, middle);
-    } else {
-        if (before != NONE) link_segments(s, chain, before), chain = before;
-        link_segments(s, chain, middle);
-        chain = middle;
-        if (after != NONE) link_segments(s, chain, after), chain = after;
-        link_segments(s, chain, right);
-    }
+    uint32_t middle = new_segment(s, arc.begin, arc.end, top);
+    uint32_t before = arc.begin > seg.begin ? new_segment(s, seg.begin, arc.begin, seg.height) : NONE;
+    uint32_t after = arc.end < seg.end ? new_segment(s, arc.end, seg.end, seg.height) : NONE;
+    if (closed) seg.previous = after != NONE ? after : middle, seg.next = middle;
+    splice(s, seg.previous, before, middle, after, seg.next);
     if (before != NONE) heap_push(s, before);
     if (after != NONE) heap_push(s, after);
     heap_push(s, join_level(s, middle));
 }
 
-static void start_run(tide__skyline *s, const uint32_t *rank) {
-    fill_tree(s, rank);
+static void start_run(tide__skyline *s, const uint32_t *order) {
+    for (uint32_t k = 0; k < s->p->n; k++) s->rank[order[k]] = k;
+    s->order = order;
+    tide__skytree_fill(&s->tree, s->rank);
     s->n_segments = 0;
     s->spare = NONE;
     s->n_heap = 0;
@@ -291,23 +222,27 @@ static void start_run(tide__skyline *s, const uint32_t *rank) {
     heap_push(s, id);
 }
 
-uint64_t tide__skyline_run(tide__skyline *s, const uint32_t *rank, uint64_t *offsets) {
+/* Puts the item on the segment; returns where the item ends. */
+static uint64_t place_on(tide__skyline *s, uint32_t id, uint32_t item, uint64_t *offset) {
+    const tide__place_item *it = &s->p->items[item];
+    *offset = (s->segments[id].height + it->align - 1) & ~(it->align - 1);
+    tide__skytree_take(&s->tree, item);
+    cover(s, id, s->arcs[item], *offset + it->size);
+    return *offset + it->size;
+}
+
+uint64_t tide__skyline_run(tide__skyline *s, const uint32_t *order, uint64_t *offsets) {
     uint64_t height = 0;
-    start_run(s, rank);
+    start_run(s, order);
     for (size_t placed = 0; placed < s->p->n;) {
-        uint32_t id = lowest_segment(s), leaf = best_leaf_within(s, &s->segments[id]);
+        uint32_t id = lowest_segment(s), rank = best_within(s, &s->segments[id]);
         heap_pop(s);
-        if (leaf == NONE) {
+        if (rank == TIDE__RANK_NONE) {
             raise_segment(s, id);
             continue;
         }
-        const arc *a = &s->arcs[leaf];
-        const tide__place_item *it = &s->p->items[a->item];
-        uint64_t offset = (s->segments[id].height + it->align - 1) & ~(it->align - 1);
-        offsets[a->item] = offset;
-        height = tide__max_u64(height, offset + it->size);
-        take_leaf(s, leaf);
-        cover(s, id, a, offset + it->size);
+        uint32_t item = order[rank];
+        height = tide__max_u64(height, place_on(s, id, item, &offsets[item]));
         placed++;
     }
     return height;

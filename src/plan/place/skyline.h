@@ -23,7 +23,7 @@ typedef struct tide__skyline tide__skyline; /* the workspace of any number of ru
 tide_status tide__skyline_create(const tide__place_problem *p, tide__skyline **out);
 void tide__skyline_destroy(tide__skyline *s);
 
-/* rank[i] of item i: lower goes first; a permutation of 0 .. n-1. Returns the height. */
-uint64_t tide__skyline_run(tide__skyline *s, const uint32_t *rank, uint64_t *offsets);
+/* order: the item numbers 0 .. n-1, best first. Returns the height. */
+uint64_t tide__skyline_run(tide__skyline *s, const uint32_t *order, uint64_t *offsets);
 
 #endif

@@ -1,0 +1,120 @@
+/* Keys and sorting for orders.h. */
+#include "plan/place/orders.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "plan/place/radix.h"
+
+/* Two peaks this far apart (of 1) differ more than any two durations or areas. */
+#define PEAK_WEIGHT 1e6
+
+/* ---- the load under each item ---- */
+
+/* Bottom-up tree of maxima: slot t is node base + t. */
+typedef struct load_tree {
+    uint32_t base;
+    double *most;
+} load_tree;
+
+/* Loads as doubles: they only make keys. */
+static tide_status load_tree_init(load_tree *tree, const tide__place_problem *p) {
+    tree->base = 1;
+    while (tree->base < p->n_times) tree->base *= 2;
+    tree->most = calloc(2 * (size_t)tree->base + 1, sizeof *tree->most);
+    if (!tree->most) return tide__fail_memory();
+    double *load = tree->most + tree->base;
+    for (size_t i = 0; i < p->n; i++) {
+        const tide__place_item *it = &p->items[i];
+        load[it->begin] += (double)it->size;
+        load[it->end] -= (double)it->size;
+        load[it->begin2] += it->begin2 < it->end2 ? (double)it->size : 0;
+        load[it->end2] -= it->begin2 < it->end2 ? (double)it->size : 0;
+    }
+    for (uint32_t t = 1; t < tree->base; t++) load[t] += load[t - 1];
+    for (uint32_t k = tree->base - 1; k > 0; k--) tree->most[k] = fmax(tree->most[2 * k], tree->most[2 * k + 1]);
+    return TIDE_OK;
+}
+
+static double most_load(const load_tree *tree, uint32_t begin, uint32_t end) {
+    double most = 0;
+    for (begin += tree->base, end += tree->base; begin < end; begin /= 2, end /= 2) {
+        if (begin & 1) most = fmax(most, tree->most[begin++]);
+        if (end & 1) most = fmax(most, tree->most[--end]);
+    }
+    return most;
+}
+
+static tide_status find_peaks(const tide__place_problem *p, double *peak) {
+    load_tree tree = {0};
+    TIDE_TRY(load_tree_init(&tree, p));
+    for (size_t i = 0; i < p->n; i++) {
+        const tide__place_item *it = &p->items[i];
+        peak[i] = fmax(most_load(&tree, it->begin, it->end), most_load(&tree, it->begin2, it->end2)) / tree.most[1];
+    }
+    free(tree.most);
+    return TIDE_OK;
+}
+
+tide_status tide__order_data_init(tide__order_data *d, const tide__place_problem *p) {
+    d->p = p;
+    d->log_size = malloc((3 * p->n + 1) * sizeof *d->log_size);
+    if (!d->log_size) return tide__fail_memory();
+    d->log_duration = d->log_size + p->n;
+    d->peak = d->log_duration + p->n;
+    for (size_t i = 0; i < p->n; i++) {
+        d->log_size[i] = log((double)p->items[i].size);
+        d->log_duration[i] = log((double)p->lengths[i]);
+    }
+    return find_peaks(p, d->peak);
+}
+
+void tide__order_data_deinit(tide__order_data *d) {
+    free(d->log_size);
+    *d = (tide__order_data){0};
+}
+
+/* ---- keys ---- */
+
+const char *tide__order_name(tide__order_kind kind) {
+    static const char *const names[TIDE__N_ORDERS] = {"skyline by duration",      "skyline by peak and duration",
+                                                      "skyline by peak and area", "skyline by area",
+                                                      "skyline by bulk",          "skyline by begin",
+                                                      "skyline by size",          "skyline by input"};
+    return kind < TIDE__N_ORDERS ? names[kind] : "";
+}
+
+static double key_of(const tide__order_data *d, tide__order_kind kind, size_t i) {
+    double duration = d->log_duration[i], size = d->log_size[i], peak = d->peak[i] * PEAK_WEIGHT;
+    switch (kind) {
+    case TIDE__ORDER_DURATION: return duration;
+    case TIDE__ORDER_PEAK_DURATION: return peak + duration;
+    case TIDE__ORDER_PEAK_AREA: return peak + duration + size;
+    case TIDE__ORDER_AREA: return duration + size;
+    case TIDE__ORDER_BULK: return duration + size / 2;
+    case TIDE__ORDER_BEGIN: return -(double)d->p->items[i].begin;
+    case TIDE__ORDER_SIZE: return size;
+    case TIDE__ORDER_INPUT:
+    case TIDE__N_ORDERS: break;
+    }
+    return -(double)i;
+}
+
+void tide__order_keys(const tide__order_data *d, tide__order_kind kind, double *keys) {
+    for (size_t i = 0; i < d->p->n; i++) keys[i] = key_of(d, kind, i);
+}
+
+/* Keys become 32-bit steps between the lowest and the highest, with the item's number below them; what falls into one
+ * step is ordered by number. */
+void tide__order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t *order) {
+    double low = n ? keys[0] : 0, high = low;
+    for (size_t i = 0; i < n; i++) {
+        low = fmin(low, keys[i]);
+        high = fmax(high, keys[i]);
+    }
+    double scale = high > low ? (double)UINT32_MAX / (high - low) : 0;
+    for (uint32_t i = 0; i < n; i++) scratch[i] = (uint64_t)((high - keys[i]) * scale) << 32 | i;
+    tide__radix_sort(scratch, scratch + n, n);
+    for (size_t k = 0; k < n; k++) order[k] = (uint32_t)scratch[k];
+}

@@ -1,0 +1,44 @@
+/* A k-d tree over lifetimes as points (begin, end): finds the best-ranked item that lies within [begin, end) of a
+ * segment, and takes items out. The points are fixed, the ranks are new for each run.
+ *
+ *    end ▲      ·    ·        asked: all points right of `begin` and below `end`, a corner of the plane; boxes that
+ *        │  ·  ┌────────────  lie inside it answer with the best rank they hold, boxes outside are skipped, and
+ *     end├─ ─ ─┤  ·  ·        only those across its edges are opened
+ *        │     │·   ·
+ *        └─────┴──────────▶ begin
+ */
+#ifndef TIDE_PLAN_PLACE_SKYTREE_H
+#define TIDE_PLAN_PLACE_SKYTREE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define TIDE__RANK_NONE UINT32_MAX
+
+typedef struct tide__skypoint {
+    uint32_t begin, end;
+} tide__skypoint;
+
+typedef struct tide__skynode {
+    uint32_t first_begin, last_begin, first_end, last_end; /* the box around the points below */
+    uint32_t best_rank;                                    /* of the items still in the tree */
+} tide__skynode;
+
+typedef struct tide__skytree {
+    size_t n;
+    uint32_t base;        /* a power of two >= n; leaf k is nodes[base + k] */
+    tide__skynode *nodes; /* node k has children 2k and 2k + 1; the root is 1 */
+    uint32_t *item;       /* per leaf */
+    uint32_t *leaf;       /* per item */
+} tide__skytree;
+
+tide_status tide__skytree_init(tide__skytree *tree, const tide__skypoint *points, size_t n);
+void tide__skytree_deinit(tide__skytree *tree);
+void tide__skytree_fill(tide__skytree *tree, const uint32_t *rank); /* all items in, with these ranks */
+void tide__skytree_take(tide__skytree *tree, uint32_t item);
+/* The best rank of an item that begins at `begin` or later and ends by `end`, if better than `best`; else `best`. */
+uint32_t tide__skytree_best(const tide__skytree *tree, uint32_t begin, uint32_t end, uint32_t best);
+
+#endif
