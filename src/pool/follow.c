@@ -17,9 +17,8 @@ enum {
 
 /* The place moves over event `at`. */
 static inline void pass(tide_pool *pool, const tide__pool_plan *plan, uint32_t at) {
-    uint32_t item = plan->item[at];
-    if (!tide__symbol_is_free(plan->symbols[at]) || item == TIDE__NO_ITEM) return;
-    if (plan->items[item].state == TIDE__ITEM_LIVE) tide__set_state(pool, plan, &plan->items[item], TIDE__ITEM_OVERDUE);
+    for (uint32_t i = plan->ends[at]; i != TIDE__NO_ITEM; i = plan->items[i].next_end)
+        if (plan->items[i].state == TIDE__ITEM_LIVE) tide__set_state(pool, plan, &plan->items[i], TIDE__ITEM_OVERDUE);
 }
 
 static void set_place(tide__follower *f, uint32_t at) {
@@ -60,7 +59,8 @@ void tide__follow_plan(tide_pool *pool, tide__pool_plan *plan, uint32_t at) {
         tide__pool_item *item = &plan->items[i];
         if (item->state == TIDE__ITEM_IDLE) continue;
         bool expected = tide__item_is_expected(plan, item, f->at);
-        tide__set_state(pool, plan, item, expected ? TIDE__ITEM_LIVE : TIDE__ITEM_OVERDUE);
+        if (expected != (item->state == TIDE__ITEM_LIVE))
+            tide__set_state(pool, plan, item, expected ? TIDE__ITEM_LIVE : TIDE__ITEM_OVERDUE);
     }
     plan->last_used = pool->history.count;
 }

@@ -99,8 +99,10 @@ static void slim(tide_pool *pool) {
     tide__pool_plan *old = pool->follower.plan, *plan;
     pool->follower.starved = false;
     if (old->lean) return;
-    if (tide__pool_plan_create_lean(old, pool->options.alignment, pool->options.plan_seconds, &plan) == TIDE_OK)
-        adopt(pool, plan, old, pool->follower.at % old->period);
+    uint64_t start = tide__now_ns();
+    tide_status status = tide__pool_plan_create_lean(old, pool->options.alignment, pool->options.plan_seconds, &plan);
+    pool->stats.plan_ns += tide__now_ns() - start;
+    if (status == TIDE_OK) adopt(pool, plan, old, pool->follower.at % old->period);
 }
 
 /* The last `run` events equal those a period earlier. One event too few in an iteration makes such a run, too: the

@@ -119,8 +119,8 @@ void *tide__region_serve(tide_pool *pool, uint32_t at) {
 /* The block that the plan expects to be freed next, if that is the one at `offset`. */
 static tide__pool_item *expected_block(const tide_pool *pool, uint64_t offset) {
     const tide__pool_plan *plan = pool->follower.plan;
-    uint32_t at = pool->follower.at, item = plan->item[at];
-    if (!tide__symbol_is_free(plan->symbols[at]) || item == TIDE__NO_ITEM) return NULL;
+    uint32_t item = plan->ends[pool->follower.at];
+    if (item == TIDE__NO_ITEM) return NULL;
     bool fits = plan->items[item].offset == offset && plan->items[item].state == TIDE__ITEM_LIVE;
     return fits ? &plan->items[item] : NULL;
 }

@@ -23,30 +23,36 @@ static tide_status allocate(tide__pool_plan *plan, uint32_t items_per_copy) {
     plan->n_items = n / plan->period * items_per_copy;
     plan->symbols = malloc((n + (size_t)1) * sizeof *plan->symbols);
     plan->item = malloc((n + (size_t)1) * sizeof *plan->item);
+    plan->ends = malloc((n + (size_t)1) * sizeof *plan->ends);
     plan->grams = malloc((n + (size_t)1) * sizeof *plan->grams);
     plan->items = calloc(plan->n_items + 1, sizeof *plan->items);
     plan->slots = malloc((plan->n_items + 1) * sizeof *plan->slots);
-    bool good = plan->symbols && plan->item && plan->grams && plan->items && plan->slots;
+    bool good = plan->symbols && plan->item && plan->ends && plan->grams && plan->items && plan->slots;
     return good ? TIDE_OK : tide__fail_memory();
 }
 
 /* ---- unrolling ---- */
 
-/* The copy of `item` that a Free at `at` ends: the one whose Malloc lies `life` events earlier. */
-static uint32_t freed_copy(const tide__pool_plan *plan, uint32_t at, uint32_t life) {
-    return (at + plan->length - life) % plan->length / plan->period;
-}
-
 static void unroll(tide__pool_plan *plan, const tide__iteration *it, const uint32_t *life) {
     for (uint32_t at = 0; at < plan->length; at++) {
-        uint32_t i = at % plan->period, copy = at / plan->period, item = it->item[i];
+        uint32_t i = at % plan->period;
         plan->symbols[at] = it->symbols[i];
         plan->item[at] = TIDE__NO_ITEM;
-        if (item == TIDE__NO_ITEM) continue;
-        if (tide__symbol_is_free(it->symbols[i])) copy = freed_copy(plan, at, life[item]);
-        plan->item[at] = copy * it->n_items + item;
         if (tide__symbol_is_free(it->symbols[i])) continue;
-        plan->items[plan->item[at]] = (tide__pool_item){.begin = at, .life = life[item]};
+        plan->item[at] = at / plan->period * it->n_items + it->item[i];
+        plan->items[plan->item[at]] = (tide__pool_item){.begin = at, .life = life[it->item[i]]};
+    }
+}
+
+static void list_ends(tide__pool_plan *plan) {
+    for (uint32_t at = 0; at < plan->length; at++) plan->ends[at] = TIDE__NO_ITEM;
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        tide__pool_item *item = &plan->items[i];
+        if (item->life == 0) continue;
+        uint32_t end = item->begin + item->life;
+        uint32_t *first = &plan->ends[end < plan->length ? end : end - plan->length];
+        item->next_end = *first;
+        *first = i;
     }
 }
 
@@ -146,6 +152,7 @@ tide_status tide__pool_plan_create(const tide__iteration *iteration, const tide_
     copy_lives(plan, iteration, earlier, life);
     TIDE_TRY_GOTO(allocate(plan, iteration->n_items), done);
     unroll(plan, iteration, life);
+    list_ends(plan);
     index_grams(plan);
     TIDE_TRY_GOTO(place(plan, alignment, seconds), done);
     TIDE_TRY_GOTO(tide__pool_plan_check(plan), done);
@@ -170,8 +177,7 @@ tide_status tide__pool_plan_create_lean(const tide__pool_plan *plan, uint64_t al
                           .signature = plan->signature};
     tide_status status = it.item && it.life ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
-        for (uint32_t i = 0; i < it.period; i++)
-            it.item[i] = plan->item[i] == TIDE__NO_ITEM ? TIDE__NO_ITEM : plan->item[i] % n_items;
+        memcpy(it.item, plan->item, plan->period * sizeof *it.item);
         for (uint32_t i = 0; i < n_items; i++) {
             const tide__pool_item *item = &plan->items[i];
             it.life[i] = item->begin + item->life <= plan->period ? item->life : 0;
@@ -188,6 +194,7 @@ void tide__pool_plan_destroy(tide__pool_plan *plan) {
     if (!plan) return;
     free(plan->symbols);
     free(plan->item);
+    free(plan->ends);
     free(plan->items);
     free(plan->slots);
     free(plan->grams);

@@ -23,6 +23,7 @@ typedef struct tide__pool_item {
     uint64_t event;         /* while not idle: index of its Malloc in the history */
     uint32_t begin;         /* event of the plan: its Malloc, which has its size */
     uint32_t life;          /* events; 0: has no offset, always served by the backing */
+    uint32_t next_end;      /* another item whose life ends with the same event; TIDE__NO_ITEM: none */
     unsigned int slot : 30; /* the number of its offset */
     unsigned int state : 2; /* tide__item_state, of its block in the region in use */
 } tide__pool_item;
@@ -42,7 +43,8 @@ typedef struct tide__pool_plan {
     uint32_t period, length; /* length = copies * period, in events */
     uint32_t n_items;
     tide__symbol *symbols; /* per event of the length */
-    uint32_t *item;        /* per event: as in tide__iteration */
+    uint32_t *item;        /* per event: the item that a Malloc begins; TIDE__NO_ITEM for a Free */
+    uint32_t *ends;        /* per event: the first of the items whose life ends there; TIDE__NO_ITEM: none */
     tide__pool_item *items;
     tide__slot *slots; /* sorted by offset */
     uint32_t n_slots;
@@ -89,7 +91,8 @@ tide__pool_item *tide__pool_plan_block_at(const tide__pool_plan *plan, uint64_t 
 /* Up to `max` events that end this gram, in the order in which they come at or after `from`, around the circle. */
 uint32_t tide__pool_plan_find(const tide__pool_plan *plan, uint64_t gram, uint32_t from, uint32_t max, uint32_t *out);
 
-/* The proof, sharing no code with placement: lifetimes that meet have disjoint bytes below the height. O(n log n). */
+/* The proof, sharing no code with placement: lifetimes that meet have disjoint bytes below the height, and the
+ * end of each is listed. O(n log n). */
 tide_status tide__pool_plan_check(const tide__pool_plan *plan);
 
 #endif

@@ -1,6 +1,7 @@
 /* The proof that a plan's offsets are safe (plan.h). Lifetimes are taken in order of their begin; a tree over the
  * address ranges between neighbouring offsets holds, for each, until when it is taken. A lifetime must find its whole
- * range free at its begin; then it takes it until its end.
+ * range free at its begin; then it takes it until its end. And each end must be listed where it is, so that following the
+ * plan notices what is overdue.
  *
  *      taken until    5    5    9    9    0       item [begin 6, end 8) over the first two ranges: fine
  *                   ├────┼────┼────┼────┼────┤    item over the middle three: refused
@@ -53,6 +54,18 @@ static bool collect(checker *c, const tide__pool_plan *plan) {
         if (end > plan->length) add_lifetime(c, item->offset, top, 0, end - plan->length);
     }
     return true;
+}
+
+static bool ends_are_listed(const tide__pool_plan *plan) {
+    uint32_t n_listed = 0, n_planned = 0;
+    for (uint32_t i = 0; i < plan->n_items; i++) n_planned += plan->items[i].life > 0;
+    for (uint32_t at = 0; at < plan->length; at++)
+        for (uint32_t i = plan->ends[at]; i != TIDE__NO_ITEM; i = plan->items[i].next_end) {
+            const tide__pool_item *item = &plan->items[i];
+            if (item->life == 0 || (item->begin + item->life) % plan->length != at) return false;
+            if (++n_listed > n_planned) return false;
+        }
+    return n_listed == n_planned;
 }
 
 static void sort(checker *c) {
@@ -117,7 +130,7 @@ tide_status tide__pool_plan_check(const tide__pool_plan *plan) {
     checker c;
     tide_status status = allocate(&c, plan);
     if (status == TIDE_OK) {
-        bool good = collect(&c, plan);
+        bool good = ends_are_listed(plan) && collect(&c, plan);
         if (good) sort(&c);
         if (!good || !run(&c)) status = tide__fail(TIDE_E_INTERNAL, "a pool's plan has blocks that overlap");
     }

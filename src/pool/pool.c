@@ -111,8 +111,10 @@ static tide_status malloc_single(tide_pool *pool, uint64_t size_bytes, bool watc
     void *address;
     TIDE_TRY(tide__blocks_reserve(&pool->blocks, 1));
     TIDE_TRY(tide__backing_alloc(pool, size_bytes, &address));
-    if (!tide__blocks_add(&pool->blocks, address, block))
+    if (!tide__blocks_add(&pool->blocks, address, block)) {
+        pool->stats.held_bytes -= size_bytes; /* to give it back would free the block that is there */
         return tide__fail(TIDE_E_DEVICE, "the pool's backing handed out an address that is in use");
+    }
     *out = address;
     return TIDE_OK;
 }

@@ -190,6 +190,32 @@ static void adapts_to_longer_lives(void **state) {
     tear_down(&f);
 }
 
+/* The events look the same, but it is another block that is freed. */
+static void frees_in_another_order(void **state) {
+    (void)state;
+    fixture f;
+    script s;
+    tide_pool_stats stats;
+    set_up(&f, 8, 0);
+    s = (script){.n_slots = 9};
+    for (uint32_t slot = 1; slot < 9; slot++) s.steps[s.n++] = (step){.slot = slot, .size_bytes = 5000 * slot};
+    for (int i = 0; i < 6; i++) s.steps[s.n++] = (step){.slot = 0, .size_bytes = 70000};
+    for (int i = 0; i < 6; i++) {
+        s.steps[s.n++] = (step){.slot = 0};
+        s.steps[s.n++] = (step){.slot = 7, .size_bytes = 70000}; /* into the place that has just become free */
+    }
+    for (int i = 0; i < 7; i++) s.steps[s.n++] = (step){.slot = 7};
+    for (uint32_t slot = 1; slot < 9; slot++) s.steps[s.n++] = (step){.slot = slot};
+    for (int round = 0; round < 6; round++) {
+        run(&f, &s, 15);
+        assert_true(run(&f, &s, 5) >= 0.99);
+        for (size_t i = 0; i < s.n; i++) s.steps[i].newest = s.steps[i].slot == 0 && round % 2 == 0;
+    }
+    tide_pool_get_stats(f.pool, &stats);
+    assert_true(stats.n_plans_made >= 2);
+    tear_down(&f);
+}
+
 static void leaves_small_blocks_alone(void **state) {
     (void)state;
     fixture f;
@@ -218,6 +244,7 @@ int main(void) {
         cmocka_unit_test(forgets_the_plan_that_was_not_used),
         cmocka_unit_test(plans_around_a_leak),
         cmocka_unit_test(adapts_to_longer_lives),
+        cmocka_unit_test(frees_in_another_order),
         cmocka_unit_test(leaves_small_blocks_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,8 @@ static void run_life(uint64_t seed, uint64_t *n_planned, uint64_t *n_plans) {
     client_init(&c, pool, o.alignment);
     actor_init(a, &c, seed);
     for (int i = 0; i < 3; i++) script_random(&scripts[i], a);
+    if (seed % 2) scripts[2] = scripts[1]; /* the same events, other blocks freed */
+    for (size_t i = 0; i < scripts[2].n; i++) scripts[2].steps[i].newest = actor_draw(a, 4) == 0;
     uint64_t which = 0;
     for (int i = 0; i < 60; i++) {
         if (actor_draw(a, 12) == 0) which = actor_draw(a, 3);

@@ -186,9 +186,10 @@ static void act(actor *a, const step *s) {
         else
             a->n_failures++;
     } else if (*queued > s->keep) {
-        a->n_failures += client_free(a->client, queue[0]) != TIDE_OK;
+        uint32_t at = s->newest ? *queued - 1 : 0;
+        a->n_failures += client_free(a->client, queue[at]) != TIDE_OK;
         --*queued;
-        memmove(&queue[0], &queue[1], *queued * sizeof *queue);
+        memmove(&queue[at], &queue[at + 1], (*queued - at) * sizeof *queue);
     }
 }
 

@@ -44,10 +44,11 @@ void client_deinit(client *c);
 tide_status client_malloc(client *c, uint64_t size_bytes, void **out);
 tide_status client_free(client *c, void *block);
 
-/* One iteration. size > 0: malloc into the slot's queue; 0: free the queue's oldest, if it holds more than `keep`. */
+/* One iteration. size > 0: malloc into the slot's queue; 0: free its oldest (or newest), if it holds more than `keep`. */
 typedef struct step {
     uint64_t size_bytes;
     uint32_t slot, keep;
+    bool newest;
 } step;
 enum { MAX_STEPS = 4096, MAX_SLOTS = 512, MAX_QUEUE = 8 };
 typedef struct script {
