@@ -91,7 +91,7 @@ static int predict(const case_at_hand *c, const judge_options *o) {
 static int judge_command(int argc, char **argv, const char *usage, const char *summary,
                          int (*act)(const case_at_hand *, const judge_options *)) {
     judge_options o = {.machine = "default"};
-    const char *names[2];
+    const char *names[2] = {NULL, NULL};
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--machine", ARG_TEXT, &o.machine, "NAME",

@@ -129,7 +129,7 @@ static int place(const buffers *b, const place_options *o) {
 
 int cmd_place(int argc, char **argv) {
     place_options o = {.seconds = 1};
-    const char *path;
+    const char *path = NULL;
     const arg_option options[] = {
         {"--capacity", ARG_SIZE, &o.capacity, "SIZE",
          "stop when it fits; exit code 4 if it does not [as low as possible]"},

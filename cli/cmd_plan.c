@@ -44,7 +44,7 @@ static tide_status check(const plan_options *o) {
 
 int cmd_plan(int argc, char **argv) {
     plan_options o = {.machine = "default", .policy = "liveness", .bits = "same"};
-    const char *name;
+    const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--machine", ARG_TEXT, &o.machine, "NAME",

@@ -111,7 +111,7 @@ static tide_status replay_file(const char *path, replay_args *a) {
 
 int cmd_replay(int argc, char **argv) {
     replay_args a = {0};
-    const char *path;
+    const char *path = NULL;
     tide_pool_options_init(&a.replay.pool);
     const arg_option options[] = {
         {"--from", ARG_TEXT, &a.from, "FORMAT", "singa-access or singa-malloc [by content]"},

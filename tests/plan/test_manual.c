@@ -101,7 +101,7 @@ static void test_long_file(void **state) {
     assert_non_null(text);
     int at = sprintf(text, "%s", HEADER);
     for (uint32_t i = 0; i + 2 < N; i++)
-        at += sprintf(text + at, "{\"rerun\":\"op%u\",\"before\":\"op%u\"}\n", i, N - 1);
+        at += sprintf(text + at, "{\"rerun\":\"op%u\",\"before\":\"op%d\"}\n", i, N - 1);
     tide__decisions d = {0};
     assert_ok(read_text(text, p, &d));
     assert_int_equal(d.reruns.count, N - 2);
