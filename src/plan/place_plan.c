@@ -362,6 +362,32 @@ tide_status tide__place_items(const tide_program *program, const tide_machine *m
     return status;
 }
 
+/* ---- the load ---- */
+
+tide_status tide__plan_load(const tide_program *program, const tide_machine *machine, tide_plan *plan,
+                            uint64_t *loads) {
+    size_t n = plan->residencies.count, n_times = plan->actions.count + 2, n_items;
+    claim *claims;
+    TIDE_TRY(claim_arena(program, machine, false, plan, &claims));
+    tide__place_item *items = malloc((n + 1) * sizeof *items);
+    uint64_t *change = calloc(n_times + 1, sizeof *change); /* sums modulo 2^64: losses are negative */
+    tide_status status = items && change ? merge_groups(claims, n, items, &n_items) : tide__fail_memory();
+    for (size_t i = 0; status == TIDE_OK && i < n_items; i++) {
+        change[items[i].begin] += items[i].size;
+        change[items[i].end] -= items[i].size;
+        change[items[i].begin2] += items[i].size; /* begin2 == end2 where there is no second lifetime */
+        change[items[i].end2] -= items[i].size;
+    }
+    for (size_t i = 0; status == TIDE_OK && i + 1 < n_times; i++) {
+        change[i + 1] += change[i];
+        if (i + 2 < n_times) loads[i] = change[i + 1];
+    }
+    free(items);
+    free(change);
+    free(claims);
+    return status;
+}
+
 /* ---- the tiers ---- */
 
 /* The end copy of a carried value and the start copy of its successor lie in one slot. */

@@ -15,7 +15,7 @@ static tide_status fail_unknown_policy(const char *name) {
     return tide__fail(TIDE_E_ARGUMENT, "there is no policy \"%s\" (known: %s)", name, known);
 }
 
-static void describe(const tide_program *program, const tide_machine *machine, const tide__policy *policy,
+static void describe(const tide_program *program, const tide_machine *machine, const char *name,
                      const tide_plan_options *options, tide_plan *plan) {
     plan->signature = tide_program_signature(program);
     plan->machine_fingerprint = tide_machine_fingerprint(machine);
@@ -23,7 +23,7 @@ static void describe(const tide_program *program, const tide_machine *machine, c
     plan->n_tiers = machine->n_tiers;
     plan->bits_any = options->bits_any;
     snprintf(plan->machine_name, sizeof plan->machine_name, "%s", machine->name);
-    snprintf(plan->policy, sizeof plan->policy, "%s", policy->name);
+    snprintf(plan->policy, sizeof plan->policy, "%s", name);
 }
 
 /* Where the write of a RUN takes over the bytes of a read, they count once. */
@@ -92,32 +92,60 @@ static tide_status predict(const tide_program *program, const tide_machine *mach
     return TIDE_OK;
 }
 
-static tide_status make(const tide_program *program, const tide_machine *machine, const tide__policy *policy,
-                        const tide_plan_options *options, tide__decisions *decisions, tide_plan *plan,
-                        tide_fit_report *fit) {
-    const tide_budgets *budgets = &options->budgets;
-    describe(program, machine, policy, options, plan);
-    TIDE_TRY(policy->decide(program, machine, options, decisions));
-    TIDE_TRY(tide__schedule(program, machine, decisions, plan));
-    TIDE_TRY(tide__place_plan(program, machine, decisions->keep_everything, budgets->arena_bytes, plan));
-    TIDE_TRY(check_fit(program, machine, budgets, plan, fit));
+/* ---- decide, schedule, place ---- */
+
+/* Policies decide on loads, budgets bind the arena, and placement may stay above the load. */
+enum { MAX_TRIES = 8 };
+
+static tide_status try_target(const tide__policy *policy, const tide__policy_input *in, tide_plan *plan) {
+    tide__decisions decisions = {0};
+    tide__plan_clear(plan);
+    tide_status status = policy->decide(in, &decisions);
+    if (status == TIDE_OK) status = tide__schedule(in->program, in->machine, &decisions, plan);
+    if (status == TIDE_OK)
+        status = tide__place_plan(in->program, in->machine, decisions.keep_everything, in->options->budgets.arena_bytes,
+                                  plan);
+    tide__decisions_free(&decisions);
+    return status;
+}
+
+/* Asks for a smaller load as long as the arena is above the budget and gets smaller. */
+static tide_status decide_and_place(const tide__policy *policy, tide__policy_input *in, tide_plan *plan) {
+    uint64_t budget = in->options->budgets.arena_bytes, last = UINT64_MAX;
+    in->target_bytes = budget;
+    TIDE_TRY(try_target(policy, in, plan));
+    for (int i = 1; i < MAX_TRIES && policy->budgeted && plan->arena_bytes > budget; i++) {
+        uint64_t over = plan->arena_bytes - budget;
+        if (over >= in->target_bytes || (i > 2 && plan->arena_bytes >= last)) break;
+        last = plan->arena_bytes;
+        in->target_bytes -= over;
+        TIDE_TRY(try_target(policy, in, plan));
+    }
+    return TIDE_OK;
+}
+
+static tide_status make(const tide__policy *policy, tide__policy_input *in, tide_plan *plan, tide_fit_report *fit) {
+    const tide_budgets *budgets = &in->options->budgets;
+    TIDE_TRY(decide_and_place(policy, in, plan));
+    TIDE_TRY(check_fit(in->program, in->machine, budgets, plan, fit));
     TIDE_TRY(tide__sync(plan));
-    TIDE_TRY(tide_plan_verify(plan, program, machine, budgets, NULL));
-    return predict(program, machine, plan);
+    TIDE_TRY(tide_plan_verify(plan, in->program, in->machine, budgets, NULL));
+    return predict(in->program, in->machine, plan);
 }
 
 tide_status tide_plan_create(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                              tide_fit_report *fit, tide_plan **out) {
     if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
-    const char *name = options->policy ? options->policy : "liveness";
+    const char *name = options->policy ? options->policy : "liveness", *colon = strchr(name, ':');
     const tide__policy *policy = tide__policy_find(name);
     if (!policy) return fail_unknown_policy(name);
     TIDE_TRY(tide_machine_validate(machine));
     tide_plan *plan;
     TIDE_TRY(tide__plan_new(&plan));
-    tide__decisions decisions = {0};
-    tide_status status = make(program, machine, policy, options, &decisions, plan, fit);
-    tide__decisions_free(&decisions);
+    describe(program, machine, name, options, plan);
+    tide__policy_input in = {
+        .program = program, .machine = machine, .options = options, .argument = colon ? colon + 1 : ""};
+    tide_status status = make(policy, &in, plan, fit);
     if (status == TIDE_OK)
         *out = plan;
     else

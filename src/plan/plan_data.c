@@ -13,6 +13,14 @@ tide_status tide__plan_new(tide_plan **out) {
     return TIDE_OK;
 }
 
+void tide__plan_clear(tide_plan *plan) {
+    plan->actions.count = plan->uses.count = plan->waits.count = 0;
+    plan->residencies.count = plan->copies.count = 0;
+    plan->arena_bytes = 0;
+    memset(plan->tier_bytes, 0, sizeof plan->tier_bytes);
+    plan->prediction = (tide_prediction){0};
+}
+
 void tide_plan_destroy(tide_plan *plan) {
     if (!plan) return;
     tide__vec_free(&plan->actions);

@@ -22,7 +22,7 @@ struct tide_plan {
     tide_signature signature; /* of the program */
     uint64_t machine_fingerprint;
     char machine_name[TIDE_MACHINE_NAME_BYTES];
-    char policy[32];
+    char policy[64];
     bool bits_any;
     uint32_t n_queues, n_tiers;
     uint64_t arena_bytes;
@@ -36,6 +36,8 @@ struct tide_plan {
 };
 
 tide_status tide__plan_new(tide_plan **out);
+/* Empties it; what it is for (program, machine, policy) stays. */
+void tide__plan_clear(tide_plan *plan);
 tide_status tide__plan_clone(const tide_plan *plan, tide_plan **out);
 
 /* tide_plan_read_memory without the comparison of the fingerprint: for fuzzing, which cannot guess one. */

@@ -16,6 +16,10 @@ tide_status tide__schedule(const tide_program *program, const tide_machine *mach
 tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
                              uint64_t capacity_bytes, tide_plan *plan);
 
+/* loads[action] of a scheduled plan: the bytes that placement has to find room for while the action runs, each place
+ * that several share counted once. The largest is what the arena cannot be smaller than. */
+tide_status tide__plan_load(const tide_program *program, const tide_machine *machine, tide_plan *plan, uint64_t *loads);
+
 /* The waits: data dependencies across queues, and what address reuse needs; none that others imply. */
 tide_status tide__sync(tide_plan *plan);
 

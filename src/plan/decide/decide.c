@@ -7,15 +7,26 @@
 #include "plan/decide/policies.h"
 
 static const tide__policy table[] = {
-    {"none", "every value stays for the whole step: what no memory management costs", tide__decide_none},
-    {"liveness", "a value leaves after its last use; nothing moves, nothing is run twice", tide__decide_liveness},
-    {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual},
+    {"none", "every value stays for the whole step: what no memory management costs", tide__decide_none, false, false},
+    {"liveness", "a value leaves after its last use; nothing moves, nothing is run twice", tide__decide_liveness, false,
+     false},
+    {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},
 };
 
 const tide__policy *tide__policy_find(const char *name) {
+    size_t length = strcspn(name, ":");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(table[i].name, name) == 0) return &table[i];
+        if (strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0)
+            return name[length] && !table[i].takes_argument ? NULL : &table[i];
     return NULL;
+}
+
+bool tide__policy_has(const char *argument, const char *word) {
+    for (size_t length; *argument; argument += length + (argument[length] == ',')) {
+        length = strcspn(argument, ",");
+        if (length == strlen(word) && strncmp(argument, word, length) == 0) return true;
+    }
+    return false;
 }
 
 const char *tide_policy_name(uint32_t i, const char **summary) {

@@ -40,14 +40,29 @@ typedef struct tide__decisions {
 
 void tide__decisions_free(tide__decisions *d);
 
-/* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. */
-typedef tide_status (*tide__policy_fn)(const tide_program *program, const tide_machine *machine,
-                                       const tide_plan_options *options, tide__decisions *out);
+/* What a policy decides on. */
+typedef struct tide__policy_input {
+    const tide_program *program;
+    const tide_machine *machine;
+    const tide_plan_options *options;
+    const char *argument; /* what follows the ':' of its name: "swdoa" of "autoswap:swdoa"; "" if nothing does */
+    /* The load that its decisions should stay within: the arena's budget, or less where placement missed that.
+     * UINT64_MAX: unconstrained. */
+    uint64_t target_bytes;
+} tide__policy_input;
+
+/* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. One that
+ * cannot reach the target gives the smallest load it can; the pipeline then says that it does not fit. */
+typedef tide_status (*tide__policy_fn)(const tide__policy_input *in, tide__decisions *out);
 typedef struct tide__policy {
     const char *name, *summary;
     tide__policy_fn decide;
+    bool takes_argument;
+    bool budgeted; /* heeds target_bytes: worth asking again for less when placement misses the budget */
 } tide__policy;
-/* NULL if there is none of this name. */
+/* `name` with or without ":argument"; NULL if there is none of this name, or if it takes no argument and gets one. */
 const tide__policy *tide__policy_find(const char *name);
+/* Is `word` one of the comma-separated words of `argument`? */
+bool tide__policy_has(const char *argument, const char *word);
 
 #endif

@@ -2,8 +2,7 @@
  * nothing is decided, so there is nothing to decide. "Unconstrained" means this policy without a budget. */
 #include "plan/decide/policies.h"
 
-tide_status tide__decide_liveness(const tide_program *program, const tide_machine *machine,
-                                  const tide_plan_options *options, tide__decisions *out) {
-    (void)program, (void)machine, (void)options, (void)out;
+tide_status tide__decide_liveness(const tide__policy_input *in, tide__decisions *out) {
+    (void)in, (void)out;
     return TIDE_OK;
 }

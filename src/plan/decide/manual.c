@@ -199,12 +199,12 @@ tide_status tide__decisions_read(const char *text, size_t size, const char *name
     return status;
 }
 
-tide_status tide__decide_manual(const tide_program *program, const tide_machine *machine,
-                                const tide_plan_options *options, tide__decisions *out) {
-    if (!options->decisions) return tide__fail(TIDE_E_ARGUMENT, "policy manual needs a decisions file");
+tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out) {
+    const char *path = in->options->decisions;
+    if (!path) return tide__fail(TIDE_E_ARGUMENT, "policy manual needs a decisions file");
     tide__file file;
-    TIDE_TRY(tide__file_open(options->decisions, &file));
-    tide_status status = tide__decisions_read(file.text, file.size, options->decisions, program, machine, out);
+    TIDE_TRY(tide__file_open(path, &file));
+    tide_status status = tide__decisions_read(file.text, file.size, path, in->program, in->machine, out);
     tide__file_close(&file);
     return status;
 }

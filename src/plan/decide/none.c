@@ -2,9 +2,8 @@
  * all forward and backward tensors. */
 #include "plan/decide/policies.h"
 
-tide_status tide__decide_none(const tide_program *program, const tide_machine *machine,
-                              const tide_plan_options *options, tide__decisions *out) {
-    (void)program, (void)machine, (void)options;
+tide_status tide__decide_none(const tide__policy_input *in, tide__decisions *out) {
+    (void)in;
     out->keep_everything = true;
     return TIDE_OK;
 }

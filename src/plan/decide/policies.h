@@ -4,12 +4,9 @@
 
 #include "plan/decide/decide.h"
 
-tide_status tide__decide_none(const tide_program *program, const tide_machine *machine,
-                              const tide_plan_options *options, tide__decisions *out);
-tide_status tide__decide_liveness(const tide_program *program, const tide_machine *machine,
-                                  const tide_plan_options *options, tide__decisions *out);
-tide_status tide__decide_manual(const tide_program *program, const tide_machine *machine,
-                                const tide_plan_options *options, tide__decisions *out);
+tide_status tide__decide_none(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_liveness(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out);
 
 /* The reader behind `manual`; `name` stands in error texts. On failure *out holds part of it, to be freed. */
 tide_status tide__decisions_read(const char *text, size_t size, const char *name, const tide_program *program,

@@ -1,0 +1,63 @@
+/* See draft.h. */
+#include "plan/decide/draft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "plan/schedule.h"
+
+static tide_status new_draft(const tide__policy_input *in, tide_plan **out) {
+    TIDE_TRY(tide__plan_new(out));
+    (*out)->signature = tide_program_signature(in->program);
+    (*out)->n_queues = 1 + in->machine->n_channels;
+    (*out)->n_tiers = in->machine->n_tiers;
+    return TIDE_OK;
+}
+
+static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
+    tide_timeline *timeline;
+    TIDE_TRY(tide_plan_simulate(plan, in->program, in->machine, &timeline));
+    plan->prediction = timeline->prediction;
+    tide_timeline_destroy(timeline);
+    return TIDE_OK;
+}
+
+tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
+    tide_plan *plan;
+    TIDE_TRY(new_draft(in, &plan));
+    tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
+    if (status == TIDE_OK)
+        status = tide__place_plan(in->program, in->machine, decisions->keep_everything,
+                                  in->options->budgets.arena_bytes, plan);
+    if (status == TIDE_OK) status = tide__sync(plan);
+    if (status == TIDE_OK) status = simulate(in, plan);
+    if (status == TIDE_OK)
+        *out = plan;
+    else
+        tide_plan_destroy(plan);
+    return status;
+}
+
+/* Which slot an action belongs to: originals run in order, once each, after whatever else their slot holds. */
+static void fold_into_slots(const tide_plan *plan, uint32_t n_ops, const uint64_t *by_action, uint64_t *loads) {
+    uint32_t slot = 0;
+    memset(loads, 0, (n_ops + (size_t)1) * sizeof *loads);
+    for (size_t i = 0; i < plan->actions.count; i++) {
+        loads[slot] = tide__max_u64(loads[slot], by_action[i]);
+        if (plan->actions.data[i].kind == TIDE_RUN && plan->actions.data[i].op == slot) slot++;
+    }
+}
+
+tide_status tide__draft_loads(const tide__policy_input *in, const tide__decisions *decisions, uint64_t *loads) {
+    tide_plan *plan;
+    TIDE_TRY(new_draft(in, &plan));
+    tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
+    uint64_t *by_action = status == TIDE_OK ? calloc(plan->actions.count + 1, sizeof *by_action) : NULL;
+    if (status == TIDE_OK && !by_action) status = tide__fail_memory();
+    if (status == TIDE_OK) status = tide__plan_load(in->program, in->machine, plan, by_action);
+    if (status == TIDE_OK) fold_into_slots(plan, tide_program_op_count(in->program), by_action, loads);
+    free(by_action);
+    tide_plan_destroy(plan);
+    return status;
+}

@@ -1,0 +1,15 @@
+/* Drafts: what decisions would come to, for policies that try before they decide. */
+#ifndef TIDE_PLAN_DECIDE_DRAFT_H
+#define TIDE_PLAN_DECIDE_DRAFT_H
+
+#include "plan/decide/decide.h"
+#include "plan/plan_data.h"
+
+/* The whole plan but its proof: schedule, place, sync, simulate. Costs some 10 us per op. */
+tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out);
+
+/* Schedule only. loads[k], n_ops + 1 entries: the most bytes in the arena while something of slot k runs; slot
+ * n_ops holds what comes after the last op. */
+tide_status tide__draft_loads(const tide__policy_input *in, const tide__decisions *decisions, uint64_t *loads);
+
+#endif
