@@ -62,6 +62,37 @@ static tide_op_desc fc_desc(tide_op_kind kind, const conv_case *c, int32_t bias)
     return (tide_op_desc){.kind = kind, .x = c->x, .y = {c->x.n, c->outputs, 1, 1}, .bias = bias};
 }
 
+/* x, outputs and the factor. */
+static const conv_case upconvs[] = {
+    {{2, 16, 4, 4}, 8, 2, 2, 2, 0},  {{1, 16, 1, 1}, 16, 2, 2, 2, 0}, {{2, 3, 3, 5}, 5, 2, 2, 2, 0},
+    {{2, 12, 3, 3}, 20, 3, 3, 3, 0}, {{1, 1, 1, 1}, 1, 1, 1, 1, 0},   {{2, 9, 2, 2}, 1, 2, 2, 2, 0},
+    {{3, 32, 6, 5}, 16, 2, 2, 2, 0}, {{1, 1, 4, 4}, 9, 4, 4, 4, 0},
+};
+
+static tide_op_desc upconv_desc(tide_op_kind kind, const conv_case *c, int32_t bias) {
+    tide_op_desc d = {.kind = kind, .x = c->x, .stride = c->stride, .bias = bias};
+    d.kernel_h = d.kernel_w = c->kernel_h;
+    d.y = (tide_shape){c->x.n, c->outputs, c->x.h * c->kernel_h, c->x.w * c->kernel_w};
+    return d;
+}
+
+/* Aligned blocks, parts that begin in the middle of one, plain parts in a blocked whole, rows. */
+typedef struct concat_case {
+    tide_shape y;
+    uint32_t n_parts;
+    int64_t channels[5];
+} concat_case;
+
+static const concat_case concats[] = {
+    {{2, 24, 5, 3}, 2, {8, 16}},         {{3, 33, 2, 2}, 3, {8, 12, 13}},     {{2, 20, 4, 4}, 2, {16, 4}},
+    {{2, 7, 3, 3}, 3, {1, 2, 4}},        {{4, 21, 1, 1}, 2, {9, 12}},         {{1, 9, 1, 2}, 1, {9}},
+    {{2, 12, 3, 3}, 5, {1, 2, 3, 2, 4}}, {{2, 160, 14, 14}, 3, {64, 32, 64}}, {{2, 22, 3, 3}, 2, {8, 14}},
+};
+
+static tide_op_desc concat_desc(tide_op_kind kind, const concat_case *c) {
+    return (tide_op_desc){.kind = kind, .x = c->y, .y = c->y, .n_parts = c->n_parts, .part_channels = c->channels};
+}
+
 static const tide_shape shapes[] = {
     {1, 1, 1, 1},  {2, 3, 5, 7},    {2, 8, 4, 4},   {3, 13, 3, 5},
     {4, 10, 1, 1}, {2, 64, 16, 16}, {33, 16, 3, 3}, {17, 9, 1, 2},
@@ -94,9 +125,12 @@ static void visit_windows(visit_fn visit, void *context) {
     static const tide_op_kind fc_kinds[] = {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_DATA, TIDE_OP_FC_BWD_WEIGHTS};
     static const tide_op_kind pool_kinds[] = {TIDE_OP_MAXPOOL_FWD, TIDE_OP_MAXPOOL_BWD, TIDE_OP_AVGPOOL_FWD,
                                               TIDE_OP_AVGPOOL_BWD};
+    static const tide_op_kind up_kinds[] = {TIDE_OP_UPCONV_FWD, TIDE_OP_UPCONV_BWD_DATA, TIDE_OP_UPCONV_BWD_WEIGHTS};
     tide_op_desc d;
     for (size_t k = 0; k < 3; k++)
         for (int32_t bias = 0; bias < 2; bias++) {
+            for (size_t i = 0; i < COUNT(upconvs); i++)
+                d = upconv_desc(up_kinds[k], &upconvs[i], bias), visit(&d, context);
             for (size_t i = 0; i < COUNT(convs); i++) d = conv_desc(conv_kinds[k], &convs[i], bias), visit(&d, context);
             for (size_t i = 0; i < COUNT(fcs); i++) d = fc_desc(fc_kinds[k], &fcs[i], bias), visit(&d, context);
         }
@@ -108,7 +142,8 @@ static void visit_shapes(visit_fn visit, void *context) {
     static const tide_op_kind kinds[] = {TIDE_OP_RELU_FWD,    TIDE_OP_RELU_BWD, TIDE_OP_ADD,    TIDE_OP_BN_FWD,
                                          TIDE_OP_BN_STATS,    TIDE_OP_BN_INFER, TIDE_OP_BN_BWD, TIDE_OP_DROPOUT_FWD,
                                          TIDE_OP_DROPOUT_BWD, TIDE_OP_LRN_FWD,  TIDE_OP_LRN_BWD};
-    static const tide_shape rows[] = {{1, 1, 1, 1}, {3, 10, 1, 1}, {64, 1000, 1, 1}, {5, 17, 1, 1}};
+    static const tide_shape rows[] = {{1, 1, 1, 1}, {3, 10, 1, 1}, {64, 1000, 1, 1}, {5, 17, 1, 1},
+                                      {2, 2, 9, 9}, {3, 1, 2, 2},  {2, 21, 7, 11},   {1, 8, 8, 8}};
     tide_op_desc d;
     for (size_t k = 0; k < COUNT(kinds); k++)
         for (size_t i = 0; i < COUNT(shapes); i++) d = shape_desc(kinds[k], &shapes[i]), visit(&d, context);
@@ -116,6 +151,14 @@ static void visit_shapes(visit_fn visit, void *context) {
         d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &rows[i]), visit(&d, context);
         d = shape_desc(TIDE_OP_SOFTMAX_LOSS_BWD, &rows[i]), visit(&d, context);
         d.loss_scale = 0.25f, visit(&d, context);
+    }
+}
+
+static void visit_concats(visit_fn visit, void *context) {
+    tide_op_desc d;
+    for (size_t i = 0; i < COUNT(concats); i++) {
+        d = concat_desc(TIDE_OP_CONCAT_FWD, &concats[i]), visit(&d, context);
+        d = concat_desc(TIDE_OP_CONCAT_BWD, &concats[i]), visit(&d, context);
     }
 }
 
@@ -149,11 +192,18 @@ static void visit_reorders(visit_fn visit, void *context) {
         tide_op_desc d = {.kind = TIDE_OP_REORDER, .from = &from, .to = &to, .from_operand = 1, .to_operand = 0};
         visit(&d, context);
     }
+    for (size_t i = 0; i < COUNT(upconvs); i++) {
+        tide_op_desc from = upconv_desc(TIDE_OP_UPCONV_FWD, &upconvs[i], 0),
+                     to = upconv_desc(TIDE_OP_UPCONV_BWD_DATA, &upconvs[i], 0);
+        tide_op_desc d = {.kind = TIDE_OP_REORDER, .from = &from, .to = &to, .from_operand = 1, .to_operand = 0};
+        visit(&d, context);
+    }
 }
 
 static void visit_all(visit_fn visit, void *context) {
     visit_windows(visit, context);
     visit_shapes(visit, context);
+    visit_concats(visit, context);
     visit_updates(visit, context);
     visit_grad_norms(visit, context);
     visit_reorders(visit, context);
@@ -201,11 +251,15 @@ typedef struct rig_pair {
     kernel_rig one, two;
 } rig_pair;
 
+static bool is_by_onednn(tide_op_kind kind) {
+    return kind <= TIDE_OP_FC_BWD_WEIGHTS || (kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS);
+}
+
 /* Own loops: the number of threads changes nothing. */
 static void compare_threads(const tide_op_desc *d, void *context) {
     rig_pair *rigs = context;
     rig_case c;
-    if (d->kind <= TIDE_OP_FC_BWD_WEIGHTS) return; /* oneDNN */
+    if (is_by_onednn(d->kind)) return;
     rig_case_init(&c, d, 3);
     uint64_t one = rig_run(&rigs->one, &c, &plainly), two = rig_run(&rigs->two, &c, &plainly);
     if (one != two) fail_msg("%s gives other bits on two threads", tide_op_kind_name(d->kind));
@@ -279,6 +333,10 @@ static const gradient_case gradients[] = {
     {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_DATA, 0, 0, 1, 0, {{0, 1}, {-1}}},
     {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_WEIGHTS, 1, 0, 1, 0, {{0, 0}, {-1}}},
     {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_WEIGHTS, 2, 0, 1, 1, {{0, 0}, {-1}}},
+    {TIDE_OP_UPCONV_FWD, TIDE_OP_UPCONV_BWD_DATA, 0, 0, 1, 0, {{0, 1}, {-1}}},
+    {TIDE_OP_UPCONV_FWD, TIDE_OP_UPCONV_BWD_WEIGHTS, 1, 0, 1, 0, {{0, 0}, {-1}}},
+    {TIDE_OP_UPCONV_FWD, TIDE_OP_UPCONV_BWD_WEIGHTS, 2, 0, 1, 1, {{0, 0}, {-1}}},
+    {TIDE_OP_CONCAT_FWD, TIDE_OP_CONCAT_BWD, 1, 0, 0, 1, {{-1}}},
     {TIDE_OP_BN_FWD, TIDE_OP_BN_BWD, 0, 0, 1, 0, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}},
     {TIDE_OP_BN_FWD, TIDE_OP_BN_BWD, 1, 0, 1, 1, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}},
     {TIDE_OP_BN_FWD, TIDE_OP_BN_BWD, 2, 0, 1, 2, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}},
@@ -293,10 +351,12 @@ static const gradient_case gradients[] = {
 static tide_op_desc gradient_desc(tide_op_kind kind, int32_t which) {
     static const conv_case small_conv = {{2, 9, 4, 3}, 10, 3, 3, 1, 1}, small_pool = {{2, 9, 5, 5}, 9, 3, 3, 2, 1};
     static const conv_case small_fc = {{2, 9, 2, 2}, 5, 0, 0, 0, 0};
-    static const tide_shape small_rows = {4, 6, 1, 1}, small = {3, 9, 3, 2};
+    static const tide_shape small_rows = {4, 6, 1, 2}, small = {3, 9, 3, 2};
     tide_op_kind forward = gradients[which].forward;
     if (forward == TIDE_OP_CONV_FWD) return conv_desc(kind, &small_conv, 1);
     if (forward == TIDE_OP_FC_FWD) return fc_desc(kind, &small_fc, 1);
+    if (forward == TIDE_OP_UPCONV_FWD) return upconv_desc(kind, &upconvs[2], 1);
+    if (forward == TIDE_OP_CONCAT_FWD) return concat_desc(kind, &concats[3]);
     if (forward == TIDE_OP_MAXPOOL_FWD || forward == TIDE_OP_AVGPOOL_FWD) return conv_desc(kind, &small_pool, 0);
     return shape_desc(kind, forward == TIDE_OP_SOFTMAX_LOSS_FWD ? &small_rows : &small);
 }
@@ -491,7 +551,12 @@ static void test_refused_descriptors(void **state) {
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[1], 0), d.pad_h = d.pad_w = 3;
     refuse(&rig, d, TIDE_E_ARGUMENT);
-    d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &shapes[1]);
+    d = upconv_desc(TIDE_OP_UPCONV_FWD, &upconvs[0], 1), d.stride = 1;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = concat_desc(TIDE_OP_CONCAT_FWD, &concats[0]), d.n_parts = 1;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    assert_error_has("the parts have 8 channels, the whole 24");
+    d.part_channels = NULL;
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = shape_desc(TIDE_OP_DROPOUT_FWD, &shapes[1]), d.drop_rate = 1;
     refuse(&rig, d, TIDE_E_ARGUMENT);

@@ -56,7 +56,8 @@ static void make_positive(rig_case *c, uint32_t operand) {
 }
 
 static void make_labels(rig_case *c, uint32_t operand) {
-    for (int64_t n = 0; n < c->desc.x.n; n++) c->plain[operand][n] = (float)(n * 7 % c->desc.x.c);
+    for (uint64_t i = 0; i < c->spec.elements[operand]; i++)
+        c->plain[operand][i] = (float)(i * 7 % (uint64_t)c->desc.x.c);
 }
 
 static void make_sense(rig_case *c) {

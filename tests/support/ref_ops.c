@@ -37,12 +37,36 @@ static ref_spec spec_of_update(const tide_op_desc *d) {
     return s;
 }
 
+typedef enum direction { FORWARD, TO_DATA, TO_WEIGHTS } direction;
+
+static direction direction_of(tide_op_kind kind) {
+    switch (kind) {
+    case TIDE_OP_CONV_FWD:
+    case TIDE_OP_FC_FWD:
+    case TIDE_OP_UPCONV_FWD: return FORWARD;
+    case TIDE_OP_CONV_BWD_DATA:
+    case TIDE_OP_FC_BWD_DATA:
+    case TIDE_OP_UPCONV_BWD_DATA: return TO_DATA;
+    default: return TO_WEIGHTS;
+    }
+}
+
 static ref_spec spec_of_linear(const tide_op_desc *d, uint64_t w) {
     uint64_t x = size_of(&d->x), y = size_of(&d->y), bias = (uint64_t)d->y.c;
-    bool forward = d->kind == TIDE_OP_CONV_FWD || d->kind == TIDE_OP_FC_FWD;
-    if (d->kind == TIDE_OP_CONV_BWD_DATA || d->kind == TIDE_OP_FC_BWD_DATA) return spec(LIST(w, y), LIST(x));
-    if (forward) return d->bias ? spec(LIST(x, w, bias), LIST(y)) : spec(LIST(x, w), LIST(y));
+    direction dir = direction_of(d->kind);
+    if (dir == TO_DATA) return spec(LIST(w, y), LIST(x));
+    if (dir == FORWARD) return d->bias ? spec(LIST(x, w, bias), LIST(y)) : spec(LIST(x, w), LIST(y));
     return d->bias ? spec(LIST(x, y), LIST(w, bias)) : spec(LIST(x, y), LIST(w));
+}
+
+static ref_spec spec_of_concat(const tide_op_desc *d) {
+    ref_spec s = {0};
+    bool join = d->kind == TIDE_OP_CONCAT_FWD;
+    uint64_t per_channel = size_of(&d->y) / (uint64_t)d->y.c;
+    if (!join) add(&s, false, size_of(&d->y));
+    for (uint32_t i = 0; i < d->n_parts; i++) add(&s, !join, (uint64_t)d->part_channels[i] * per_channel);
+    if (join) add(&s, true, size_of(&d->y));
+    return s;
 }
 
 static ref_spec spec_of_reorder(const tide_op_desc *d) {
@@ -51,7 +75,7 @@ static ref_spec spec_of_reorder(const tide_op_desc *d) {
 }
 
 static ref_spec spec_of_shape(const tide_op_desc *d) {
-    uint64_t x = size_of(&d->x), y = size_of(&d->y), c = (uint64_t)d->x.c, n = (uint64_t)d->x.n;
+    uint64_t x = size_of(&d->x), y = size_of(&d->y), c = (uint64_t)d->x.c, pixels = x / c;
     switch (d->kind) {
     case TIDE_OP_BN_FWD: return spec(LIST(x, c, c), LIST(x, c, c));
     case TIDE_OP_BN_STATS: return spec(LIST(c, c, c, c), LIST(c, c));
@@ -61,8 +85,8 @@ static ref_spec spec_of_shape(const tide_op_desc *d) {
     case TIDE_OP_MAXPOOL_BWD: return spec(LIST(y, y), LIST(x));
     case TIDE_OP_AVGPOOL_FWD: return spec(LIST(x), LIST(y));
     case TIDE_OP_AVGPOOL_BWD: return spec(LIST(y), LIST(x));
-    case TIDE_OP_SOFTMAX_LOSS_FWD: return spec(LIST(x, n), LIST(x, 1));
-    case TIDE_OP_SOFTMAX_LOSS_BWD: return spec(LIST(x, n), LIST(x));
+    case TIDE_OP_SOFTMAX_LOSS_FWD: return spec(LIST(x, pixels), LIST(x, 1));
+    case TIDE_OP_SOFTMAX_LOSS_BWD: return spec(LIST(x, pixels), LIST(x));
     case TIDE_OP_DROPOUT_FWD: return spec(LIST(x), LIST(x, x));
     case TIDE_OP_RELU_FWD:
     case TIDE_OP_LRN_FWD: return spec(LIST(x), LIST(x));
@@ -76,11 +100,16 @@ ref_spec ref_spec_of(const tide_op_desc *d) {
     switch (d->kind) {
     case TIDE_OP_CONV_FWD:
     case TIDE_OP_CONV_BWD_DATA:
-    case TIDE_OP_CONV_BWD_WEIGHTS: return spec_of_linear(d, (uint64_t)(d->y.c * d->x.c * d->kernel_h * d->kernel_w));
+    case TIDE_OP_CONV_BWD_WEIGHTS:
+    case TIDE_OP_UPCONV_FWD:
+    case TIDE_OP_UPCONV_BWD_DATA:
+    case TIDE_OP_UPCONV_BWD_WEIGHTS: return spec_of_linear(d, (uint64_t)(d->y.c * d->x.c * d->kernel_h * d->kernel_w));
     case TIDE_OP_FC_FWD:
     case TIDE_OP_FC_BWD_DATA:
     case TIDE_OP_FC_BWD_WEIGHTS: return spec_of_linear(d, outputs * inputs);
     case TIDE_OP_REORDER: return spec_of_reorder(d);
+    case TIDE_OP_CONCAT_FWD:
+    case TIDE_OP_CONCAT_BWD: return spec_of_concat(d);
     case TIDE_OP_SGD:
     case TIDE_OP_MOMENTUM:
     case TIDE_OP_ADAM:
@@ -93,8 +122,6 @@ ref_spec ref_spec_of(const tide_op_desc *d) {
 }
 
 /* ---- linear ops: one loop nest, three directions ---- */
-
-typedef enum direction { FORWARD, TO_DATA, TO_WEIGHTS } direction;
 
 static void touch(direction dir, double *x, double *w, double *y) {
     if (dir == FORWARD)
@@ -124,6 +151,18 @@ static void conv(const tide_op_desc *d, direction dir, double *x, double *w, dou
                     conv_pixel(d, dir, x + n * per_image, w + o * per_filter, y, oh, ow);
 }
 
+/* Every input pixel fills a window of its own. */
+static void upconv(const tide_op_desc *d, direction dir, double *x, double *w, double *y) {
+    int64_t k = d->kernel_h;
+    for (int64_t n = 0; n < d->y.n; n++)
+        for (int64_t o = 0; o < d->y.c; o++)
+            for (int64_t h = 0; h < d->y.h; h++)
+                for (int64_t v = 0; v < d->y.w; v++, y++)
+                    for (int64_t c = 0; c < d->x.c; c++)
+                        touch(dir, &x[((n * d->x.c + c) * d->x.h + h / k) * d->x.w + v / k],
+                              &w[((o * d->x.c + c) * k + h % k) * k + v % k], y);
+}
+
 static void fc(const tide_op_desc *d, direction dir, double *x, double *w, double *y) {
     int64_t inputs = d->x.c * d->x.h * d->x.w;
     for (int64_t n = 0; n < d->y.n; n++)
@@ -138,11 +177,11 @@ static void linear(const tide_op_desc *d, double *const *v,
     ref_spec s = ref_spec_of(d);
     int64_t pixels = d->y.h * d->y.w;
     for (uint32_t i = s.n_reads; i < s.n_reads + s.n_writes; i++) zero(v[i], s.elements[i]);
-    if (d->kind == TIDE_OP_CONV_FWD || d->kind == TIDE_OP_FC_FWD) {
+    if (direction_of(d->kind) == FORWARD) {
         double *y = v[d->bias ? 3 : 2];
         op(d, FORWARD, v[0], v[1], y);
         for (int64_t i = 0; d->bias && i < (int64_t)size_of(&d->y); i++) y[i] += v[2][i / pixels % d->y.c];
-    } else if (d->kind == TIDE_OP_CONV_BWD_DATA || d->kind == TIDE_OP_FC_BWD_DATA) {
+    } else if (direction_of(d->kind) == TO_DATA) {
         op(d, TO_DATA, v[2], v[0], v[1]);
     } else {
         op(d, TO_WEIGHTS, v[0], v[2], v[1]);
@@ -235,21 +274,50 @@ static void pool(const tide_op_desc *d, double *const *v) {
 
 /* ---- softmax and loss ---- */
 
+/* Pixel i, class c. */
+static int64_t score_at(const tide_shape *s, int64_t i, int64_t c) {
+    int64_t pixels = s->h * s->w;
+    return (i / pixels * s->c + c) * pixels + i % pixels;
+}
+
 static void softmax_forward(const tide_op_desc *d, double *const *v) {
+    int64_t pixels = d->x.n * d->x.h * d->x.w;
     v[3][0] = 0;
-    for (int64_t n = 0; n < d->x.n; n++) {
-        double *x = v[0] + n * d->x.c, *p = v[2] + n * d->x.c, sum = 0;
-        for (int64_t c = 0; c < d->x.c; c++) sum += exp(x[c]);
-        for (int64_t c = 0; c < d->x.c; c++) p[c] = exp(x[c]) / sum;
-        v[3][0] -= log(p[(int64_t)v[1][n]]) / (double)d->x.n;
+    for (int64_t i = 0; i < pixels; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < d->x.c; c++) sum += exp(v[0][score_at(&d->x, i, c)]);
+        for (int64_t c = 0; c < d->x.c; c++) v[2][score_at(&d->x, i, c)] = exp(v[0][score_at(&d->x, i, c)]) / sum;
+        v[3][0] -= log(v[2][score_at(&d->x, i, (int64_t)v[1][i])]) / (double)pixels;
     }
 }
 
 static void softmax_backward(const tide_op_desc *d, double *const *v) {
     double scale = d->loss_scale != 0 ? (double)d->loss_scale : 1.0;
-    for (int64_t i = 0; i < d->x.n * d->x.c; i++) {
-        double hit = (int64_t)v[1][i / d->x.c] == i % d->x.c;
-        v[2][i] = scale * (v[0][i] - hit) / (double)d->x.n;
+    int64_t pixels = d->x.n * d->x.h * d->x.w;
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t c = 0; c < d->x.c; c++) {
+            double hit = (int64_t)v[1][i] == c;
+            v[2][score_at(&d->x, i, c)] = scale * (v[0][score_at(&d->x, i, c)] - hit) / (double)pixels;
+        }
+}
+
+/* ---- concatenation ---- */
+
+static void concat(const tide_op_desc *d, double *const *v) {
+    bool join = d->kind == TIDE_OP_CONCAT_FWD;
+    int64_t pixels = d->y.h * d->y.w, first = 0;
+    double *whole = v[join ? d->n_parts : 0];
+    for (uint32_t k = 0; k < d->n_parts; k++) {
+        double *part = v[join ? k : k + 1];
+        int64_t run = d->part_channels[k] * pixels;
+        for (int64_t i = 0; i < d->y.n * run; i++) {
+            double *there = &whole[i / run * d->y.c * pixels + first * pixels + i % run];
+            if (join)
+                *there = part[i];
+            else
+                part[i] = *there;
+        }
+        first += d->part_channels[k];
     }
 }
 
@@ -346,6 +414,11 @@ void ref_run(const tide_op_desc *d, const tide_step_args *args, double *const *v
     case TIDE_OP_FC_FWD:
     case TIDE_OP_FC_BWD_DATA:
     case TIDE_OP_FC_BWD_WEIGHTS: linear(d, v, fc); break;
+    case TIDE_OP_UPCONV_FWD:
+    case TIDE_OP_UPCONV_BWD_DATA:
+    case TIDE_OP_UPCONV_BWD_WEIGHTS: linear(d, v, upconv); break;
+    case TIDE_OP_CONCAT_FWD:
+    case TIDE_OP_CONCAT_BWD: concat(d, v); break;
     case TIDE_OP_BN_FWD: bn_forward(d, v); break;
     case TIDE_OP_BN_STATS: bn_stats(d, v); break;
     case TIDE_OP_BN_INFER: bn_infer(d, v); break;

@@ -99,19 +99,18 @@ static tide_status choose(dnnl_engine_t engine, const tide_op_desc *d, tide_op_k
     return TIDE_OK;
 }
 
-static tide_status choose_free(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind,
-                               dnnl_primitive_desc_t *out) {
+tide_status tide__conv_choose(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind,
+                              dnnl_primitive_desc_t *out) {
     const way ways[] = {make_way(d, false, NULL), make_way(d, true, NULL)};
     return choose(engine, d, kind, ways, 2, out);
 }
 
-static tide_status choose_backward_weights(tide__cpu_kernel *k, dnnl_engine_t engine, dnnl_memory_desc_t *stored,
-                                           dnnl_primitive_desc_t *out) {
-    const tide_op_desc *d = &k->desc;
-    dnnl_primitive_desc_t forward = NULL;
-    TIDE_TRY(choose_free(engine, d, TIDE_OP_CONV_FWD, &forward));
-    *stored = *tide__pd_md(forward, DNNL_ARG_WEIGHTS);
-    dnnl_primitive_desc_destroy(forward);
+tide_status tide__conv_choose_weights(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind owner,
+                                      dnnl_memory_desc_t *stored, dnnl_primitive_desc_t *out) {
+    dnnl_primitive_desc_t pd = NULL;
+    TIDE_TRY(tide__conv_choose(engine, d, owner, &pd));
+    *stored = *tide__pd_md(pd, DNNL_ARG_WEIGHTS);
+    dnnl_primitive_desc_destroy(pd);
     const way ways[] = {make_way(d, false, stored), make_way(d, false, NULL), make_way(d, true, NULL)};
     return choose(engine, d, TIDE_OP_CONV_BWD_WEIGHTS, ways, 3, out);
 }
@@ -126,10 +125,10 @@ tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
     TIDE_TRY(check_window(source));
     TIDE_TRY(tide__check_shape(&(tide_shape){source->y.c, source->x.c, source->kernel_h, source->kernel_w}, "weights"));
     if (source->kind == TIDE_OP_CONV_BWD_WEIGHTS) {
-        TIDE_TRY(choose_backward_weights(k, engine, &stored, &pd));
+        TIDE_TRY(tide__conv_choose_weights(engine, source, TIDE_OP_CONV_FWD, &stored, &pd));
         status = tide__linear_backward_weights(k, pd, &stored);
     } else {
-        TIDE_TRY(choose_free(engine, source, source->kind, &pd));
+        TIDE_TRY(tide__conv_choose(engine, source, source->kind, &pd));
         status = source->kind == TIDE_OP_CONV_FWD ? tide__linear_forward(k, pd) : tide__linear_backward_data(k, pd);
     }
     dnnl_primitive_desc_destroy(pd);

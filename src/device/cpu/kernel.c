@@ -42,6 +42,11 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_GRAD_NORM] = tide__build_grad_norm,
     [TIDE_OP_ACCUMULATE] = tide__build_accumulate,
     [TIDE_OP_ZERO] = tide__build_zero,
+    [TIDE_OP_CONCAT_FWD] = tide__build_concat,
+    [TIDE_OP_CONCAT_BWD] = tide__build_concat,
+    [TIDE_OP_UPCONV_FWD] = tide__build_upconv,
+    [TIDE_OP_UPCONV_BWD_DATA] = tide__build_upconv,
+    [TIDE_OP_UPCONV_BWD_WEIGHTS] = tide__build_upconv,
 };
 
 tide_status tide__dnnl(dnnl_status_t status, const char *doing) {

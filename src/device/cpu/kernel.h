@@ -92,6 +92,8 @@ int tide__set_threads(int threads);
 
 tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_fc(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_upconv(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_concat(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_reorder(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_relu(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_add(tide__cpu_kernel *k, const tide_op_desc *source);

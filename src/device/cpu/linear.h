@@ -12,4 +12,13 @@ tide_status tide__linear_backward_data(tide__cpu_kernel *k, const_dnnl_primitive
 tide_status tide__linear_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
                                           const dnnl_memory_desc_t *stored);
 
+/* ---- convolutions (conv.c) ---- */
+
+/* The best way for a convolution of this kind; weights as it likes them. */
+tide_status tide__conv_choose(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind,
+                              dnnl_primitive_desc_t *out);
+/* The best way to the gradient of weights that are stored as kind `owner` likes them. */
+tide_status tide__conv_choose_weights(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind owner,
+                                      dnnl_memory_desc_t *stored, dnnl_primitive_desc_t *out);
+
 #endif

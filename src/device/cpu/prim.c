@@ -75,6 +75,12 @@ const dnnl_memory_desc_t *tide__pd_md(const_dnnl_primitive_desc_t pd, int arg) {
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
 }
 
+tide_status tide__md_swapped(const dnnl_memory_desc_t *md, dnnl_memory_desc_t *out) {
+    static const int order[] = {1, 0, 2, 3};
+    const dnnl_memory_desc_t from = *md;
+    return tide__dnnl(dnnl_memory_desc_permute_axes(out, &from, order), "exchange dimensions");
+}
+
 /* ---- creation ---- */
 
 static void stage_deinit(stage *s) {
@@ -121,6 +127,7 @@ static tide_status port_init(tide__prim *prim, const tide__cpu_kernel *k, const_
     const dnnl_memory_desc_t *used = tide__pd_md(pd, bind->arg);
     dnnl_memory_desc_t stored;
     tide__operand_md(&k->operands.data[bind->operand], &stored);
+    if (bind->swapped) TIDE_TRY(tide__md_swapped(&stored, &stored));
     *p = (port){.arg = bind->arg, .operand = bind->operand, .write = bind->operand >= k->n_reads};
     prim->n_ports++;
     TIDE_TRY(new_memory(prim, used, &p->used));
@@ -184,7 +191,7 @@ static tide_status run_locked(const tide__prim *prim, const tide__call *call, ch
     return run_reorders(prim, true, workspace, call->stream);
 }
 
-static tide_status run_prim(const tide__cpu_kernel *k, const tide__call *call) {
+tide_status tide__prim_run(const tide__cpu_kernel *k, const tide__call *call) {
     tide__prim *prim = k->prim;
     char *workspace = prim->workspace_bytes ? tide__at(call, (uint32_t)k->operands.count) : NULL;
     pthread_mutex_lock(&prim->lock);
@@ -204,6 +211,6 @@ tide_status tide__prim_attach(tide__cpu_kernel *k, const_dnnl_primitive_desc_t p
     for (uint32_t i = 0; i < n_binds; i++) TIDE_TRY(port_init(prim, k, pd, &binds[i], &prim->ports[i]));
     TIDE_TRY(lay_out_workspace(prim, pd));
     k->workspace_bytes = prim->workspace_bytes;
-    k->run = run_prim;
+    k->run = tide__prim_run;
     return TIDE_OK;
 }

@@ -26,6 +26,11 @@ static inline int64_t tide__view_at(const tide__view *v, int64_t n, int64_t g) {
     return (n * v->groups + g) * v->pixels * v->lanes;
 }
 
+/* First float of channel c of image n; those of its other pixels follow at a distance of `lanes`. */
+static inline int64_t tide__view_channel(const tide__view *v, int64_t n, int64_t c) {
+    return tide__view_at(v, n, c / v->lanes) + c % v->lanes;
+}
+
 /* Loops below this many floats run on one thread: waking the others would cost more. Changes no bits. */
 #define TIDE__PARALLEL_FLOATS 16384
 
