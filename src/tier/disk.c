@@ -2,61 +2,68 @@
  * behind however the process ends.
  *
  * Where the filesystem allows and slots are whole disk blocks, the file is used past the page cache (O_DIRECT): then
- * file offsets, sizes and memory must be multiples of DIRECT_BYTES. Aligned data goes straight to and from the arena;
- * the rest goes through a small buffer on the stack, with a read before the write where only part of a disk block
- * changes. Slots never share a disk block, so that read and write race with nobody. */
+ * file offsets, sizes and memory must be multiples of TIDE__DISK_BLOCK. Aligned data goes straight to and from the
+ * arena; the rest goes through a small buffer on the stack, with a read before the write where only part of a disk
+ * block changes. Slots never share a disk block, so that read and write race with nobody. The same way is taken with
+ * checksums, which cover whole blocks.
+ *
+ * There is a lane for each direction, so saves and loads run side by side; two saves take turns. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/size.h"
+#include "tier/disk_transfer.h"
 #include "tier/tier_kind.h"
 
-#define DIRECT_BYTES UINT64_C(4096)
-#define BOUNCE_BYTES (UINT64_C(16) * DIRECT_BYTES)
+#define BOUNCE_BYTES (UINT64_C(16) * TIDE__DISK_BLOCK)
 
 typedef struct disk_tier {
     tide__tier base;
     int fd;
-    char path[PATH_MAX]; /* what the file was called; for error texts */
+    char path[PATH_MAX];     /* what the file was called; for error texts */
+    tide__disk_lane lane[2]; /* in, out: read, write */
+    pthread_mutex_t lock[2]; /* a lane serves one thread at a time */
+    bool whole_blocks;
+    uint32_t *sums; /* per block of the file; NULL: no checksums */
 } disk_tier;
 
-/* ---- whole transfers ---- */
+const tide__disk_engine *const *tide__disk_engines(void) {
+    static const tide__disk_engine *const engines[] = {&tide__disk_uring, &tide__disk_threads, NULL};
+    return engines;
+}
+
+int tide__disk_reserve(int fd, uint64_t size_bytes) { return posix_fallocate(fd, 0, (off_t)size_bytes); }
+
+/* ---- transfers ---- */
 
 static tide_status fail_transfer(const disk_tier *disk, const char *what, uint64_t offset, int error) {
+    if (error == EBADMSG)
+        return tide__fail(TIDE_E_IO, "the spill file %s is damaged at %llu: what was read is not what was written",
+                          disk->path, (unsigned long long)offset);
     return tide__fail_errno(TIDE_E_IO, error, "cannot %s the spill file %s at %llu", what, disk->path,
                             (unsigned long long)offset);
 }
 
-static tide_status write_all(const disk_tier *disk, uint64_t offset, const char *data, uint64_t size) {
-    while (size > 0) {
-        ssize_t n = pwrite(disk->fd, data, size, (off_t)offset);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return fail_transfer(disk, "write", offset, n < 0 ? errno : ENOSPC);
-        data += n;
-        offset += (uint64_t)n;
-        size -= (uint64_t)n;
-    }
-    return TIDE_OK;
+/* The caller holds the lane's lock. */
+static tide_status move(disk_tier *disk, bool lane, bool write, uint64_t offset, char *data, uint64_t size_bytes) {
+    const tide__disk_transfer t = {.write = write,
+                                   .whole_blocks = disk->whole_blocks,
+                                   .data = data,
+                                   .offset = offset,
+                                   .size_bytes = size_bytes,
+                                   .sums = disk->sums};
+    uint64_t failed_at = offset;
+    int error = tide__disk_run(&disk->lane[lane], &t, &failed_at);
+    return error ? fail_transfer(disk, write ? "write" : "read", failed_at, error) : TIDE_OK;
 }
 
-static tide_status read_all(const disk_tier *disk, uint64_t offset, char *data, uint64_t size) {
-    while (size > 0) {
-        ssize_t n = pread(disk->fd, data, size, (off_t)offset);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return fail_transfer(disk, "read", offset, n < 0 ? errno : EIO);
-        data += n;
-        offset += (uint64_t)n;
-        size -= (uint64_t)n;
-    }
-    return TIDE_OK;
-}
-
-/* ---- direct transfers of any alignment ---- */
+/* ---- whole blocks out of transfers of any alignment ---- */
 
 /* The next part of [offset, offset + size): straight if it is aligned everywhere, else through the bounce buffer.
  * `first` and `bounced` are the range of whole disk blocks that the bounce buffer holds. */
@@ -67,60 +74,60 @@ typedef struct part {
 } part;
 
 static part next_part(uint64_t offset, const char *data, uint64_t size) {
-    part p = {.first = offset & ~(DIRECT_BYTES - 1)};
-    p.straight = ((offset | (uintptr_t)data) & (DIRECT_BYTES - 1)) == 0 && size >= DIRECT_BYTES;
+    part p = {.first = offset & ~(TIDE__DISK_BLOCK - 1)};
+    p.straight = ((offset | (uintptr_t)data) & (TIDE__DISK_BLOCK - 1)) == 0 && size >= TIDE__DISK_BLOCK;
     if (p.straight) {
-        p.size = size & ~(DIRECT_BYTES - 1);
+        p.size = size & ~(TIDE__DISK_BLOCK - 1);
         return p;
     }
     p.size = tide__min_u64(size, p.first + BOUNCE_BYTES - offset);
-    p.bounced = (offset + p.size - p.first + DIRECT_BYTES - 1) & ~(DIRECT_BYTES - 1);
+    p.bounced = (offset + p.size - p.first + TIDE__DISK_BLOCK - 1) & ~(TIDE__DISK_BLOCK - 1);
     return p;
 }
 
-static tide_status bounce_out(const disk_tier *disk, const part *p, uint64_t offset, const char *data) {
+static tide_status bounce(disk_tier *disk, const part *p, bool out, uint64_t offset, char *data) {
     _Alignas(4096) char buffer[BOUNCE_BYTES];
-    if (p->size < p->bounced) TIDE_TRY(read_all(disk, p->first, buffer, p->bounced));
-    memcpy(buffer + (offset - p->first), data, p->size);
-    return write_all(disk, p->first, buffer, p->bounced);
+    if (!out || p->size < p->bounced) TIDE_TRY(move(disk, out, false, p->first, buffer, p->bounced));
+    char *inside = buffer + (offset - p->first);
+    memcpy(out ? inside : data, out ? data : inside, p->size);
+    return out ? move(disk, out, true, p->first, buffer, p->bounced) : TIDE_OK;
 }
 
-static tide_status bounce_in(const disk_tier *disk, const part *p, uint64_t offset, char *data) {
-    _Alignas(4096) char buffer[BOUNCE_BYTES];
-    TIDE_TRY(read_all(disk, p->first, buffer, p->bounced));
-    memcpy(data, buffer + (offset - p->first), p->size);
+static tide_status move_parts(disk_tier *disk, bool out, uint64_t offset, char *data, uint64_t size) {
+    while (size > 0) {
+        part p = next_part(offset, data, size);
+        TIDE_TRY(p.straight ? move(disk, out, out, offset, data, p.size) : bounce(disk, &p, out, offset, data));
+        offset += p.size;
+        data += p.size;
+        size -= p.size;
+    }
     return TIDE_OK;
+}
+
+static tide_status transfer(disk_tier *disk, bool out, uint64_t offset, char *data, uint64_t size) {
+    pthread_mutex_lock(&disk->lock[out]);
+    tide_status status =
+        disk->whole_blocks ? move_parts(disk, out, offset, data, size) : move(disk, out, out, offset, data, size);
+    pthread_mutex_unlock(&disk->lock[out]);
+    return status;
 }
 
 static tide_status disk_save(tide__tier *tier, uint64_t offset, const char *data, uint64_t size) {
-    const disk_tier *disk = (const disk_tier *)tier;
-    if (!tier->direct) return write_all(disk, offset, data, size);
-    while (size > 0) {
-        part p = next_part(offset, data, size);
-        TIDE_TRY(p.straight ? write_all(disk, offset, data, p.size) : bounce_out(disk, &p, offset, data));
-        offset += p.size;
-        data += p.size;
-        size -= p.size;
-    }
-    return TIDE_OK;
+    char *source;
+    memcpy(&source, &data, sizeof source); /* drops the const: a write only reads it */
+    return transfer((disk_tier *)tier, true, offset, source, size);
 }
 
 static tide_status disk_load(tide__tier *tier, uint64_t offset, char *data, uint64_t size) {
-    const disk_tier *disk = (const disk_tier *)tier;
-    if (!tier->direct) return read_all(disk, offset, data, size);
-    while (size > 0) {
-        part p = next_part(offset, data, size);
-        TIDE_TRY(p.straight ? read_all(disk, offset, data, p.size) : bounce_in(disk, &p, offset, data));
-        offset += p.size;
-        data += p.size;
-        size -= p.size;
-    }
-    return TIDE_OK;
+    return transfer((disk_tier *)tier, false, offset, data, size);
 }
 
 static void disk_destroy(tide__tier *tier) {
     disk_tier *disk = (disk_tier *)tier;
-    close(disk->fd);
+    for (int i = 0; i < 2; i++) tide__disk_lane_close(&disk->lane[i]);
+    for (int i = 0; i < 2; i++) pthread_mutex_destroy(&disk->lock[i]);
+    if (disk->fd >= 0) close(disk->fd);
+    free(disk->sums);
     free(disk);
 }
 
@@ -137,47 +144,70 @@ static tide_status open_file(disk_tier *disk, const char *folder) {
     disk->fd = mkostemp(disk->path, O_CLOEXEC);
     if (disk->fd < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot create the spill file %s", disk->path);
     if (unlink(disk->path) == 0) return TIDE_OK;
-    tide_status status = tide__fail_errno(TIDE_E_IO, errno, "cannot unlink the spill file %s", disk->path);
-    close(disk->fd);
+    return tide__fail_errno(TIDE_E_IO, errno, "cannot unlink the spill file %s", disk->path);
+}
+
+static tide_status open_lanes(disk_tier *disk, const tide__disk_engine *engine) {
+    int error = tide__disk_lane_open(&disk->lane[0], engine, disk->fd);
+    if (!error) error = tide__disk_lane_open(&disk->lane[1], engine, disk->fd);
+    disk->base.engine = engine->name;
+    if (!error) return TIDE_OK;
+    tide__disk_lane_close(&disk->lane[0]);
+    if (error == ENOMEM) return tide__fail_memory();
+    return tide__fail_errno(TIDE_E_IO, error, "%s for the spill file %s", engine->name, disk->path);
+}
+
+/* The first engine that this system has. */
+static tide_status choose_engine(disk_tier *disk, const tide__disk_engine *const *engines) {
+    tide_status status = tide__fail(TIDE_E_ARGUMENT, "a disk tier without an engine");
+    for (; *engines && status != TIDE_OK; engines++) status = open_lanes(disk, *engines);
     return status;
 }
 
-static tide_status preallocate(const disk_tier *disk, uint64_t size) {
+static tide_status reserve(const disk_tier *disk, uint64_t size) {
     int error = size > INT64_MAX ? EFBIG : EINTR;
-    while (error == EINTR && size > 0) error = posix_fallocate(disk->fd, 0, (off_t)size);
+    while (error == EINTR && size > 0) error = disk->lane[0].engine->reserve(disk->fd, size);
     if (size == 0 || error == 0) return TIDE_OK;
     return tide__fail_errno(TIDE_E_IO, error, "cannot reserve %llu bytes for the spill file %s",
                             (unsigned long long)size, disk->path);
 }
 
 /* Tries one disk block; filesystems may take the flag and still refuse the transfer. */
-static bool go_direct(const disk_tier *disk, uint32_t block_bytes, uint64_t size) {
-    _Alignas(4096) char block[DIRECT_BYTES];
+static bool go_direct(disk_tier *disk, uint32_t block_bytes, uint64_t size) {
+    _Alignas(4096) char block[TIDE__DISK_BLOCK];
     int flags = fcntl(disk->fd, F_GETFL);
-    if (block_bytes % DIRECT_BYTES != 0 || size < DIRECT_BYTES || flags < 0) return false;
+    if (block_bytes % TIDE__DISK_BLOCK != 0 || size < TIDE__DISK_BLOCK || flags < 0) return false;
     if (fcntl(disk->fd, F_SETFL, flags | O_DIRECT) != 0) return false;
     if (pread(disk->fd, block, sizeof block, 0) == (ssize_t)sizeof block) return true;
     fcntl(disk->fd, F_SETFL, flags);
     return false;
 }
 
-tide_status tide__tier_disk_create(uint64_t capacity_bytes, uint32_t block_bytes, const char *folder,
-                                   tide__tier **out) {
-    tide_status status;
+static tide_status prepare(disk_tier *disk, const tide__tier_options *o, uint64_t file_bytes) {
+    TIDE_TRY(open_file(disk, o->path));
+    TIDE_TRY(choose_engine(disk, o->engines ? o->engines : tide__disk_engines()));
+    TIDE_TRY(reserve(disk, file_bytes));
+    disk->base.direct = go_direct(disk, o->block_bytes, file_bytes);
+    disk->whole_blocks = disk->base.direct || o->checksums;
+    if (!o->checksums) return TIDE_OK;
+    disk->sums = calloc(file_bytes / TIDE__DISK_BLOCK + 1, sizeof *disk->sums);
+    return disk->sums ? TIDE_OK : tide__fail_memory();
+}
+
+tide_status tide__tier_disk_create(const tide__tier_options *o, tide__tier **out) {
     uint64_t file_bytes;
-    if (!tide__align_up(capacity_bytes, DIRECT_BYTES, &file_bytes))
-        return tide__fail(TIDE_E_OVERFLOW, "a disk tier of %llu bytes", (unsigned long long)capacity_bytes);
+    if (!tide__align_up(o->capacity_bytes, TIDE__DISK_BLOCK, &file_bytes))
+        return tide__fail(TIDE_E_OVERFLOW, "a disk tier of %llu bytes", (unsigned long long)o->capacity_bytes);
     disk_tier *disk = calloc(1, sizeof *disk);
     if (!disk) return tide__fail_memory();
     disk->base.v = &disk_vtable;
-    TIDE_TRY_GOTO(open_file(disk, folder), free_disk);
-    TIDE_TRY_GOTO(preallocate(disk, file_bytes), close_file);
-    disk->base.direct = go_direct(disk, block_bytes, file_bytes);
+    disk->fd = -1;
+    for (int i = 0; i < 2; i++) pthread_mutex_init(&disk->lock[i], NULL); /* cannot fail on Linux */
+    tide_status status = prepare(disk, o, file_bytes);
+    if (status != TIDE_OK) {
+        disk_destroy(&disk->base);
+        return status;
+    }
     *out = &disk->base;
     return TIDE_OK;
-close_file:
-    close(disk->fd);
-free_disk:
-    free(disk);
-    return status;
 }

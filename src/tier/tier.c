@@ -2,28 +2,33 @@
 #include "base/size.h"
 #include "tier/tier_kind.h"
 
-static tide_status create_kind(tide_tier_kind kind, uint64_t capacity_bytes, uint32_t block_bytes, const char *path,
-                               tide__tier **out) {
-    switch (kind) {
-    case TIDE_TIER_RAM: return tide__tier_ram_create(capacity_bytes, out);
-    case TIDE_TIER_DISK: return tide__tier_disk_create(capacity_bytes, block_bytes, path, out);
+static tide_status open_kind(const tide__tier_options *o, tide__tier **out) {
+    switch (o->kind) {
+    case TIDE_TIER_RAM: return tide__tier_ram_create(o->capacity_bytes, out);
+    case TIDE_TIER_DISK: return tide__tier_disk_create(o, out);
     case TIDE_TIER_CLIENT: break;
     }
-    return tide__fail(TIDE_E_ARGUMENT, "a tier of kind %d cannot be created", (int)kind);
+    return tide__fail(TIDE_E_ARGUMENT, "a tier of kind %d cannot be created", (int)o->kind);
 }
 
-tide_status tide__tier_create(tide_tier_kind kind, uint64_t capacity_bytes, uint32_t block_bytes, const char *path,
-                              tide__tier **out) {
+tide_status tide__tier_open(const tide__tier_options *o, tide__tier **out) {
     tide__tier *tier = NULL;
-    if (!tide__is_power_of_two(block_bytes))
-        return tide__fail(TIDE_E_ARGUMENT, "a tier's block of %u bytes is not a power of two", block_bytes);
-    TIDE_TRY(create_kind(kind, capacity_bytes, block_bytes, path, &tier));
-    tier->capacity_bytes = capacity_bytes;
-    tier->block_bytes = block_bytes;
+    if (!tide__is_power_of_two(o->block_bytes))
+        return tide__fail(TIDE_E_ARGUMENT, "a tier's block of %u bytes is not a power of two", o->block_bytes);
+    TIDE_TRY(open_kind(o, &tier));
+    tier->capacity_bytes = o->capacity_bytes;
+    tier->block_bytes = o->block_bytes;
     atomic_init(&tier->saved_bytes, 0);
     atomic_init(&tier->loaded_bytes, 0);
     *out = tier;
     return TIDE_OK;
+}
+
+tide_status tide__tier_create(tide_tier_kind kind, uint64_t capacity_bytes, uint32_t block_bytes, const char *path,
+                              tide__tier **out) {
+    const tide__tier_options options = {
+        .kind = kind, .capacity_bytes = capacity_bytes, .block_bytes = block_bytes, .path = path};
+    return tide__tier_open(&options, out);
 }
 
 void tide__tier_destroy(tide__tier *tier) {
@@ -65,5 +70,6 @@ tide__tier_stats tide__tier_get_stats(const tide__tier *tier) {
     return (tide__tier_stats){.capacity_bytes = tier->capacity_bytes,
                               .saved_bytes = atomic_load(&tier->saved_bytes),
                               .loaded_bytes = atomic_load(&tier->loaded_bytes),
-                              .direct = tier->direct};
+                              .direct = tier->direct,
+                              .engine = tier->engine};
 }

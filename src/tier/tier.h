@@ -12,11 +12,21 @@
 
 typedef struct tide__tier tide__tier;
 
-/* Reserves capacity_bytes at once, or fails and leaves nothing behind. kind: RAM or DISK. block_bytes (a power of
- * two): slots start at its multiples. path: the folder of a disk tier's file; NULL: $TMPDIR, else /tmp. */
+typedef struct tide__tier_options {
+    tide_tier_kind kind; /* RAM or DISK */
+    uint64_t capacity_bytes;
+    uint32_t block_bytes; /* a power of two: slots start at its multiples */
+    const char *path;     /* disk: the folder of the file; NULL: $TMPDIR, else /tmp */
+    bool checksums;       /* disk: what is read must be what was written, at about 0.15 s of a core per GB and 0.1 % of
+                             the capacity in RAM */
+    const struct tide__disk_engine *const *engines; /* disk: what to try, NULL after the last; NULL: the system's */
+} tide__tier_options;
+
+/* Reserves capacity_bytes at once, or fails and leaves nothing behind. */
+tide_status tide__tier_open(const tide__tier_options *options, tide__tier **out);
 tide_status tide__tier_create(tide_tier_kind kind, uint64_t capacity_bytes, uint32_t block_bytes, const char *path,
-                              tide__tier **out);
-void tide__tier_destroy(tide__tier *tier); /* NULL is fine */
+                              tide__tier **out); /* the same with no further options */
+void tide__tier_destroy(tide__tier *tier);       /* NULL is fine */
 
 typedef struct tide__tier_slot {
     tide__tier *tier;
@@ -31,6 +41,7 @@ typedef struct tide__tier_stats {
     uint64_t capacity_bytes;
     uint64_t saved_bytes, loaded_bytes; /* since creation */
     bool direct;                        /* disk: past the page cache (O_DIRECT) */
+    const char *engine;                 /* disk: "io_uring" or "threads"; NULL elsewhere */
 } tide__tier_stats;
 tide__tier_stats tide__tier_get_stats(const tide__tier *tier);
 

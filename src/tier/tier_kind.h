@@ -18,11 +18,12 @@ struct tide__tier {
     uint64_t capacity_bytes;
     uint32_t block_bytes;
     bool direct;
+    const char *engine; /* disk: what moves the bytes; NULL elsewhere */
     _Atomic uint64_t saved_bytes, loaded_bytes;
 };
 
 /* Both leave capacity, block and counters to tier.c. */
 tide_status tide__tier_ram_create(uint64_t capacity_bytes, tide__tier **out);
-tide_status tide__tier_disk_create(uint64_t capacity_bytes, uint32_t block_bytes, const char *folder, tide__tier **out);
+tide_status tide__tier_disk_create(const tide__tier_options *options, tide__tier **out);
 
 #endif
