@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "support/brute_placement.h"
 #include "support/check_placement.h"
 #include "support/test.h"
 
@@ -14,49 +15,9 @@ static tide__place_item item(uint64_t size, uint32_t begin, uint32_t end) {
     return (tide__place_item){.size = size, .align = 1, .fixed = TIDE__PLACE_FREE, .begin = begin, .end = end};
 }
 
-/* ---- brute force ---- */
+/* ---- small problems ---- */
 
-enum { FEW = 7, MOST_BRUTE = 9 };
-
-typedef struct brute {
-    const tide__place_item *items;
-    size_t n;
-    uint64_t offsets[MOST_BRUTE], best;
-} brute;
-
-static bool overlaps(const brute *b, size_t i, uint64_t at, size_t k) {
-    const tide__place_item *x = &b->items[i], *y = &b->items[k];
-    return x->begin < y->end && y->begin < x->end && at < b->offsets[k] + y->size && b->offsets[k] < at + x->size;
-}
-
-/* The lowest offset that is free, next to what is placed. */
-static uint64_t lowest(const brute *b, uint32_t placed, size_t i) {
-    uint64_t at = 0;
-    for (size_t k = 0; k < b->n; k++) {
-        if (!(placed >> k & 1) || !overlaps(b, i, at, k)) continue;
-        at = b->offsets[k] + b->items[k].size;
-        k = SIZE_MAX; /* from the start again */
-    }
-    return at;
-}
-
-/* Every placement that cannot be pushed down comes from placing at the lowest free offset in some order. */
-static void try_orders(brute *b, uint32_t placed, uint64_t height) {
-    if (height >= b->best) return;
-    if (placed == (UINT32_C(1) << b->n) - 1) b->best = height;
-    for (size_t i = 0; i < b->n; i++) {
-        if (placed >> i & 1) continue;
-        b->offsets[i] = lowest(b, placed, i);
-        uint64_t top = b->offsets[i] + b->items[i].size;
-        try_orders(b, placed | UINT32_C(1) << i, top > height ? top : height);
-    }
-}
-
-static uint64_t least_height(const tide__place_item *items, size_t n) {
-    brute b = {.items = items, .n = n, .best = UINT64_MAX};
-    try_orders(&b, 0, 0);
-    return b.best;
-}
+enum { FEW = 7 };
 
 /* At each time, some of what is alive ends. Returns its bytes. */
 static uint32_t end_some(uint64_t seed, uint64_t *at, uint32_t time, tide__place_item *items, size_t n) {
@@ -106,16 +67,16 @@ static void test_agrees_with_brute_force(void **state) {
 static void test_proves_bounds_above_the_load(void **state) {
     static const uint32_t seeds[] = {690, 8746, 16253, 23475, 29797, 30446, 31758, 44822};
     for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
-        tide__place_item items[MOST_BRUTE];
-        uint64_t offsets[MOST_BRUTE];
-        draw_few(seeds[k], MOST_BRUTE, items);
+        tide__place_item items[MOST_BRUTE_ITEMS];
+        uint64_t offsets[MOST_BRUTE_ITEMS];
+        draw_few(seeds[k], MOST_BRUTE_ITEMS, items);
         tide__place_options o = {.node_limit = 100000};
         tide__place_result fast, result;
-        assert_ok(tide__place(items, MOST_BRUTE, NULL, offsets, &fast));
-        assert_ok(tide__place(items, MOST_BRUTE, &o, offsets, &result));
-        assert_placement(items, MOST_BRUTE, offsets, &result);
+        assert_ok(tide__place(items, MOST_BRUTE_ITEMS, NULL, offsets, &fast));
+        assert_ok(tide__place(items, MOST_BRUTE_ITEMS, &o, offsets, &result));
+        assert_placement(items, MOST_BRUTE_ITEMS, offsets, &result);
         assert_true(result.lower_bound > fast.lower_bound);
-        assert_int_equal(result.lower_bound, least_height(items, MOST_BRUTE));
+        assert_int_equal(result.lower_bound, least_height(items, MOST_BRUTE_ITEMS));
         assert_true(result.optimal);
     }
 }
@@ -140,6 +101,86 @@ static void test_answers_are_right_around_the_least_height(void **state) {
         assert_int_equal(answer, TIDE__EXACT_NONE_EXISTS);
         tide__place_problem_deinit(&p);
     }
+}
+
+/* ---- what plans need: second lifetimes, alignments, fixed offsets ---- */
+
+enum { WITH_SECOND = 1, WITH_ALIGN = 2, WITH_FIXED = 4, ALL_FEATURES = 7 };
+
+/* Some items come again later, in the gaps of others. */
+static void add_seconds(uint64_t seed, tide__place_item *items, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (draw(seed, 200 + i, 2)) continue;
+        items[i].begin2 = items[i].end + 1 + draw(seed, 300 + i, 3);
+        items[i].end2 = items[i].begin2 + 1 + draw(seed, 400 + i, 3);
+    }
+}
+
+static bool meet(const tide__place_item *a, const tide__place_item *b) {
+    return (a->begin < b->end && b->begin < a->end) || (a->begin < b->end2 && b->begin2 < a->end) ||
+           (a->begin2 < b->end && b->begin < a->end2) || (a->begin2 < b->end2 && b->begin2 < a->end2);
+}
+
+/* At most two, which are never alive together with each other: fixed offsets must not overlap. */
+static void fix_some(uint64_t seed, tide__place_item *items, size_t n) {
+    size_t first = draw(seed, 500, (uint32_t)n), second = draw(seed, 501, (uint32_t)n);
+    items[first].fixed = items[first].align * draw(seed, 502, 6);
+    if (second != first && !meet(&items[first], &items[second]))
+        items[second].fixed = items[second].align * draw(seed, 503, 6);
+}
+
+static void draw_featured(uint64_t seed, int features, size_t n, tide__place_item *items) {
+    draw_few(seed, n, items);
+    if (features & WITH_SECOND) add_seconds(seed, items, n);
+    for (size_t i = 0; i < n && features & WITH_ALIGN; i++) items[i].align = UINT64_C(1) << draw(seed, 600 + i, 3);
+    if (features & WITH_FIXED) fix_some(seed, items, n);
+}
+
+static uint64_t least_alignment(const tide__place_item *items, size_t n) {
+    uint64_t least = items[0].align;
+    for (size_t i = 1; i < n; i++) least = items[i].align < least ? items[i].align : least;
+    return least;
+}
+
+/* Sizes are rounded up to the smallest alignment, so only less than that may be given away, on top of all. */
+static void test_agrees_with_brute_force_on_features(void **state) {
+    for (uint64_t k = 0; k < 2400; k++) {
+        tide__place_item items[FEW];
+        uint64_t offsets[FEW];
+        size_t n = 3 + draw(k, 700, FEW - 2);
+        draw_featured(k, 1 + (int)(k % ALL_FEATURES), n, items);
+        tide__place_options o = {.node_limit = 100000, .seed = k};
+        tide__place_result result;
+        assert_ok(tide__place(items, n, &o, offsets, &result));
+        assert_placement(items, n, offsets, &result);
+        uint64_t least = least_height(items, n);
+        assert_true(result.lower_bound <= least);
+        assert_true(result.height < least + least_alignment(items, n));
+    }
+}
+
+/* The search itself: it finds the least height, in units, and proves that nothing is lower. */
+static void test_searches_features_around_the_least_height(void **state) {
+    size_t above_load = 0;
+    for (uint64_t k = 0; k < 2400; k++) {
+        tide__place_item items[FEW];
+        uint64_t offsets[FEW], nodes;
+        size_t n = 3 + draw(k, 700, FEW - 2);
+        draw_featured(k, 1 + (int)(k % ALL_FEATURES), n, items);
+        tide__place_problem p;
+        tide__exact_answer answer;
+        assert_ok(tide__place_problem_init(&p, items, n));
+        tide__exact_options o = {.capacity = least_height(p.items, p.n), .node_limit = 100000};
+        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__EXACT_FOUND);
+        assert_null(check_placement(p.items, p.n, offsets, o.capacity));
+        above_load += o.capacity > p.lower_bound;
+        o.capacity--;
+        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__EXACT_NONE_EXISTS);
+        tide__place_problem_deinit(&p);
+    }
+    assert_true(above_load > 200);
 }
 
 /* ---- problems with a known answer ---- */
@@ -241,22 +282,14 @@ static void test_stops_at_its_limits(void **state) {
 }
 
 static void test_refuses_what_it_does_not_handle(void **state) {
-    tide__place_item plain = item(3, 0, 2), fixed = plain, aligned[] = {plain, plain}, cyclic = plain;
-    fixed.fixed = 5;
-    aligned[1].align = 64;
-    cyclic.begin2 = 4, cyclic.end2 = 6;
-    const tide__place_item *const all[] = {&fixed, aligned, &cyclic};
-    /* Something else must be alive in the gap, or the two lifetimes become one. */
-    tide__place_item with_gap[] = {cyclic, item(1, 1, 5), item(1, 2, 3), item(1, 3, 4)};
+    tide__place_item huge[] = {item((UINT64_C(1) << 62) + 1, 0, 2), item(UINT64_C(1) << 61, 1, 3)};
     tide__place_options o = {.node_limit = 100, .algorithm = "exact"};
     tide__place_result result;
-    uint64_t offsets[4];
-    assert_status(tide__place(all[0], 1, &o, offsets, &result), TIDE_E_UNSUPPORTED);
-    assert_status(tide__place(all[1], 2, &o, offsets, &result), TIDE_E_UNSUPPORTED);
-    assert_status(tide__place(with_gap, 4, &o, offsets, &result), TIDE_E_UNSUPPORTED);
+    uint64_t offsets[2];
+    assert_status(tide__place(huge, 2, &o, offsets, &result), TIDE_E_UNSUPPORTED);
     o.algorithm = NULL;
-    assert_ok(tide__place(with_gap, 4, &o, offsets, &result));
-    assert_placement(with_gap, 4, offsets, &result);
+    assert_ok(tide__place(huge, 2, &o, offsets, &result));
+    assert_placement(huge, 2, offsets, &result);
 }
 
 static void test_algorithms_by_name(void **state) {
@@ -282,6 +315,8 @@ int main(void) {
         cmocka_unit_test(test_agrees_with_brute_force),
         cmocka_unit_test(test_proves_bounds_above_the_load),
         cmocka_unit_test(test_answers_are_right_around_the_least_height),
+        cmocka_unit_test(test_agrees_with_brute_force_on_features),
+        cmocka_unit_test(test_searches_features_around_the_least_height),
         cmocka_unit_test(test_finds_perfect_packings),
         cmocka_unit_test(test_proves_that_nothing_fits),
         cmocka_unit_test(test_same_seed_same_answer),

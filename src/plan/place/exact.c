@@ -62,8 +62,9 @@ static void rank_items(search *s, uint32_t run) {
 
 static void measure_tightness(search *s) {
     for (uint32_t i = 0; i < s->state.n; i++) {
+        const tide__place_item *it = &s->state.items[i];
         uint64_t load = 0;
-        for (uint32_t t = s->state.items[i].begin; t < s->state.items[i].end; t++)
+        for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t))
             load = tide__max_u64(load, s->state.open_load[t]);
         s->tightness[i] = (double)load / (double)s->options.capacity;
     }
@@ -139,13 +140,14 @@ static tide__exact_answer run_all(search *s) {
     }
 }
 
-static bool load_fits(const tide__exact_state *s) {
+/* Each slot and each item alone. */
+static bool may_fit(const tide__exact_state *s) {
     for (uint32_t t = 0; t < s->n_slots; t++)
         if (s->open_load[t] > s->capacity) return false;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->items[i].fixed != TIDE__PLACE_FREE && s->items[i].fixed + s->items[i].size > s->capacity) return false;
     return true;
 }
-
-bool tide__exact_takes(const tide__place_problem *p) { return !p->cyclic && !p->fixed && !p->huge && !p->aligned; }
 
 static tide_status start(search *s, const tide__place_problem *p) {
     TIDE_TRY(tide__exact_state_init(&s->state, p, s->options.capacity));
@@ -156,13 +158,13 @@ static tide_status start(search *s, const tide__place_problem *p) {
 
 tide_status tide__exact(const tide__place_problem *p, const tide__exact_options *options, uint64_t *offsets,
                         tide__exact_answer *answer, uint64_t *nodes) {
-    if (!tide__exact_takes(p)) return tide__fail(TIDE_E_UNSUPPORTED, "exact: not a problem of its kind");
+    if (p->huge) return tide__fail(TIDE_E_UNSUPPORTED, "exact: huge sizes");
     if (p->n > TIDE__EXACT_MOST_ITEMS) return tide__fail(TIDE_E_UNSUPPORTED, "exact: %zu items are too many", p->n);
     if (!options->node_limit && !options->deadline_ns) return tide__fail(TIDE_E_ARGUMENT, "exact: no limit");
     search s = {.options = *options, .lengths = p->lengths};
     tide_status status = start(&s, p);
     if (status == TIDE_OK) {
-        bool fits = load_fits(&s.state);
+        bool fits = may_fit(&s.state);
         if (fits) measure_tightness(&s);
         *answer = fits ? run_all(&s) : TIDE__EXACT_NONE_EXISTS;
         *nodes = s.nodes;

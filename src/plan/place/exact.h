@@ -7,7 +7,8 @@
  * fast: per item the earliest offset that is still possible, per time the test that something can still be the next
  * from below, jumps back over decisions that have no part in a failure, and restarts with other orders.
  *
- * One lifetime per item, no fixed offsets, no alignments beyond the unit. */
+ * Time is a set of slots to it, so second lifetimes are nothing special; an aligned item has its floor rounded up; a
+ * fixed one has its floor at its offset, and cannot wait. */
 #ifndef TIDE_PLAN_PLACE_EXACT_H
 #define TIDE_PLAN_PLACE_EXACT_H
 
@@ -25,11 +26,8 @@ typedef struct tide__exact_options {
 
 typedef enum tide__exact_answer { TIDE__EXACT_GAVE_UP, TIDE__EXACT_FOUND, TIDE__EXACT_NONE_EXISTS } tide__exact_answer;
 
-/* Whether this problem is of the kind that tide__exact takes, up to its number of items. */
-bool tide__exact_takes(const tide__place_problem *p);
-
 /* Writes offsets (units) only with TIDE__EXACT_FOUND. nodes: how many items were tried on their floor.
- * TIDE_E_UNSUPPORTED unless tide__exact_takes, or with too many items. Deterministic for a seed unless the deadline strikes. */
+ * TIDE_E_UNSUPPORTED if the problem is huge or has too many items. Deterministic for a seed unless the deadline strikes. */
 tide_status tide__exact(const tide__place_problem *p, const tide__exact_options *options, uint64_t *offsets,
                         tide__exact_answer *answer, uint64_t *nodes);
 

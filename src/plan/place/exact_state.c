@@ -58,7 +58,8 @@ bool tide__exact_has_room(const tide__exact_state *s) {
 tide__exact_mark tide__exact_here(const tide__exact_state *s) { return (tide__exact_mark){s->n_trail, s->n_sets}; }
 
 static void mark_dirty(tide__exact_state *s, uint32_t item) {
-    for (uint32_t t = s->items[item].begin; t < s->items[item].end; t++) {
+    const tide__place_item *it = &s->items[item];
+    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
         if (s->dirty_stamp[t] == s->stamp) continue;
         s->dirty_stamp[t] = s->stamp;
         s->dirty[s->n_dirty++] = t;
@@ -77,16 +78,23 @@ static void set_bound(tide__exact_state *s, uint32_t item, tide__exact_bound bou
     s->bounds[item] = bound;
 }
 
+/* Where slot_at keeps the item's place in the list of a slot. */
+static uint32_t *place_in_list(const tide__exact_state *s, uint32_t item, uint32_t slot) {
+    const tide__place_item *it = &s->items[item];
+    uint32_t nth = slot < it->end ? slot - it->begin : it->end - it->begin + slot - it->begin2;
+    return &s->slot_at[s->first_slot[item] + nth];
+}
+
 /* Moves the item behind the open ones of its slots. Undone in reverse order it just has to be counted in again. */
 static void take_out(tide__exact_state *s, uint32_t item) {
     const tide__place_item *it = &s->items[item];
     s->placed[item] = true;
     s->trail[s->n_trail++] = (tide__exact_change){.item = item, .was_placed = true};
-    for (uint32_t t = it->begin; t < it->end; t++) {
-        uint32_t *list = s->slot_items + s->first_in_slot[t], *at = &s->slot_at[s->first_slot[item] + t - it->begin];
+    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
+        uint32_t *list = s->slot_items + s->first_in_slot[t], *at = place_in_list(s, item, t);
         uint32_t last = --s->n_open[t], other = list[last];
         list[*at] = other;
-        s->slot_at[s->first_slot[other] + t - s->items[other].begin] = *at;
+        *place_in_list(s, other, t) = *at;
         list[last] = item;
         *at = last;
         s->open_load[t] -= it->size;
@@ -96,7 +104,7 @@ static void take_out(tide__exact_state *s, uint32_t item) {
 static void put_back(tide__exact_state *s, uint32_t item) {
     const tide__place_item *it = &s->items[item];
     s->placed[item] = false;
-    for (uint32_t t = it->begin; t < it->end; t++) {
+    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
         s->n_open[t]++;
         s->open_load[t] += it->size;
     }
@@ -144,31 +152,30 @@ static bool check_dirty(tide__exact_state *s) {
  * Only what can still be below its top will ever raise it. */
 typedef struct raise {
     uint64_t top;      /* floor + size of the item */
-    uint64_t earliest; /* lowest top of the neighbours that can raise it; UINT64_MAX: there is none */
-    bool excluded;     /* some open neighbour was left out because it cannot be below `top` */
+    uint64_t earliest; /* above the lowest top of the neighbours that can raise it; UINT64_MAX: there is none */
 } raise;
 
+static uint64_t aligned(const tide__place_item *it, uint64_t at) { return (at + it->align - 1) & ~(it->align - 1); }
+
 static raise find_raise(const tide__exact_state *s, uint32_t item) {
-    raise r = {s->bounds[item].floor + s->items[item].size, UINT64_MAX, false};
+    raise r = {s->bounds[item].floor + s->items[item].size, UINT64_MAX};
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t k = s->neighbours[a];
-        if (s->placed[k]) continue;
-        if (s->bounds[k].earliest >= r.top)
-            r.excluded = true;
-        else
+        if (!s->placed[k] && s->bounds[k].earliest < r.top)
             r.earliest = tide__min_u64(r.earliest, s->bounds[k].earliest + s->items[k].size);
     }
+    if (r.earliest != UINT64_MAX) r.earliest = aligned(&s->items[item], r.earliest);
     return r;
 }
 
-/* Why one neighbour does not let the item come below r->earliest. */
-static void explain_neighbour(const tide__exact_state *s, uint64_t *set, uint32_t k, const raise *r) {
+/* Why one neighbour does not let the item, aligned to `align`, come below r->earliest. */
+static void explain_neighbour(const tide__exact_state *s, uint64_t *set, uint32_t k, uint64_t align, const raise *r) {
     if (s->placed[k])
         unite(s, set, s->placed_reason[k]);
     else if (s->bounds[k].earliest >= r->top)
         unite(s, set, why_above(s, k, r->top - 1));
-    else if (s->items[k].size < r->earliest)
-        unite(s, set, why_above(s, k, r->earliest - s->items[k].size - 1));
+    else if (s->items[k].size + align <= r->earliest)
+        unite(s, set, why_above(s, k, r->earliest - s->items[k].size - align));
 }
 
 static bool raise_waiting(tide__exact_state *s, uint32_t item) {
@@ -176,7 +183,7 @@ static bool raise_waiting(tide__exact_state *s, uint32_t item) {
     if (r.earliest <= s->bounds[item].earliest) return true;
     uint32_t reason = push_copy(s, set_at(s, s->bounds[item].wait_reason));
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++)
-        explain_neighbour(s, set_at(s, reason), s->neighbours[a], &r);
+        explain_neighbour(s, set_at(s, reason), s->neighbours[a], s->items[item].align, &r);
     if (r.earliest > s->capacity - s->items[item].size) {
         copy_set(s, s->conflict, set_at(s, reason));
         return false;
@@ -188,15 +195,18 @@ static bool raise_waiting(tide__exact_state *s, uint32_t item) {
     return true;
 }
 
+static bool is_fixed(const tide__place_item *it) { return it->fixed != TIDE__PLACE_FREE; }
+
 static bool lift(tide__exact_state *s, uint32_t j, uint64_t top, uint32_t reason) {
     tide__exact_bound bound = s->bounds[j];
     if (bound.floor >= top) return true;
-    if (top + s->items[j].size > s->capacity) {
+    uint64_t at = aligned(&s->items[j], top);
+    if (is_fixed(&s->items[j]) || at + s->items[j].size > s->capacity) {
         copy_set(s, s->conflict, set_at(s, reason));
         return false;
     }
-    if (top > bound.earliest) bound.earliest = top, bound.earliest_reason = reason;
-    bound.floor = top;
+    if (at > bound.earliest) bound.earliest = at, bound.earliest_reason = reason;
+    bound.floor = at;
     bound.floor_reason = reason;
     bound.waits = false;
     bound.wait_reason = TIDE__EXACT_NO_REASON;
@@ -204,16 +214,18 @@ static bool lift(tide__exact_state *s, uint32_t j, uint64_t top, uint32_t reason
     return true;
 }
 
-static bool same_lifetime(const tide__place_item *a, const tide__place_item *b) {
-    return a->begin == b->begin && a->end == b->end;
+/* Directly on each other they can be swapped, and nothing else changes. */
+static bool are_twins(const tide__place_item *a, const tide__place_item *b) {
+    return a->begin == b->begin && a->end == b->end && a->begin2 == b->begin2 && a->end2 == b->end2 &&
+           a->align == b->align && ((a->size | b->size) & (a->align - 1)) == 0 && !is_fixed(a) && !is_fixed(b);
 }
 
-/* Of two items with the same lifetime that lie directly on each other, the first by rank is below: swapping them
- * changes nothing else. So a better ranked one must not rest on the one that was just placed. */
+/* Of twins that lie directly on each other, the first by rank is below. So a better ranked one must not rest on the
+ * one that was just placed. */
 static bool part_twins(tide__exact_state *s, uint32_t item) {
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t j = s->neighbours[a];
-        if (s->placed[j] || s->rank[j] > s->rank[item] || !same_lifetime(&s->items[j], &s->items[item])) continue;
+        if (s->placed[j] || s->rank[j] > s->rank[item] || !are_twins(&s->items[j], &s->items[item])) continue;
         tide__exact_bound bound = s->bounds[j];
         bound.waits = true;
         bound.wait_reason = s->rests_reason[item];
@@ -249,7 +261,21 @@ bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level) {
     return part_twins(s, item) && check_dirty(s);
 }
 
+/* A fixed item lifts its neighbours because none of them can end at or below its offset: that is part of any failure
+ * after it. (One that waits explains its neighbours when it is raised.) */
+static void explain_fixed(tide__exact_state *s, uint32_t item) {
+    uint64_t at = s->items[item].fixed;
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
+        uint32_t k = s->neighbours[a];
+        if (!s->placed[k] && s->items[k].size <= at) unite(s, s->conflict, why_above(s, k, at - s->items[k].size));
+    }
+}
+
 bool tide__exact_wait(tide__exact_state *s, uint32_t item) {
+    if (is_fixed(&s->items[item])) {
+        explain_fixed(s, item);
+        return false;
+    }
     start_step(s);
     tide__exact_bound bound = s->bounds[item];
     bound.waits = true;
@@ -286,14 +312,20 @@ void tide__exact_explain_stuck(tide__exact_state *s, uint32_t item) {
 
 /* ---- setup ---- */
 
-static bool alive_together(const tide__place_item *a, const tide__place_item *b) {
-    return a->begin < b->end && b->begin < a->end;
+static bool meet(uint32_t begin, uint32_t end, const tide__place_item *it) {
+    return (begin < it->end && it->begin < end) || (begin < it->end2 && it->begin2 < end);
 }
+
+static bool alive_together(const tide__place_item *a, const tide__place_item *b) {
+    return meet(a->begin, a->end, b) || (a->begin2 < a->end2 && meet(a->begin2, a->end2, b));
+}
+
+static uint32_t life_of(const tide__place_item *it) { return it->end - it->begin + it->end2 - it->begin2; }
 
 static void count_slots(tide__exact_state *s, size_t *n_lives, size_t *n_conflicts) {
     *n_lives = *n_conflicts = 0;
     for (uint32_t i = 0; i < s->n; i++) {
-        *n_lives += s->items[i].end - s->items[i].begin;
+        *n_lives += life_of(&s->items[i]);
         for (uint32_t j = 0; j < i; j++) *n_conflicts += alive_together(&s->items[i], &s->items[j]) ? 2 : 0;
     }
 }
@@ -311,17 +343,19 @@ static void list_neighbours(tide__exact_state *s) {
 static void list_slots(tide__exact_state *s) {
     uint32_t lives = 0;
     for (uint32_t i = 0; i < s->n; i++) {
+        const tide__place_item *it = &s->items[i];
         s->first_slot[i] = lives;
-        lives += s->items[i].end - s->items[i].begin;
-        for (uint32_t t = s->items[i].begin; t < s->items[i].end; t++) s->first_in_slot[t + 1]++;
+        lives += life_of(it);
+        for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) s->first_in_slot[t + 1]++;
     }
     for (uint32_t t = 0; t < s->n_slots; t++) s->first_in_slot[t + 1] += s->first_in_slot[t];
     for (uint32_t i = 0; i < s->n; i++) {
-        for (uint32_t t = s->items[i].begin; t < s->items[i].end; t++) {
+        const tide__place_item *it = &s->items[i];
+        for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
             uint32_t at = s->n_open[t]++;
             s->slot_items[s->first_in_slot[t] + at] = i;
-            s->slot_at[s->first_slot[i] + t - s->items[i].begin] = at;
-            s->open_load[t] += s->items[i].size;
+            *place_in_list(s, i, t) = at;
+            s->open_load[t] += it->size;
         }
     }
 }
@@ -368,7 +402,7 @@ static bool has_equal_before(const tide__exact_state *s, uint32_t item) {
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t j = s->neighbours[a];
         if (s->rank[j] < s->rank[item] && s->items[j].size == s->items[item].size &&
-            same_lifetime(&s->items[j], &s->items[item]))
+            are_twins(&s->items[j], &s->items[item]))
             return true;
     }
     return false;
@@ -376,6 +410,9 @@ static bool has_equal_before(const tide__exact_state *s, uint32_t item) {
 
 void tide__exact_reset(tide__exact_state *s) {
     tide__exact_undo(s, (tide__exact_mark){0, 1});
-    for (uint32_t i = 0; i < s->n; i++)
-        s->bounds[i] = (tide__exact_bound){.previous = NONE, .waits = has_equal_before(s, i)};
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint64_t lowest = is_fixed(&s->items[i]) ? s->items[i].fixed : 0;
+        s->bounds[i] =
+            (tide__exact_bound){.floor = lowest, .earliest = lowest, .previous = NONE, .waits = has_equal_before(s, i)};
+    }
 }

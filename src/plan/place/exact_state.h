@@ -15,7 +15,7 @@
 
 /* What is known about an item that is not placed yet. Reasons are numbers of sets. */
 typedef struct tide__exact_bound {
-    uint64_t floor;    /* top of what is placed under it */
+    uint64_t floor;    /* top of what is placed under it, aligned; of a fixed item its offset */
     uint64_t earliest; /* no offset below this one is possible */
     uint32_t floor_reason, earliest_reason, wait_reason;
     uint32_t previous; /* entry of the trail that holds the bound before this one */
@@ -41,7 +41,7 @@ typedef struct tide__exact_state {
     /* Who conflicts with item i: neighbours[first_neighbour[i] .. first_neighbour[i + 1]). */
     uint32_t *neighbours, *first_neighbour;
     /* Who is alive in slot s: slot_items[first_in_slot[s] ..], the open ones (not placed) first. slot_at holds the
-     * place of item i in the list of slot s at slot_at[first_slot[i] + s - begin]. */
+     * places of item i in the lists of its slots, in their order, from first_slot[i]. */
     uint32_t *slot_items, *first_in_slot, *n_open, *slot_at, *first_slot;
     uint64_t *open_load; /* per slot: sizes of the open items */
 
@@ -78,7 +78,7 @@ void tide__exact_undo(tide__exact_state *s, tide__exact_mark mark);
 
 /* Both are false if what is known now contradicts itself; the conflict then says why. */
 bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level); /* onto its floor */
-bool tide__exact_wait(tide__exact_state *s, uint32_t item);                  /* because of the conflict */
+bool tide__exact_wait(tide__exact_state *s, uint32_t item); /* because of the conflict; a fixed one cannot */
 
 /* The conflict of a waiting item that nothing can raise any more. */
 void tide__exact_explain_stuck(tide__exact_state *s, uint32_t item);

@@ -139,12 +139,10 @@ static bool is_open(const search *s) {
 }
 
 static tide_status run_all(search *s, const tide__place_item *items) {
-    bool takes = tide__exact_takes(&s->problem);
-    if (s->choice == EXACT && !takes)
-        return tide__fail(TIDE_E_UNSUPPORTED,
-                          "exact: takes no second lifetimes, fixed offsets, mixed alignments or huge sizes");
+    if (s->choice == EXACT && s->problem.huge)
+        return tide__fail(TIDE_E_UNSUPPORTED, "exact: the sizes are too large for it");
     TIDE_TRY(run_heuristics(s));
-    return takes && is_open(s) ? refine(s, items) : TIDE_OK;
+    return !s->problem.huge && is_open(s) ? refine(s, items) : TIDE_OK;
 }
 
 /* ---- by name ---- */

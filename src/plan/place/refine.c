@@ -23,9 +23,10 @@ typedef struct refiner {
     uint64_t settled;     /* the height of the parts that are done: others need not be lower */
     uint32_t n_parts;
     uint32_t *part_of_slot;   /* per slot */
+    uint32_t *slot_in_part;   /* per slot: its number among those of its part */
+    uint32_t *part_slots;     /* per part: how many slots */
     uint32_t *first_member;   /* per part, one extra */
     uint32_t *members;        /* items by part */
-    uint32_t *part_begin;     /* per part: its first slot */
     tide__place_problem part; /* the one at work: times from 0; room for the largest that is searched */
     uint64_t *part_offsets;
     budget left;
@@ -33,13 +34,43 @@ typedef struct refiner {
 
 /* ---- parts ---- */
 
-/* A part ends where the furthest end of all that began in it is reached. `furthest` is per slot. */
-static void cut_slots(refiner *r, const uint32_t *furthest) {
-    uint32_t end = 0;
-    for (uint32_t t = 0; t < r->p->n_times; t++) {
-        if (t == end) r->part_begin[r->n_parts++] = t;
-        r->part_of_slot[t] = r->n_parts - 1;
+static bool has_second(const tide__place_item *it) { return it->begin2 < it->end2; }
+
+/* A stretch ends where the furthest end of all that began in it is reached. Both arrays are per slot. */
+static uint32_t cut_stretches(const tide__place_problem *p, const uint32_t *furthest, uint32_t *stretch) {
+    uint32_t end = 0, n = 0;
+    for (uint32_t t = 0; t < p->n_times; t++) {
+        n += t == end;
+        stretch[t] = n - 1;
         if (furthest[t] > end) end = furthest[t];
+    }
+    return n;
+}
+
+static uint32_t root_of(uint32_t *parent, uint32_t k) {
+    while (parent[k] != k) k = parent[k] = parent[parent[k]];
+    return k;
+}
+
+/* Stretches that share an item with two lifetimes are of one part. */
+static void join_stretches(const tide__place_problem *p, const uint32_t *stretch, uint32_t n, uint32_t *parent) {
+    for (uint32_t k = 0; k < n; k++) parent[k] = k;
+    for (size_t i = 0; i < p->n; i++) {
+        if (!has_second(&p->items[i])) continue;
+        uint32_t a = root_of(parent, stretch[p->items[i].begin]), b = root_of(parent, stretch[p->items[i].begin2]);
+        parent[a > b ? a : b] = a > b ? b : a;
+    }
+}
+
+/* A root comes first of its part. number: per stretch. */
+static void number_parts(refiner *r, uint32_t *parent, const uint32_t *stretch, uint32_t *number) {
+    uint32_t last = UINT32_MAX;
+    for (uint32_t t = 0; t < r->p->n_times; t++) {
+        uint32_t root = root_of(parent, stretch[t]);
+        if (root == stretch[t] && stretch[t] != last) number[root] = r->n_parts++;
+        last = stretch[t];
+        r->part_of_slot[t] = number[root];
+        r->slot_in_part[t] = r->part_slots[number[root]]++;
     }
 }
 
@@ -52,13 +83,17 @@ static void sort_members(refiner *r) {
 }
 
 static tide_status find_parts(refiner *r) {
-    uint32_t *furthest = calloc((size_t)r->p->n_times + 1, sizeof *furthest);
+    size_t n_slots = (size_t)r->p->n_times + 1;
+    uint32_t *furthest = calloc(3 * n_slots, sizeof *furthest), *stretch = furthest + n_slots;
     if (!furthest) return tide__fail_memory();
     for (size_t i = 0; i < r->p->n; i++) {
         const tide__place_item *it = &r->p->items[i];
         if (it->end > furthest[it->begin]) furthest[it->begin] = it->end;
+        if (has_second(it) && it->end2 > furthest[it->begin2]) furthest[it->begin2] = it->end2;
     }
-    cut_slots(r, furthest);
+    uint32_t n = cut_stretches(r->p, furthest, stretch), *parent = stretch + n_slots;
+    join_stretches(r->p, stretch, n, parent);
+    number_parts(r, parent, stretch, furthest); /* furthest is free again */
     sort_members(r);
     free(furthest);
     return TIDE_OK;
@@ -66,15 +101,24 @@ static tide_status find_parts(refiner *r) {
 
 static uint32_t part_size(const refiner *r, uint32_t c) { return r->first_member[c + 1] - r->first_member[c]; }
 
+/* Without what is of other parts between them, two lifetimes may touch. */
+static tide__place_item in_part(const refiner *r, tide__place_item it) {
+    const uint32_t *slot = r->slot_in_part;
+    it.end = slot[it.end - 1] + 1;
+    it.begin = slot[it.begin];
+    if (!has_second(&it)) return it;
+    it.end2 = slot[it.end2 - 1] + 1;
+    it.begin2 = slot[it.begin2];
+    if (it.begin2 == it.end) it.end = it.end2, it.begin2 = it.end2 = 0;
+    return it;
+}
+
 static void load_part(refiner *r, uint32_t c) {
-    uint32_t begin = r->part_begin[c];
     r->part.n = part_size(r, c);
-    r->part.n_times = (c + 1 < r->n_parts ? r->part_begin[c + 1] : r->p->n_times) - begin;
+    r->part.n_times = r->part_slots[c];
     for (uint32_t k = 0; k < r->part.n; k++) {
         uint32_t i = r->members[r->first_member[c] + k];
-        r->part.items[k] = r->p->items[i];
-        r->part.items[k].begin -= begin;
-        r->part.items[k].end -= begin;
+        r->part.items[k] = in_part(r, r->p->items[i]);
         r->part.lengths[k] = r->p->lengths[i];
     }
 }
@@ -174,20 +218,22 @@ static tide_status lower_parts(refiner *r) {
 static tide_status take_memory(refiner *r) {
     size_t n_slots = (size_t)r->p->n_times + 2, n = r->p->n + 1, most = tide__min_u64(n, TIDE__EXACT_MOST_ITEMS + 1);
     r->part_of_slot = calloc(n_slots, sizeof *r->part_of_slot);
-    r->part_begin = calloc(n_slots, sizeof *r->part_begin);
+    r->slot_in_part = calloc(n_slots, sizeof *r->slot_in_part);
+    r->part_slots = calloc(n_slots, sizeof *r->part_slots);
     r->first_member = calloc(n_slots, sizeof *r->first_member);
     r->members = calloc(n, sizeof *r->members);
     r->part.items = calloc(most, sizeof *r->part.items);
     r->part.lengths = calloc(most, sizeof *r->part.lengths);
     r->part_offsets = calloc(most, sizeof *r->part_offsets);
-    bool all = r->part_of_slot && r->part_begin && r->first_member && r->members && r->part.items && r->part.lengths &&
-               r->part_offsets;
+    bool all = r->part_of_slot && r->slot_in_part && r->part_slots && r->first_member && r->members && r->part.items &&
+               r->part.lengths && r->part_offsets;
     return all ? TIDE_OK : tide__fail_memory();
 }
 
 static void give_back(refiner *r) {
     free(r->part_of_slot);
-    free(r->part_begin);
+    free(r->slot_in_part);
+    free(r->part_slots);
     free(r->first_member);
     free(r->members);
     free(r->part_offsets);

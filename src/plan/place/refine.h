@@ -13,8 +13,7 @@ typedef struct tide__refine_options {
 
 /* offsets: a placement, made lower where that succeeds. lower_bound (units): of the problem, raised by what is proved
  * on the way. Parts with more than TIDE__EXACT_MOST_ITEMS items are left as they are. On failure both are still
- * true, though perhaps only in part improved. The problem must be of the kind of
- * tide__exact_takes. */
+ * true, though perhaps only in part improved. The problem must not be huge. */
 tide_status tide__refine(const tide__place_problem *p, const tide__refine_options *options, uint64_t *offsets,
                          uint64_t *lower_bound);
 
