@@ -33,13 +33,6 @@ typedef struct disk_tier {
     uint32_t *sums; /* per block of the file; NULL: no checksums */
 } disk_tier;
 
-const tide__disk_engine *const *tide__disk_engines(void) {
-    static const tide__disk_engine *const engines[] = {&tide__disk_uring, &tide__disk_threads, NULL};
-    return engines;
-}
-
-int tide__disk_reserve(int fd, uint64_t size_bytes) { return posix_fallocate(fd, 0, (off_t)size_bytes); }
-
 /* ---- transfers ---- */
 
 static tide_status fail_transfer(const disk_tier *disk, const char *what, uint64_t offset, int error) {

@@ -60,6 +60,11 @@ static uint32_t block_sum(const char *block) {
     return (uint32_t)(all >> 32) | 1;
 }
 
+/* Before a write nothing is known of its blocks any more, after it everything: one that fails leaves no false claim. */
+static void forget_sums(const tide__disk_transfer *t, const piece *p) {
+    memset(t->sums + p->offset / TIDE__DISK_BLOCK, 0, p->size_bytes / TIDE__DISK_BLOCK * sizeof *t->sums);
+}
+
 static void remember_sums(const tide__disk_transfer *t, const piece *p) {
     const char *data = t->data + (p->offset - t->offset);
     for (uint64_t at = 0; at < p->size_bytes; at += TIDE__DISK_BLOCK)
@@ -100,7 +105,7 @@ static void cut_piece(state *s) {
                  .size_bytes = (uint32_t)tide__min_u64(s->piece_bytes, t->size_bytes - s->next)};
     p->rest = (tide__disk_request){
         .data = t->data + s->next, .offset = p->offset, .size_bytes = p->size_bytes, .write = t->write};
-    if (t->write && t->sums) remember_sums(t, p);
+    if (t->write && t->sums) forget_sums(t, p);
     s->next += p->size_bytes;
     push(s, tag);
 }
@@ -125,14 +130,16 @@ static int settle(const tide__disk_transfer *t, piece *p, int64_t result) {
 }
 
 static void complete(state *s, uint32_t tag, int64_t result) {
+    const tide__disk_transfer *t = s->transfer;
     piece *p = &s->pieces[tag];
-    int error = settle(s->transfer, p, result);
+    int error = settle(t, p, result);
     if (error) set_error(s, error, p->rest.offset);
     if (!s->error && p->rest.size_bytes > 0) {
         push(s, tag);
         return;
     }
-    if (!s->error && !s->transfer->write && s->transfer->sums) check_sums(s, p);
+    if (!s->error && t->sums && t->write) remember_sums(t, p);
+    if (!s->error && t->sums && !t->write) check_sums(s, p);
     s->idle[s->n_idle++] = tag;
 }
 

@@ -1,0 +1,155 @@
+/* Whole trainings on a disk that fails at the n-th request, for every n: the result is right or there is none. A fault
+ * that can be made good leaves no trace in the bits; any other ends the step with a text, poisons the run, and never
+ * hangs. */
+#include "support/test.h"
+
+#include <unistd.h>
+
+#include <tidemark/tidemark.h>
+
+#include "support/faulty_disk.h"
+
+enum { STEPS = 2, PATIENCE_S = 120 };
+
+/* The linker puts it before the library's own list; the names are its. NOLINTBEGIN(bugprone-reserved-identifier) */
+const tide__disk_engine *const *__wrap_tide__disk_engines(void);
+const tide__disk_engine *const *__wrap_tide__disk_engines(void) { return faulty_disk_engines(); }
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+typedef struct setting {
+    tide_device *device;
+    tide_model *model;
+    tide_machine machine;
+    tide_digits digits;
+    tide_data data;
+    tide_trainer_options options;
+    char decisions[64];
+} setting;
+
+typedef struct result {
+    tide_status status; /* the first failure */
+    char text[512];
+    float loss[STEPS];
+    uint64_t hash, saved_bytes;
+} result;
+
+static void write_decisions(setting *s) {
+    snprintf(s->decisions, sizeof s->decisions, "/tmp/tidemark-faults-XXXXXX");
+    int fd = mkstemp(s->decisions);
+    assert_true(fd >= 0);
+    FILE *f = fdopen(fd, "w");
+    fputs("{\"tidemark\":\"decisions\",\"version\":1}\n"
+          "{\"swap\":\"relu1\",\"tier\":\"disk\",\"after\":\"pool1\",\"before\":\"relu1.bwd\"}\n"
+          "{\"swap\":\"relu2\",\"tier\":\"disk\",\"after\":\"pool2\",\"before\":\"relu2.bwd\"}\n",
+          f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void open_setting(setting *s) {
+    tide_device_options d;
+    tide_model_options m;
+    tide_device_options_init(&d);
+    tide_model_options_init(&m);
+    d.threads = 1;
+    m.batch = 24; /* the swapped tensors take more than one request */
+    m.channels = 1;
+    m.height = m.width = 28;
+    m.classes = 10;
+    assert_ok(tide_machine_load("cpu", &s->machine));
+    assert_ok(tide_device_open("cpu", &d, &s->device));
+    assert_ok(tide_model_create("lenet", &m, &s->model));
+    s->digits = (tide_digits){.seed = 3, .channels = 1, .height = 28, .width = 28};
+    assert_ok(tide_data_digits(&s->digits, 100, &s->data));
+    write_decisions(s);
+    tide_trainer_options_init(&s->options);
+    s->options.model = s->model;
+    s->options.device = s->device;
+    s->options.machine = &s->machine;
+    s->options.data = &s->data;
+    s->options.plan.policy = "manual";
+    s->options.plan.decisions = s->decisions;
+}
+
+static void close_setting(setting *s) {
+    tide_model_destroy(s->model);
+    tide_device_close(s->device);
+    unlink(s->decisions);
+}
+
+/* After a failed step the trainer refuses everything that would use its values. */
+static void check_poisoned(tide_trainer *t) {
+    float loss;
+    uint64_t hash;
+    double accuracy;
+    tide_data data;
+    tide_digits digits = {.seed = 3, .channels = 1, .height = 28, .width = 28};
+    assert_ok(tide_data_digits(&digits, 8, &data));
+    assert_status(tide_trainer_step(t, &loss, NULL), TIDE_E_POISONED);
+    assert_error_has("failed");
+    assert_status(tide_trainer_hash(t, &hash), TIDE_E_POISONED);
+    assert_status(tide_trainer_evaluate(t, &data, 8, &accuracy), TIDE_E_POISONED);
+}
+
+static result train(const setting *s) {
+    result r = {.status = TIDE_OK};
+    tide_trainer *t = NULL;
+    r.status = tide_trainer_create(&s->options, NULL, &t);
+    for (int i = 0; i < STEPS && r.status == TIDE_OK; i++) {
+        tide_step_report report;
+        r.status = tide_trainer_step(t, &r.loss[i], &report);
+        if (r.status == TIDE_OK) r.saved_bytes = report.saved_bytes;
+    }
+    if (r.status == TIDE_OK) r.status = tide_trainer_hash(t, &r.hash);
+    snprintf(r.text, sizeof r.text, "%s", tide_last_error());
+    if (r.status != TIDE_OK && t) check_poisoned(t);
+    tide_trainer_destroy(t);
+    return r;
+}
+
+static void judge(const result *r, const result *whole, fault_kind kind, long n) {
+    if (faulty_disk_fired() && !fault_is_benign(kind)) {
+        if (r->status != TIDE_E_IO || !strstr(r->text, "the spill file"))
+            fail_msg("%s at %ld: %s: %s", fault_name(kind), n, tide_status_name(r->status), r->text);
+        return;
+    }
+    if (r->status != TIDE_OK) fail_msg("%s at %ld: %s", fault_name(kind), n, r->text);
+    if (r->hash != whole->hash || memcmp(r->loss, whole->loss, sizeof r->loss) != 0)
+        fail_msg("%s at %ld: other bits", fault_name(kind), n);
+}
+
+static void try_engine(const setting *s, const tide__disk_engine *engine) {
+    faulty_disk_arm(engine, FAULT_NONE, 0);
+    result whole = train(s);
+    assert_int_equal(whole.status, TIDE_OK);
+    long total = faulty_disk_requests();
+    assert_true(whole.saved_bytes > 0 && total > 4 * STEPS);
+    for (int kind = FAULT_NONE + 1; kind < FAULT_COUNT; kind++) {
+        if (kind == FAULT_FLIP) continue; /* no checksums here */
+        for (long n = 0; n < (kind == FAULT_RESERVE ? 1 : total); n++) {
+            alarm(PATIENCE_S); /* never a hang */
+            faulty_disk_arm(engine, (fault_kind)kind, n);
+            result r = train(s);
+            judge(&r, &whole, (fault_kind)kind, n);
+            assert_true(faulty_disk_fired());
+        }
+    }
+    alarm(0);
+}
+
+static void test_every_request(void **state) {
+    (void)state;
+    setting s;
+    open_setting(&s);
+    try_engine(&s, &tide__disk_threads);
+    void *lane;
+    if (tide__disk_uring.open(-1, 8, &lane) == 0) {
+        tide__disk_uring.close(lane);
+        try_engine(&s, &tide__disk_uring);
+    }
+    close_setting(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_request)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
