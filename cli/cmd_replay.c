@@ -1,13 +1,14 @@
-/* tidemark replay: a recorded stream of mallocs and frees through the pool, and what it made of it. */
+/* tidemark replay: a recorded stream of mallocs and frees through the pool, and what it and others made of it. */
 #include <inttypes.h>
 
 #include "base/file.h"
 #include "cli.h"
+#include "pool/compare.h"
 #include "pool/replay.h"
 
 typedef struct replay_args {
     const char *from;
-    size_arg min_block, alignment;
+    size_arg min_block, alignment, limit;
     tide__replay_options replay;
     bool json;
 } replay_args;
@@ -16,7 +17,29 @@ static double ratio(uint64_t a, uint64_t b) { return b ? (double)a / (double)b :
 
 /* ---- output ---- */
 
-static void print_json(const tide__stream *stream, const tide__replay_result *r) {
+static void json_other(json_out *j, const char *name, uint64_t bytes, const tide__comparison *c) {
+    json_open(j, name, '{');
+    json_u64(j, "bytes", bytes);
+    json_number(j, "ratio", ratio(bytes, c->load_bytes));
+    json_close(j, '{');
+}
+
+/* One that has no figure is left out. */
+static void json_others(json_out *j, const tide__comparison *c) {
+    const tide__offline_result *o = &c->offline;
+    json_u64(j, "stream_load_bytes", c->load_bytes);
+    json_open(j, "others", '{');
+    for (int k = 0; k < TIDE__N_ONLINE; k++)
+        if (c->online[k].fits) json_other(j, c->online[k].name, c->online[k].peak_held_bytes, c);
+    if (c->recorded_bytes) json_other(j, "recorded", c->recorded_bytes, c);
+    if (o->two_slots_bytes) json_other(j, "smartpool_two_slots", o->two_slots_bytes, c);
+    if (o->two_turns_bytes) json_other(j, "smartpool_two_turns", o->two_turns_bytes, c);
+    if (c->repeats) json_other(j, "placement", o->engine_bytes, c);
+    if (c->repeats) json_other(j, "placement_bound", o->bound_bytes, c);
+    json_close(j, '{');
+}
+
+static void print_json(const tide__stream *stream, const tide__replay_result *r, const tide__comparison *c) {
     json_out j;
     json_begin(&j, stdout);
     json_u64(&j, "events", stream->events.count);
@@ -40,6 +63,7 @@ static void print_json(const tide__stream *stream, const tide__replay_result *r)
     json_u64(&j, "deviations", r->stats.n_deviations);
     json_u64(&j, "longest_off_events", r->longest_off_events);
     json_u64(&j, "conflicts", r->stats.n_conflicts);
+    json_others(&j, c);
     json_end(&j);
 }
 
@@ -59,26 +83,54 @@ static void print_plan(const tide__replay_result *r) {
            r->n_extra, r->n_missing, r->longest_off_events);
 }
 
-static void print_human(const tide__stream *stream, const tide__replay_result *r) {
-    printf("%s\n  stream             %zu events, %" PRIu64 " mallocs\n", stream->in->name, stream->events.count,
-           r->stats.n_mallocs);
-    if (!r->stats.n_plans_made) {
-        printf("  no iteration found: every block came from the backing\n");
-        return;
-    }
+/* 0: no figure. */
+static void print_other(const char *name, uint64_t bytes, const tide__comparison *c, const char *none) {
+    if (bytes)
+        print_row(name, bytes, c->load_bytes);
+    else
+        printf("  %-24s %14s\n", name, none);
+}
+
+static void print_others(const tide__comparison *c) {
+    static const char *const names[TIDE__N_ONLINE] = {"first fit", "best fit", "like CnMem", "like PyTorch's"};
+    printf("\n  others, whole stream\n");
+    for (int k = 0; k < TIDE__N_ONLINE; k++)
+        print_other(names[k], c->online[k].fits ? c->online[k].peak_held_bytes : 0, c, "does not fit");
+    if (c->recorded_bytes) print_row("as recorded", c->recorded_bytes, c->load_bytes);
+    if (!c->repeats) return;
+    printf("\n  placed offline, one iteration\n");
+    print_other("SmartPool, two slots", c->offline.two_slots_bytes, c, "too large for it");
+    print_other("SmartPool, two turns", c->offline.two_turns_bytes, c, "too large for it");
+    print_row("plan/place", c->offline.engine_bytes, c->load_bytes);
+    print_row("proved bound", c->offline.bound_bytes, c->load_bytes);
+}
+
+static void print_pool(const tide__replay_result *r, const tide__comparison *c) {
     print_plan(r);
     printf("\n  %-24s %14s  %6s\n", "peak", "bytes", "/ load");
     print_row("load", r->peak_live_bytes, r->peak_live_bytes);
     print_row("pool", r->peak_held_bytes, r->peak_live_bytes);
     print_row("pool, while learning", r->learn_peak_held_bytes, r->peak_live_bytes);
+    print_others(c);
+}
+
+static void print_human(const tide__stream *stream, const tide__replay_result *r, const tide__comparison *c) {
+    printf("%s\n  stream             %zu events, %" PRIu64 " mallocs\n", stream->in->name, stream->events.count,
+           r->stats.n_mallocs);
+    if (r->stats.n_plans_made) {
+        print_pool(r, c);
+        return;
+    }
+    printf("  no iteration found: every block came from the backing\n");
+    print_others(c);
 }
 
 /* ---- the command ---- */
 
 static tide_status take_sizes(replay_args *a) {
     tide_pool_options *o = &a->replay.pool;
-    if (a->min_block.is_percent || a->alignment.is_percent)
-        return complain(TIDE_E_ARGUMENT, "--min-block and --alignment are bytes, not percentages");
+    if (a->min_block.is_percent || a->alignment.is_percent || a->limit.is_percent)
+        return complain(TIDE_E_ARGUMENT, "--min-block, --alignment and --limit are bytes, not percentages");
     if (a->min_block.given) o->min_block_bytes = a->min_block.bytes;
     if (a->alignment.given) o->alignment = a->alignment.bytes;
     return TIDE_OK;
@@ -87,13 +139,17 @@ static tide_status take_sizes(replay_args *a) {
 static tide_status replay(const tide__import *in, const replay_args *a) {
     tide__stream stream;
     tide__replay_result result;
+    tide__comparison others;
+    const tide_pool_options *o = &a->replay.pool;
     tide_status status = tide__import_stream(in, &stream);
     if (status != TIDE_OK) return status;
     status = tide__pool_replay(&stream, &a->replay, &result);
+    if (status == TIDE_OK)
+        status = tide__compare(&stream, o->alignment, size_arg_bytes(&a->limit, 0), o->plan_seconds, &others);
     if (status == TIDE_OK && a->json)
-        print_json(&stream, &result);
+        print_json(&stream, &result, &others);
     else if (status == TIDE_OK)
-        print_human(&stream, &result);
+        print_human(&stream, &result, &others);
     tide__stream_deinit(&stream);
     return status;
 }
@@ -121,14 +177,16 @@ int cmd_replay(int argc, char **argv) {
         {"--deviate-every", ARG_COUNT, &a.replay.deviate_every, "N",
          "add or leave out a malloc about every N iterations [never]"},
         {"--seed", ARG_U64, &a.replay.seed, "N", "of the deviations [0]"},
+        {"--limit", ARG_SIZE, &a.limit, "BYTES", "what the other online allocators have [no limit]"},
         {"--json", ARG_FLAG, &a.json, NULL, "for programs"},
     };
     const arg_command command = {
         .usage = "replay STREAM [options]",
-        .summary = "Runs a recorded stream of mallocs and frees through the pool.",
+        .summary = "Runs a recorded stream of mallocs and frees through the pool and through others.",
         .details =
             "Only addresses are handed out, no memory. The pool finds the iteration while the stream runs, places\n"
-            "its blocks in one region and serves them from there.",
+            "its blocks in one region and serves them from there. Beside it: what other allocators hold for the\n"
+            "stream, and how SmartPool's published heuristic and this placement engine lay out its iteration.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .positional = &path,

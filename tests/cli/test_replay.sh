@@ -35,15 +35,37 @@ run 0 replay good.txt --json
 [ "$(json_number load_bytes)" = $((100000 + 1024 * 210 + 10000)) ] || fail 'the load is wrong'
 [ "$(json_number footprint_bytes)" -le $((100000 + 1024 * 210 + 2 * 5120)) ] || fail 'the footprint is too large'
 
+# Beside it: everyone holds at least the load, and SmartPool's two slots cost nothing here, where momenta meet.
+for other in first-fit best-fit cnmem caching smartpool_two_slots smartpool_two_turns placement placement_bound; do
+    grep -q "\"$other\": {" "$work/out" || fail "$other is missing"
+done
+grep -q '"recorded"' "$work/out" && fail 'block names that are no addresses became addresses'
+[ "$(json_number stream_load_bytes)" = "$(json_number load_bytes)" ] || fail 'the stream has another load'
+! grep -q '"ratio": 0' "$work/out" || fail 'somebody holds less than the load'
+run 0 replay good.txt
+out_has "like PyTorch's                  2.0 MiB"
+out_has 'SmartPool, two slots'
+run 0 replay good.txt --limit 1MiB
+out_has "like PyTorch's             does not fit"
+out_has 'like CnMem                      0.3 MiB'
+run 0 replay good.txt --limit 1MiB --json
+grep -q '"caching"' "$work/out" && fail 'a figure for what does not fit'
+
 run 0 replay good.txt --deviate-every 1 --seed 3 --json
 [ "$(json_number extra)" != 0 ] && [ "$(json_number missing)" != 0 ] || fail 'no deviations'
 [ "$(json_number longest_off_events)" -le 42 ] || fail 'more than an iteration to come back'
 run 0 replay good.txt --min-block 10KiB --alignment 4KiB --plan-time 0 --from singa-malloc --json
 [ "$(json_number period_events)" = 22 ] || fail 'eleven blocks have 10 KiB or more'
 
+printf 'Malloc 0x1000 1000 1\nMalloc 0x1400 24 1\nFree 0x1000 2\nMalloc 0x1200 500 3\n' >addresses.txt
+run 0 replay addresses.txt
+out_has 'as recorded                     0.0 MiB   1.500'
+
 stream 12 1 >strange.txt
 run 0 replay strange.txt
 out_has 'no iteration found'
+out_has 'first fit'
+grep -q 'placed offline' "$work/out" && fail 'placed an iteration that is not there'
 run 0 replay strange.txt --json
 [ "$(json_number plans_made)" = 0 ] || fail 'planned what does not repeat'
 : >empty.txt
@@ -57,6 +79,7 @@ printf '{"INSTRUCTION":"CONSTANT","NAME":"w"}\n' >log.dtr
 refuse 3 'not a stream' replay log.dtr
 refuse 6 'nosuch' replay ./nosuch.txt
 refuse 2 'not percentages' replay good.txt --min-block 10%
+refuse 2 'not percentages' replay good.txt --limit 10%
 refuse 2 'power of two' replay good.txt --alignment 3
 refuse 2 'plan_seconds' replay good.txt --plan-time 1e9
 finish
