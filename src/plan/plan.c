@@ -95,7 +95,7 @@ static tide_status predict(const tide_program *program, const tide_machine *mach
 /* ---- decide, schedule, place ---- */
 
 /* Policies decide on loads, budgets bind the arena, and placement may stay above the load. */
-enum { MAX_TRIES = 8 };
+enum { MAX_TRIES = 8, MAX_STALLS = 3 };
 
 static tide_status try_target(const tide__policy *policy, const tide__policy_input *in, tide_plan *plan) {
     tide__decisions decisions = {0};
@@ -109,16 +109,19 @@ static tide_status try_target(const tide__policy *policy, const tide__policy_inp
     return status;
 }
 
-/* Asks for a smaller load as long as the arena is above the budget and gets smaller. */
+/* Asks for smaller and smaller loads as long as the arena is above the budget: less by what it is over, and twice as
+ * much less as the last time when that did not help. */
 static tide_status decide_and_place(const tide__policy *policy, tide__policy_input *in, tide_plan *plan) {
-    uint64_t budget = in->options->budgets.arena_bytes, last = UINT64_MAX;
+    uint64_t budget = in->options->budgets.arena_bytes, last = UINT64_MAX, step = 0;
     in->target_bytes = budget;
     TIDE_TRY(try_target(policy, in, plan));
-    for (int i = 1; i < MAX_TRIES && policy->budgeted && plan->arena_bytes > budget; i++) {
-        uint64_t over = plan->arena_bytes - budget;
-        if (over >= in->target_bytes || (i > 2 && plan->arena_bytes >= last)) break;
+    for (int i = 1, stalls = 0; i < MAX_TRIES && policy->budgeted && plan->arena_bytes > budget; i++) {
+        bool stalled = plan->arena_bytes >= last;
+        stalls += stalled;
+        step = tide__max_u64(plan->arena_bytes - budget, stalled ? 2 * step : 0);
+        if (step >= in->target_bytes || stalls > MAX_STALLS) break;
         last = plan->arena_bytes;
-        in->target_bytes -= over;
+        in->target_bytes -= step;
         TIDE_TRY(try_target(policy, in, plan));
     }
     return TIDE_OK;

@@ -76,8 +76,11 @@ static inline tide_id paper_tensor(tide_program_builder *b, const char *name, co
     return id;
 }
 
-static inline void paper_op(tide_program_builder *b, tide_op op, const char *name, const char *suffix) {
-    const tide_variant variant = {0};
+/* Costs are made up: what counts is that convolutions and matrix products cost more per byte than other layers. */
+static inline void paper_op(tide_program_builder *b, tide_op op, const paper_layer *layer, const char *suffix) {
+    bool dense = layer->kind == PAPER_CONV || layer->kind == PAPER_FC;
+    const tide_variant variant = {.cost_ns = (dense ? 100 : 1) * layer->elements};
+    const char *name = layer->name;
     char text[32];
     snprintf(text, sizeof text, "%s%s", name, suffix);
     op.name = text;
@@ -107,14 +110,14 @@ static inline tide_id paper_backward(tide_program_builder *b, const paper_layer 
     tide_inplace pair = {.read = op.n_reads - 1, .write = 0, .must = true};
     op.n_inplace = o->inplace[layers[i].kind];
     op.inplace = &pair;
-    paper_op(b, op, layers[i].name, ".bwd");
+    paper_op(b, op, &layers[i], ".bwd");
     return dx;
 }
 
 static inline tide_id paper_forward(tide_program_builder *b, const paper_layer *layer, uint64_t batch, tide_id x) {
     tide_id y = paper_tensor(b, layer->name, "", batch * layer->elements, TIDE_CLASS_ACTIVATION);
     tide_op op = {.n_reads = x != TIDE_NONE, .reads = &x, .n_writes = 1, .writes = &y};
-    paper_op(b, op, layer->name, "");
+    paper_op(b, op, layer, "");
     return y;
 }
 

@@ -11,6 +11,8 @@ static const tide__policy table[] = {
     {"liveness", "a value leaves after its last use; nothing moves, nothing is run twice", tide__decide_liveness, false,
      false},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},
+    {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
+     tide__decide_superneurons, true, true},
 };
 
 const tide__policy *tide__policy_find(const char *name) {

@@ -1,0 +1,147 @@
+/* Policy `superneurons` (Wang et al., PPoPP 2018): liveness, a tensor cache over the unified tensor pool, cost-aware
+ * recomputation and dynamic convolution workspaces. docs/policies/superneurons.md says what is the paper's and what
+ * is not.
+ *
+ *   argument   speed, memory, cost   how segments are recomputed [cost]; norecompute: not at all
+ *              eager                 offload checkpoints always, not only when memory is short
+ *              noswap, noworkspace   without the tensor cache; without choosing variants
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "plan/decide/draft.h"
+#include "plan/decide/policies.h"
+#include "plan/decide/segments.h"
+#include "plan/decide/superneurons_cache.h"
+
+typedef struct settings {
+    bool speed, memory, norecompute, eager, noswap, noworkspace;
+} settings;
+
+static tide_status read_settings(const char *argument, settings *s) {
+    static const char *const known[] = {"speed", "memory", "cost", "norecompute", "eager", "noswap", "noworkspace"};
+    for (const char *word = argument; *word;) {
+        size_t length = strcspn(word, ","), i = 0, n = sizeof known / sizeof *known;
+        while (i < n && (strlen(known[i]) != length || strncmp(known[i], word, length) != 0)) i++;
+        if (i == n)
+            return tide__fail(TIDE_E_ARGUMENT,
+                              "superneurons has no \"%.*s\" (known: speed, memory, cost, norecompute, eager, noswap, "
+                              "noworkspace)",
+                              (int)(length < 64 ? length : 64), word);
+        word += length + (word[length] == ',');
+    }
+    *s = (settings){.speed = tide__policy_has(argument, "speed"),
+                    .memory = tide__policy_has(argument, "memory"),
+                    .norecompute = tide__policy_has(argument, "norecompute"),
+                    .eager = tide__policy_has(argument, "eager"),
+                    .noswap = tide__policy_has(argument, "noswap"),
+                    .noworkspace = tide__policy_has(argument, "noworkspace")};
+    if (s->speed + s->memory + s->norecompute + tide__policy_has(argument, "cost") > 1)
+        return tide__fail(TIDE_E_ARGUMENT, "superneurons: one of speed, memory, cost and norecompute");
+    return TIDE_OK;
+}
+
+/* ---- workspaces ---- */
+
+/* The fastest variant of the default's bits class with at most `room` bytes of workspace; of equally fast ones that
+ * with the smaller workspace. The smallest workspace if none has so little. */
+static uint32_t pick_variant(const tide_op *op, bool bits_any, uint64_t room) {
+    uint32_t fastest = TIDE_NONE, smallest = 0;
+    for (uint32_t i = 0; i < op->n_variants; i++) {
+        const tide_variant *v = &op->variants[i];
+        if (!bits_any && v->bits_class != op->variants[0].bits_class) continue;
+        if (v->workspace_bytes < op->variants[smallest].workspace_bytes) smallest = i;
+        if (v->workspace_bytes > room) continue;
+        const tide_variant *best = fastest == TIDE_NONE ? NULL : &op->variants[fastest];
+        if (!best || v->cost_ns < best->cost_ns ||
+            (v->cost_ns == best->cost_ns && v->workspace_bytes < best->workspace_bytes))
+            fastest = i;
+    }
+    return fastest == TIDE_NONE ? smallest : fastest;
+}
+
+static tide_status take_small_workspaces(const tide__policy_input *in, tide__decisions *out) {
+    uint32_t n = tide_program_op_count(in->program);
+    TIDE_TRY(tide__vec_reserve(&out->variants, n));
+    for (tide_id i = 0; i < n; i++)
+        out->variants.data[i] = pick_variant(tide_program_op(in->program, i), in->options->bits_any, 0);
+    out->variants.count = n;
+    return TIDE_OK;
+}
+
+/* loads[k]: the most bytes in slot k with the smallest workspaces. What is left of the target is the op's. */
+static void take_fast_workspaces(const tide__policy_input *in, const uint64_t *loads, tide__decisions *out) {
+    for (tide_id i = 0; i < out->variants.count; i++) {
+        const tide_op *op = tide_program_op(in->program, i);
+        uint64_t others = loads[i] - tide__min_u64(loads[i], op->variants[out->variants.data[i]].workspace_bytes);
+        uint64_t room = in->target_bytes - tide__min_u64(others, in->target_bytes);
+        out->variants.data[i] = pick_variant(op, in->options->bits_any, room);
+    }
+}
+
+/* ---- recomputation ---- */
+
+/* Loads of the decisions without what the cache could take away: bytes that rest from forward to backward. */
+static tide_status essential_loads(const tide__policy_input *in, const settings *s, const tide__decisions *d,
+                                   uint64_t *loads) {
+    TIDE_TRY(tide__draft_loads(in, d, loads));
+    return s->noswap ? TIDE_OK : tide__superneurons_subtract(in, d, loads);
+}
+
+static tide_status all_in_mode(const tide__policy_input *in, const settings *s, tide__segments *segments, bool memory,
+                               tide__decisions *d, uint64_t *loads) {
+    for (size_t i = 0; i < segments->list.count; i++) segments->list.data[i].memory_centric = memory;
+    d->reruns.count = 0;
+    TIDE_TRY(tide__segments_rerun(in->program, segments, d));
+    return essential_loads(in, s, d, loads);
+}
+
+/* Speed-centric where that stays within the target, or within what memory-centric recomputation needs in any case
+ * (the paper's l_peak); memory-centric where it does not. */
+static tide_status choose_modes(const tide__policy_input *in, const settings *s, tide__segments *segments,
+                                tide__decisions *d, uint64_t *loads) {
+    uint32_t n = tide_program_op_count(in->program);
+    uint64_t limit = in->target_bytes == UINT64_MAX ? 0 : in->target_bytes;
+    TIDE_TRY(all_in_mode(in, s, segments, true, d, loads));
+    for (uint32_t k = 0; k <= n; k++) limit = tide__max_u64(limit, loads[k]);
+    TIDE_TRY(all_in_mode(in, s, segments, false, d, loads));
+    for (uint32_t k = 0; k <= n; k++) loads[k] = (k ? loads[k - 1] : 0) + (loads[k] > limit); /* so far too large */
+    for (size_t i = 0; i < segments->list.count; i++) {
+        tide__segment *segment = &segments->list.data[i]; /* needs come after forward, so first_need > 0 */
+        segment->memory_centric = loads[segment->last_need] > loads[segment->first_need - 1];
+    }
+    d->reruns.count = 0;
+    return tide__segments_rerun(in->program, segments, d);
+}
+
+static tide_status recompute(const tide__policy_input *in, const settings *s, uint64_t *loads, tide__decisions *out) {
+    tide__segments segments;
+    TIDE_TRY(tide__segments_create(in->program, &segments));
+    for (size_t i = 0; i < segments.list.count; i++) segments.list.data[i].memory_centric = s->memory;
+    tide_status status = s->speed || s->memory ? tide__segments_rerun(in->program, &segments, out)
+                                               : choose_modes(in, s, &segments, out, loads);
+    tide__segments_free(&segments);
+    return status;
+}
+
+/* ---- the stages ---- */
+
+static tide_status decide(const tide__policy_input *in, const settings *s, uint64_t *loads, tide__decisions *out) {
+    if (!s->noworkspace) TIDE_TRY(take_small_workspaces(in, out));
+    if (!s->norecompute) TIDE_TRY(recompute(in, s, loads, out));
+    TIDE_TRY(tide__draft_loads(in, out, loads));
+    if (!s->noswap) TIDE_TRY(tide__superneurons_decide(in, s->eager, loads, out));
+    if (!s->noworkspace) take_fast_workspaces(in, loads, out);
+    return TIDE_OK;
+}
+
+tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out) {
+    settings s;
+    TIDE_TRY(read_settings(in->argument, &s));
+    uint64_t *loads = calloc(tide_program_op_count(in->program) + (size_t)1, sizeof *loads);
+    if (!loads) return tide__fail_memory();
+    tide_status status = decide(in, &s, loads, out);
+    free(loads);
+    return status;
+}
