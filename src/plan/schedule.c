@@ -33,6 +33,7 @@ typedef struct scheduler {
     bool *starts_in_arena;       /* per tensor */
     uint64_t *moved_bytes;       /* per tensor: its size, rounded to the blocks of the tiers it moves through */
     slot_list saves, loads, reruns;
+    size_t at_step; /* in decisions->sequence */
 } scheduler;
 
 static const char *tensor_name(const scheduler *s, tide_id t) { return tide_program_tensor(s->program, t)->name; }
@@ -439,18 +440,41 @@ static tide_status end_in_arena(scheduler *s) {
 
 /* ---- the walk ---- */
 
-static tide_status emit_slot(scheduler *s, uint32_t slot) {
-    uint32_t i;
-    while (slot_list_take(&s->saves, slot, &i))
-        TIDE_TRY(emit_save(s, s->decisions->swaps.data[i].tensor, s->decisions->swaps.data[i].tier));
-    while (slot_list_take(&s->loads, slot, &i))
-        TIDE_TRY(emit_load(s, s->decisions->swaps.data[i].tensor, s->decisions->swaps.data[i].tier));
-    while (slot_list_take(&s->reruns, slot, &i)) {
-        tide_id op = s->decisions->reruns.data[i].op;
-        if (!tide_program_op(s->program, op)->rerunnable)
-            return tide__fail(TIDE_E_ARGUMENT, "op \"%s\" cannot be re-run", tide_program_op(s->program, op)->name);
-        TIDE_TRY(emit_run(s, op));
+static tide_status emit_rerun(scheduler *s, uint32_t index) {
+    tide_id op = s->decisions->reruns.data[index].op;
+    if (!tide_program_op(s->program, op)->rerunnable)
+        return tide__fail(TIDE_E_ARGUMENT, "op \"%s\" cannot be re-run", tide_program_op(s->program, op)->name);
+    return emit_run(s, op);
+}
+
+static tide_status emit_swap(scheduler *s, uint32_t index, bool saves) {
+    const tide__swap *w = &s->decisions->swaps.data[index];
+    return saves ? emit_save(s, w->tensor, w->tier) : emit_load(s, w->tensor, w->tier);
+}
+
+/* In the order that the decisions give. */
+static tide_status emit_sequence(scheduler *s, uint32_t slot) {
+    const tide__decisions *d = s->decisions;
+    for (; s->at_step < d->sequence.count && d->sequence.data[s->at_step].slot == slot; s->at_step++) {
+        tide__step step = d->sequence.data[s->at_step];
+        if (step.index >= (step.kind == TIDE__STEP_RERUN ? d->reruns.count : d->swaps.count))
+            return tide__fail(TIDE_E_ARGUMENT, "the sequence names decision %u, which is none", step.index);
+        TIDE_TRY(step.kind == TIDE__STEP_RERUN ? emit_rerun(s, step.index)
+                                               : emit_swap(s, step.index, step.kind == TIDE__STEP_SAVE));
     }
+    return TIDE_OK;
+}
+
+static tide_status emit_by_kind(scheduler *s, uint32_t slot) {
+    uint32_t i;
+    while (slot_list_take(&s->saves, slot, &i)) TIDE_TRY(emit_swap(s, i, true));
+    while (slot_list_take(&s->loads, slot, &i)) TIDE_TRY(emit_swap(s, i, false));
+    while (slot_list_take(&s->reruns, slot, &i)) TIDE_TRY(emit_rerun(s, i));
+    return TIDE_OK;
+}
+
+static tide_status emit_slot(scheduler *s, uint32_t slot) {
+    TIDE_TRY(s->decisions->sequence.count ? emit_sequence(s, slot) : emit_by_kind(s, slot));
     return slot < s->n_ops ? emit_run(s, slot) : TIDE_OK;
 }
 

@@ -10,6 +10,8 @@ static const tide__policy table[] = {
     {"none", "every value stays for the whole step: what no memory management costs", tide__decide_none, false, false},
     {"liveness", "a value leaves after its last use; nothing moves, nothing is run twice", tide__decide_liveness, false,
      false},
+    {"cache", "online: when memory is short, the least recently used value goes to a tier (SuperNeurons' tensor cache)",
+     tide__decide_cache, false, true},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},
     {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
      tide__decide_superneurons, true, true},
@@ -41,4 +43,5 @@ void tide__decisions_free(tide__decisions *d) {
     tide__vec_free(&d->swaps);
     tide__vec_free(&d->reruns);
     tide__vec_free(&d->variants);
+    tide__vec_free(&d->sequence);
 }

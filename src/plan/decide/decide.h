@@ -31,11 +31,22 @@ typedef struct tide__rerun {
     tide_id op;
 } tide__rerun;
 
+/* One thing that happens in a slot, for those who say in which order: `index` is into swaps or reruns. */
+typedef enum tide__step_kind { TIDE__STEP_SAVE, TIDE__STEP_LOAD, TIDE__STEP_RERUN } tide__step_kind;
+typedef struct tide__step {
+    uint32_t slot;
+    tide__step_kind kind;
+    uint32_t index;
+} tide__step;
+
 typedef struct tide__decisions {
     bool keep_everything; /* policy `none`: every value stays for the whole step, nothing is shared */
     TIDE_VEC(tide__swap) swaps;
     TIDE_VEC(tide__rerun) reruns;
     TIDE_VEC(uint32_t) variants; /* per op, or empty: all default */
+    /* Empty, or every SAVE, LOAD and re-run once, in the order in which they are issued, by ascending slot. Re-runs may
+     * then come in any order that finds its operands, also several times in one slot. */
+    TIDE_VEC(tide__step) sequence;
 } tide__decisions;
 
 void tide__decisions_free(tide__decisions *d);
