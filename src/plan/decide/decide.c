@@ -13,6 +13,8 @@ static const tide__policy table[] = {
     {"cache", "online: when memory is short, the least recently used value goes to a tier (SuperNeurons' tensor cache)",
      tide__decide_cache, false, true},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},
+    {"checkpoint", "what people do by hand: keep the values between stretches, re-run a stretch; :sqrt, :block",
+     tide__decide_checkpoint, true, true},
     {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
      tide__decide_superneurons, true, true},
 };

@@ -8,6 +8,7 @@ tide_status tide__decide_none(const tide__policy_input *in, tide__decisions *out
 tide_status tide__decide_liveness(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_cache(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_checkpoint(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out);
 
 /* The reader behind `manual`; `name` stands in error texts. On failure *out holds part of it, to be freed. */
