@@ -13,7 +13,7 @@ help:
 	@echo "make check       build and run the tests; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make bench       measure and print the figures"
-	@echo "make bench-place placement only; PLACE_DIR=DIR takes the problems in DIR/*.csv"
+	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
@@ -33,10 +33,11 @@ check-full:
 	@.ci/run --full
 
 bench: build
-	@for program in $(BUILD)/bench_*; do echo "== $${program##*/}"; $$program || exit 1; done
+	@failed=0; for program in $(BUILD)/bench_*; do echo "== $${program##*/}"; $$program || failed=1; done; exit $$failed
 
 bench-place: build
-	@$(BUILD)/bench_place $(if $(PLACE_DIR),$(wildcard $(PLACE_DIR)/*.csv))
+	@$(BUILD)/bench_place $(if $(PLACE_DIR),$(wildcard $(PLACE_DIR)/*.csv)) \
+		$(if $(SINGA_DIR),$(wildcard $(SINGA_DIR)/malloc*.txt))
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)

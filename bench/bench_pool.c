@@ -1,21 +1,16 @@
-/* The pool: what a malloc and its free cost on the plan and off it, and how it serves recorded streams.
+/* The pool: what a malloc and its free cost on the plan and off it. How it serves recorded streams is in bench_place.
  *
- *      bench_pool [STREAM...]
- *
- * The synthetic iterations are nets of 10 to 10^4 layers; strange ones come once and never again. Times are CPU times of this process, the best of a few runs,
- * so that busy neighbours matter less; the backing costs nothing. Exit code 1 when a pair on the plan takes more than
- * 60 ns, or a stream is not planned within 4 iterations, is served to less than 99 %, or with deviations takes more
- * than one iteration to come back. */
+ * The iterations are nets of 10 to 10^4 layers; strange ones come once and never again. Times are CPU times of this
+ * process, the best of a few runs, so that busy neighbours matter less; the backing costs nothing. Exit code 1 when a
+ * pair on the plan takes more than 60 ns or the plan serves less than 99 %. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <tidemark/pool.h>
 
-#include "base/file.h"
 #include "base/rng.h"
-#include "pool/replay.h"
 
 static void require(tide_status status) {
     if (status == TIDE_OK) return;
@@ -132,61 +127,9 @@ static bool bench_net(uint32_t layers) {
     return planned <= 60 && share >= 0.99;
 }
 
-/* ---- recorded streams ---- */
-
-typedef struct noisy_result {
-    double share, worst;
-    uint64_t off_events;
-} noisy_result;
-
-/* The worst of a few seeds: a malloc added or left out about every two iterations. */
-static noisy_result replay_noisy(const tide__stream *stream, tide__replay_options options) {
-    noisy_result worst = {.share = 1, .worst = 1};
-    options.deviate_every = 2;
-    for (options.seed = 1; options.seed <= 20; options.seed++) {
-        tide__replay_result r;
-        require(tide__pool_replay(stream, &options, &r));
-        double share = (double)r.n_planned / (double)r.n_watched;
-        if (share < worst.share) worst.share = share;
-        if (r.worst_share < worst.worst) worst.worst = r.worst_share;
-        if (r.longest_off_events > worst.off_events) worst.off_events = r.longest_off_events;
-    }
-    return worst;
-}
-
-static bool bench_stream(const char *path) {
-    tide__file file;
-    tide__stream stream;
-    tide__replay_options options = {0};
-    tide__replay_result r;
-    tide_pool_options_init(&options.pool);
-    require(tide__file_open(path, &file));
-    tide__import in = {.text = file.text, .size = file.size, .name = path};
-    require(tide__import_stream(&in, &stream));
-    require(tide__pool_replay(&stream, &options, &r));
-    noisy_result noisy = replay_noisy(&stream, options);
-    const char *slash = strrchr(path, '/');
-    double period = r.stats.period_events ? r.stats.period_events : 1,
-           share = (double)r.n_planned / (double)r.n_watched;
-    printf("%-24s %6.0f %11.1f %8.2f %8.1f %8.1f %7.3f %9.1f %9.2f %9.2f %5llu\n", slash ? slash + 1 : path, period,
-           (double)r.stats.first_plan_event / period, 100 * share, (double)r.peak_live_bytes / 0x1p20,
-           (double)r.peak_held_bytes / 0x1p20, (double)r.peak_held_bytes / (double)r.peak_live_bytes,
-           (double)r.learn_peak_held_bytes / 0x1p20, 100 * noisy.share, 100 * noisy.worst,
-           (unsigned long long)noisy.off_events);
-    tide__stream_deinit(&stream);
-    tide__file_close(&file);
-    bool in_time = (double)r.stats.first_plan_event <= 4 * period;
-    return in_time && r.n_iterations > 0 && share >= 0.99 && (double)noisy.off_events <= period;
-}
-
-int main(int argc, char **argv) {
+int main(void) {
     bool good = true;
     puts("  layers    period   ns/pair  ... strange  served %  plan/load   plan ms");
     for (uint32_t layers = 10; layers <= 10000; layers *= 10) good = bench_net(layers) && good;
-    if (argc > 1)
-        puts("\nstream                   period  planned at served % load MiB pool MiB  /load  learning  noisy %   "
-             "worst %"
-             "   off");
-    for (int i = 1; i < argc; i++) good = bench_stream(argv[i]) && good;
     return good ? 0 : 1;
 }

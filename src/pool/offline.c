@@ -39,7 +39,7 @@ static tide_status watch(const tide__requests *requests, watched *w) {
     tide_status status = malloced && w->symbols && w->distances ? TIDE_OK : tide__fail_memory();
     uint64_t live = 0;
     for (size_t i = 0; status == TIDE_OK && i < n; i++) {
-        const tide__request *r = &requests->list.data[i];
+        const tide__online_request *r = &requests->list.data[i];
         bool is_free = r->size == 0;
         if (!is_free) malloced[r->block] = i;
         w->symbols[i] = is_free ? w->symbols[malloced[r->block]] | 1 : tide__malloc_symbol(r->size);
@@ -206,6 +206,7 @@ static tide_status place_all(placer *p, double seconds, tide__offline_result *r)
     TIDE_TRY(tide__place(p->items, p->n, &options, p->offsets, &engine));
     r->engine_bytes = r->resident_bytes + engine.height;
     r->bound_bytes = r->resident_bytes + engine.lower_bound;
+    r->engine_optimal = engine.optimal;
     r->engine_algorithm = engine.algorithm;
     return TIDE_OK;
 }
@@ -240,6 +241,7 @@ tide_status tide__offline_place(const tide__requests *requests, uint64_t alignme
     TIDE_TRY_GOTO(place_iteration(&it, alignment, seconds, &r), iteration);
     r.period_events = it.period;
     r.n_blocks = it.n_items;
+    r.end_event = period.end;
     *result = r;
 iteration:
     tide__iteration_deinit(&it);

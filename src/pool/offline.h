@@ -14,12 +14,14 @@
 
 typedef struct tide__offline_result {
     uint32_t period_events, n_blocks; /* of one iteration */
+    size_t end_event;                 /* request where the iterations end */
     uint64_t resident_bytes;          /* of the blocks that belong to no iteration */
     uint64_t load_bytes;              /* most that is live at once in an iteration, with the residents; likewise: */
     uint64_t bound_bytes;             /* no placement on the circle is lower */
     uint64_t two_slots_bytes;         /* SmartPool as published; 0: the iteration is too large for it */
     uint64_t two_turns_bytes;         /* its variant; likewise */
     uint64_t engine_bytes;
+    bool engine_optimal;          /* no placement on the circle is lower */
     const char *engine_algorithm; /* what found it: a static string */
 } tide__offline_result;
 

@@ -21,7 +21,7 @@ static tide_status finish(tide_status status, tide__requests *requests, tide__re
 static tide_status add_event(const tide__stream *stream, const tide__event *event, tide__requests *r) {
     uint64_t size = stream->blocks.data[event->block].size_bytes;
     if (size == 0 || (event->kind != TIDE__EVENT_MALLOC && event->kind != TIDE__EVENT_FREE)) return TIDE_OK;
-    tide__request request = {.size = event->kind == TIDE__EVENT_MALLOC ? size : 0, .block = event->block};
+    tide__online_request request = {.size = event->kind == TIDE__EVENT_MALLOC ? size : 0, .block = event->block};
     return tide__vec_push(&r->list, request);
 }
 
@@ -93,11 +93,11 @@ static tide_status add_steps(const edges *e, const tide__place_item *items, size
                              tide__requests *r) {
     for (uint32_t i = 0; i < n; i++)
         if (items[i].size && is_carried(&items[i], e->horizon))
-            TIDE_TRY(tide__vec_push(&r->list, ((tide__request){items[i].size, i})));
+            TIDE_TRY(tide__vec_push(&r->list, ((tide__online_request){items[i].size, i})));
     for (uint32_t s = 0; s < steps; s++)
         for (size_t k = 0; k < e->list.count; k++) {
             const edge *at = &e->list.data[k];
-            tide__request request = {.size = at->begins ? items[at->item].size : 0, .block = at->item};
+            tide__online_request request = {.size = at->begins ? items[at->item].size : 0, .block = at->item};
             TIDE_TRY(tide__vec_push(&r->list, request));
         }
     return TIDE_OK;
@@ -119,7 +119,7 @@ static tide_status run(tide__online *online, const tide__requests *requests, uin
     uint64_t live = 0;
     *peak_live = 0;
     for (size_t i = 0; i < requests->list.count; i++) {
-        const tide__request *r = &requests->list.data[i];
+        const tide__online_request *r = &requests->list.data[i];
         if (r->size == 0) {
             tide__online_free(online, handle[r->block]);
             live -= size[r->block];

@@ -7,13 +7,13 @@
 #include "pool/online/online.h"
 #include "program/import/stream.h"
 
-typedef struct tide__request {
+typedef struct tide__online_request {
     uint64_t size;  /* 0: frees the block */
     uint32_t block; /* below n_blocks */
-} tide__request;
+} tide__online_request;
 
 typedef struct tide__requests {
-    TIDE_VEC(tide__request) list;
+    TIDE_VEC(tide__online_request) list;
     uint32_t n_blocks;
 } tide__requests;
 
