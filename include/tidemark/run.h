@@ -42,6 +42,10 @@ typedef struct tide_run_options {
     tide_input_fn input;
     void *input_context;
     const char *disk_path; /* folder of the spill file; NULL: the system's temporary folder */
+    /* Another run on the same device that rests between two steps: this one then lives in its arena, which must be
+     * large enough, and goes first. Values that are in the way wait on the disk tier, within its budget. Meanwhile the
+     * other can be read, but neither stepped nor written to. NULL: an arena of its own. */
+    tide_run *host;
 } tide_run_options;
 TIDE_API void tide_run_options_init(tide_run_options *options);
 TIDE_API tide_status tide_run_create(const tide_run_options *options, tide_run **out);
@@ -51,6 +55,10 @@ TIDE_API void tide_run_destroy(tide_run *run);
  * program a carried value answers to both of its ids. */
 TIDE_API tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes);
 TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
+
+/* Between steps: size_bytes in the arena that hold no value, for the client's own use until the next call on this run
+ * that is not a read or a write; NULL if there is no such stretch, or the host cannot see the arena. */
+TIDE_API void *tide_run_scratch(tide_run *run, uint64_t size_bytes);
 
 typedef struct tide_step_report {
     uint64_t step_ns;    /* measured, first enqueue to last completion */

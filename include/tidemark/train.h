@@ -55,7 +55,8 @@ TIDE_API void tide_trainer_destroy(tide_trainer *trainer);
 /* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. */
 TIDE_API tide_status tide_trainer_step(tide_trainer *trainer, float *loss, tide_step_report *report);
 /* Share of `n_samples` samples of `data` (from index 0) that are classified rightly, with the weights as they are
- * now. Runs a forward-only step of its own, in an arena of its own that exists during this call only. */
+ * now. Runs a forward-only step of its own in the same arena, so within the same budget; what is in its way waits on the
+ * disk tier. */
 TIDE_API tide_status tide_trainer_evaluate(tide_trainer *trainer, const tide_data *data, uint64_t n_samples,
                                            double *accuracy);
 /* Hash of all bytes of weights, optimizer state and running statistics: equal bits, equal hash. */

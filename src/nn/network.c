@@ -72,7 +72,7 @@ static tide_status give_input(void *context, tide_id tensor, uint64_t position, 
 
 /* ---- opening ---- */
 
-static tide_status open_plan(const tide_trainer_options *o, tide_fit_report *fit, tide__network *n) {
+static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
     tide_device_info info;
     n->machine = *o->machine;
     TIDE_TRY(tide_device_get_info(o->device, &info));
@@ -89,6 +89,7 @@ static tide_status open_plan(const tide_trainer_options *o, tide_fit_report *fit
     run.input = give_input;
     run.op_context = run.input_context = n;
     run.disk_path = o->disk_path;
+    run.host = host;
     return tide_run_create(&run, &n->run);
 }
 
@@ -106,8 +107,8 @@ static tide_status open_buffers(const tide_model *model, tide__network *n) {
     return TIDE_OK;
 }
 
-static tide_status open_all(const tide_trainer_options *o, const tide_step_options *step, tide_fit_report *fit,
-                            tide__network *n) {
+static tide_status open_all(const tide_trainer_options *o, const tide_step_options *step, tide_run *host,
+                            tide_fit_report *fit, tide__network *n) {
     tide_step_options with_device = *step;
     with_device.device = o->device;
     with_device.machine = o->machine;
@@ -115,14 +116,14 @@ static tide_status open_all(const tide_trainer_options *o, const tide_step_optio
     TIDE_TRY(tide_step_create(o->model, &with_device, &n->step));
     n->program = tide_step_program(n->step);
     TIDE_TRY(create_kernels(n, o->device));
-    TIDE_TRY(open_plan(o, fit, n));
+    TIDE_TRY(open_plan(o, host, fit, n));
     return open_buffers(o->model, n);
 }
 
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide_fit_report *fit,
-                               tide__network *network) {
+tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide_run *host,
+                               tide_fit_report *fit, tide__network *network) {
     *network = (tide__network){0};
-    tide_status status = open_all(options, step, fit, network);
+    tide_status status = open_all(options, step, host, fit, network);
     if (status != TIDE_OK) tide__network_close(network);
     return status;
 }
@@ -172,24 +173,49 @@ tide_status tide__network_fill(tide__network *n, const tide_data *data, tide__or
 
 /* ---- states ---- */
 
-tide_status tide__network_write_state(tide__network *n, uint32_t index, const float *plain) {
-    const tide_state *s = tide_step_state(n->step, index);
-    uint64_t size = tide_program_tensor(n->program, s->at_start)->size_bytes;
-    void *stored = malloc(size);
-    if (!stored) return tide__fail_memory();
-    tide_status status = tide_operand_pack(n->kernels[s->op], s->operand, plain, stored);
-    if (status == TIDE_OK) status = tide_run_write(n->run, s->at_start, stored, size);
-    free(stored);
-    return status;
+static uint64_t stored_bytes(const tide__network *n, uint32_t state) {
+    return tide_program_tensor(n->program, tide_step_state(n->step, state)->at_start)->size_bytes;
 }
 
-tide_status tide__network_read_state(tide__network *n, uint32_t index, float *plain) {
+/* Of the largest states. The plain one starts on a cache line. */
+static void measure_room(const tide__network *n, uint64_t *stored, uint64_t *plain) {
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        uint64_t size = (stored_bytes(n, i) + 63) & ~UINT64_C(63);
+        uint64_t elements = tide__elements(tide_step_state(n->step, i)->shape);
+        *stored = size > *stored ? size : *stored;
+        *plain = elements * sizeof(float) > *plain ? elements * sizeof(float) : *plain;
+    }
+}
+
+tide_status tide__room_open(tide__network *n, const tide__network *other, tide__room *room) {
+    uint64_t stored = 64, plain = 64;
+    measure_room(n, &stored, &plain);
+    if (other) measure_room(other, &stored, &plain);
+    char *bytes = tide_run_scratch(n->run, stored + plain);
+    room->heap = NULL;
+    if (!bytes) bytes = room->heap = malloc(stored + plain);
+    if (!bytes) return tide__fail_memory();
+    room->stored = bytes;
+    room->plain = (float *)(void *)(bytes + stored);
+    return TIDE_OK;
+}
+
+void tide__room_close(tide__room *room) { free(room->heap); }
+
+tide_status tide__network_write_state(tide__network *n, uint32_t index, tide__room *room) {
     const tide_state *s = tide_step_state(n->step, index);
-    uint64_t size = tide_program_tensor(n->program, s->at_start)->size_bytes;
-    void *stored = malloc(size);
-    if (!stored) return tide__fail_memory();
-    tide_status status = tide_run_read(n->run, s->at_start, stored, size);
-    if (status == TIDE_OK) status = tide_operand_unpack(n->kernels[s->op], s->operand, stored, plain);
-    free(stored);
-    return status;
+    TIDE_TRY(tide_operand_pack(n->kernels[s->op], s->operand, room->plain, room->stored));
+    return tide_run_write(n->run, s->at_start, room->stored, stored_bytes(n, index));
+}
+
+tide_status tide__network_read_stored(tide__network *n, uint32_t index, tide__room *room, uint64_t *size_bytes) {
+    *size_bytes = stored_bytes(n, index);
+    return tide_run_read(n->run, tide_step_state(n->step, index)->at_start, room->stored, *size_bytes);
+}
+
+tide_status tide__network_read_state(tide__network *n, uint32_t index, tide__room *room) {
+    const tide_state *s = tide_step_state(n->step, index);
+    uint64_t size;
+    TIDE_TRY(tide__network_read_stored(n, index, room, &size));
+    return tide_operand_unpack(n->kernels[s->op], s->operand, room->stored, room->plain);
 }

@@ -20,9 +20,10 @@ typedef struct tide__network {
     float *plain; /* one micro-batch of pixels, row-major */
 } tide__network;
 
-/* options->step decides between training and inference. On failure *network is empty. */
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide_fit_report *fit,
-                               tide__network *network);
+/* `step` decides between training and inference. host: the run whose arena this one uses, NULL: its own. On failure
+ * *network is empty. */
+tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide_run *host,
+                               tide_fit_report *fit, tide__network *network);
 void tide__network_close(tide__network *network);
 
 /* Which samples a step sees: order(context, i) is the index of its i-th sample. */
@@ -30,9 +31,22 @@ typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i);
 tide_status tide__network_fill(tide__network *network, const tide_data *data, tide__order_fn order,
                                const void *context);
 
-/* The layout of a state is that of an operand of a kernel. `plain` has the state's shape. */
-tide_status tide__network_write_state(tide__network *network, uint32_t state, const float *plain);
-tide_status tide__network_read_state(tide__network *network, uint32_t state, float *plain);
+/* Room for any one state, as the device stores it and plain (row-major, of the state's shape). It is in the arena where
+ * that has a free stretch between steps, so that the budget holds; else on the heap. Closed before the next step. */
+typedef struct tide__room {
+    void *stored;
+    float *plain;
+    void *heap; /* NULL: in the arena */
+} tide__room;
+/* Large enough for the states of `other` as well, unless that is NULL. */
+tide_status tide__room_open(tide__network *network, const tide__network *other, tide__room *room);
+void tide__room_close(tide__room *room);
+
+/* Between room->plain and the run. */
+tide_status tide__network_write_state(tide__network *network, uint32_t state, tide__room *room);
+tide_status tide__network_read_state(tide__network *network, uint32_t state, tide__room *room);
+/* The bytes as they are, into room->stored. */
+tide_status tide__network_read_stored(tide__network *network, uint32_t state, tide__room *room, uint64_t *size_bytes);
 
 /* Of a shape that the graph has checked. */
 uint64_t tide__elements(tide_shape s);

@@ -61,18 +61,22 @@ static float initial(const tide_state *s, uint64_t seed, uint64_t stream, uint64
 }
 
 /* A state's randomness comes from its name, so that it does not depend on the order of states. */
+static tide_status init_state(tide__network *n, uint32_t i, uint64_t seed, tide__room *room) {
+    const tide_state *s = tide_step_state(n->step, i);
+    uint64_t elements = tide__elements(s->shape), stream = tide__hash_bytes(0, s->name, strlen(s->name));
+    for (uint64_t k = 0; k < elements; k++) room->plain[k] = initial(s, seed, stream, k);
+    tide_status status = tide__network_write_state(n, i, room);
+    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "state \"%s\"", s->name);
+}
+
 static tide_status init_states(tide__network *n, uint64_t seed) {
-    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
-        const tide_state *s = tide_step_state(n->step, i);
-        uint64_t elements = tide__elements(s->shape), stream = tide__hash_bytes(0, s->name, strlen(s->name));
-        float *plain = malloc((elements + 1) * sizeof *plain);
-        if (!plain) return tide__fail_memory();
-        for (uint64_t k = 0; k < elements; k++) plain[k] = initial(s, seed, stream, k);
-        tide_status status = tide__network_write_state(n, i, plain);
-        free(plain);
-        if (status != TIDE_OK) return tide__fail_in(status, "state \"%s\"", s->name);
-    }
-    return TIDE_OK;
+    tide_status status = TIDE_OK;
+    tide__room room;
+    TIDE_TRY(tide__room_open(n, NULL, &room));
+    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++)
+        status = init_state(n, i, seed, &room);
+    tide__room_close(&room);
+    return status;
 }
 
 /* ---- the order of the samples ---- */
@@ -111,7 +115,7 @@ static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
     const tide_trainer_options *o = &t->options;
     uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
-    TIDE_TRY(tide__network_open(o, &o->step, fit, &t->network));
+    TIDE_TRY(tide__network_open(o, &o->step, NULL, fit, &t->network));
     return init_states(&t->network, o->seed);
 }
 
@@ -161,19 +165,17 @@ tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *re
 
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
     tide__network *n = &t->network;
-    uint64_t h = t->step;
-    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
-        tide_id tensor = tide_step_state(n->step, i)->at_start;
-        uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes;
-        void *bytes = malloc(size + 1);
-        if (!bytes) return tide__fail_memory();
-        tide_status status = tide_run_read(n->run, tensor, bytes, size);
-        if (status == TIDE_OK) h = tide__hash_bytes(h, bytes, size);
-        free(bytes);
-        TIDE_TRY(status);
+    tide_status status = TIDE_OK;
+    tide__room room;
+    uint64_t h = t->step, size;
+    TIDE_TRY(tide__room_open(n, NULL, &room));
+    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
+        status = tide__network_read_stored(n, i, &room, &size);
+        if (status == TIDE_OK) h = tide__hash_bytes(h, room.stored, size);
     }
-    *hash = h;
-    return TIDE_OK;
+    tide__room_close(&room);
+    if (status == TIDE_OK) *hash = h;
+    return status;
 }
 
 /* ---- evaluation ---- */
@@ -193,18 +195,18 @@ static bool find_state(const tide_step *step, const char *name, uint32_t *index)
 
 static tide_status copy_states(tide__network *from, tide__network *to) {
     uint32_t source = 0;
-    for (uint32_t i = 0; i < tide_step_state_count(to->step); i++) {
+    tide_status status = TIDE_OK;
+    tide__room room;
+    TIDE_TRY(tide__room_open(to, from, &room));
+    for (uint32_t i = 0; i < tide_step_state_count(to->step) && status == TIDE_OK; i++) {
         const tide_state *s = tide_step_state(to->step, i);
         if (!find_state(from->step, s->name, &source))
-            return tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
-        float *plain = malloc((tide__elements(s->shape) + 1) * sizeof *plain);
-        if (!plain) return tide__fail_memory();
-        tide_status status = tide__network_read_state(from, source, plain);
-        if (status == TIDE_OK) status = tide__network_write_state(to, i, plain);
-        free(plain);
-        TIDE_TRY(status);
+            status = tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
+        if (status == TIDE_OK) status = tide__network_read_state(from, source, &room);
+        if (status == TIDE_OK) status = tide__network_write_state(to, i, &room);
     }
-    return TIDE_OK;
+    tide__room_close(&room);
+    return status;
 }
 
 /* From `first` on, over and over. */
@@ -250,20 +252,37 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *
     return TIDE_OK;
 }
 
-tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
-    if (n_samples == 0 || n_samples > data->n_samples)
-        return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
-                          (unsigned long long)data->n_samples);
+/* In the trainer's arena, under the trainer's budgets: as `liveness` plans it, or as the training was planned where that
+ * does not fit, or else beside the arena where the budget has room left. A file of decisions is for the training step
+ * alone. */
+static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     tide_trainer_options options = t->options;
-    options.plan.policy = "liveness";
     tide_step_options step = t->options.step;
     step.inference = true;
     step.accumulate = 0;
     step.fused_update = false;
     step.clip_norm = 0;
+    options.plan.policy = "liveness";
+    options.plan.decisions = NULL;
+    options.plan.budgets.arena_bytes = tide_plan_arena_bytes(t->network.plan);
+    tide_status status = tide__network_open(&options, &step, t->network.run, NULL, network);
+    uint64_t budget = t->options.plan.budgets.arena_bytes, used = options.plan.budgets.arena_bytes;
+    if (status == TIDE_E_FIT && t->options.plan.policy && !t->options.plan.decisions) {
+        options.plan.policy = t->options.plan.policy;
+        status = tide__network_open(&options, &step, t->network.run, NULL, network);
+    }
+    if (status != TIDE_E_FIT || budget <= used) return status;
+    options.plan.budgets.arena_bytes = budget == UINT64_MAX ? budget : budget - used;
+    return tide__network_open(&options, &step, NULL, NULL, network);
+}
+
+tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
+    if (n_samples == 0 || n_samples > data->n_samples)
+        return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
+                          (unsigned long long)data->n_samples);
     tide__network network;
     uint64_t right = 0;
-    TIDE_TRY(tide__network_open(&options, &step, NULL, &network));
+    TIDE_TRY(open_evaluation(t, &network));
     tide_status status = evaluate(t, &network, data, n_samples, &right);
     tide__network_close(&network);
     if (status == TIDE_OK) *accuracy = (double)right / (double)n_samples;

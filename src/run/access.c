@@ -1,6 +1,5 @@
 /* Values between steps: bytes in and out of wherever the start or the end map has them, through the device's own
  * copies, so that it works on devices whose arena the host cannot see. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -24,37 +23,30 @@ static tide_status to_client(void *context, uint64_t position, void *data, uint6
 }
 
 /* Between steps every queue is idle; any will do. */
-static tide_status access_arena(tide_run *run, tide_id residency, window *w, bool write) {
-    const tide_residency *r = tide_plan_residency(run->options.plan, residency);
+static tide_status access_arena(tide_run *run, const tide_residency *r, window *w, bool write) {
     tide_io io = {.fn = write ? from_client : to_client, .context = w, .channel = TIDE_NONE};
-    TIDE_TRY(write ? tide_copy_in(run->queue[0], run->arena, r->offset_bytes, w->size_bytes, io)
-                   : tide_copy_out(run->queue[0], run->arena, r->offset_bytes, w->size_bytes, io));
+    uint64_t offset = run->base + r->offset_bytes;
+    TIDE_TRY(write ? tide_copy_in(run->queue[0], run->arena, offset, w->size_bytes, io)
+                   : tide_copy_out(run->queue[0], run->arena, offset, w->size_bytes, io));
     return tide_queue_sync(run->queue[0]);
 }
 
-/* A tier moves whole blocks, so the value goes through a buffer of the copy's size. */
-static tide_status access_tier(tide_run *run, tide_id copy, window *w, bool write) {
-    const tide_copy *c = tide_plan_copy(run->options.plan, copy);
-    void *buffer;
-    if (c->size_bytes == 0) return TIDE_OK; /* a tier of no bytes may not be there at all */
-    if (posix_memalign(&buffer, 4096, c->size_bytes) != 0) return tide__fail_memory();
-    memset(buffer, 0, c->size_bytes);
-    tide__tier_slot slot = {.tier = run->tier[c->tier], .offset = c->offset_bytes};
-    tide_status status;
-    if (write) {
-        memcpy(buffer, w->data, w->size_bytes);
-        status = tide__tier_save(&slot, 0, buffer, c->size_bytes);
-    } else {
-        status = tide__tier_load(&slot, 0, buffer, c->size_bytes);
-        if (status == TIDE_OK) memcpy(w->data, buffer, w->size_bytes);
-    }
-    free(buffer);
-    return status;
+/* Straight between the client and the slot; what a copy has beyond the value is padding. */
+static tide_status access_slot(tide__tier_slot slot, window *w, bool write) {
+    if (w->size_bytes == 0) return TIDE_OK; /* a tier of no bytes may not be there at all */
+    return write ? tide__tier_save(&slot, 0, w->data, w->size_bytes)
+                 : tide__tier_load(&slot, 0, w->data, w->size_bytes);
 }
 
 static tide_status access_spot(tide_run *run, const tide__spot *spot, window *w, bool write) {
-    return spot->residency != TIDE_NONE ? access_arena(run, spot->residency, w, write)
-                                        : access_tier(run, spot->copy, w, write);
+    const tide_plan *plan = run->options.plan;
+    if (spot->residency == TIDE_NONE) {
+        const tide_copy *c = tide_plan_copy(plan, spot->copy);
+        return access_slot((tide__tier_slot){.tier = run->tier[c->tier], .offset = c->offset_bytes}, w, write);
+    }
+    const tide__parked *parked = tide__run_find_parked(run, spot->residency);
+    if (parked) return access_slot((tide__tier_slot){.tier = run->park, .offset = parked->offset_bytes}, w, write);
+    return access_arena(run, tide_plan_residency(plan, spot->residency), w, write);
 }
 
 /* After a step the end map holds. A value of the start map is then found by what it is carried from: each of its
@@ -72,6 +64,7 @@ static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool w
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu", t->name,
                           (unsigned long long)t->size_bytes, (unsigned long long)w->size_bytes);
     if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    if (write && run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot be written to while it has a guest");
     uint32_t at = first_spot(run, tensor);
     if (at == TIDE_NONE) return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps", t->name);
     TIDE_TRY(access_spot(run, &run->spots.data[at], w, write));

@@ -18,13 +18,13 @@ static tide_status issue_move(tide_run *run, uint32_t i, const tide_action *a) {
     tide_queue *queue = run->queue[a->queue];
     if (a->kind == TIDE_SAVE) {
         io.fn = tide__tier_save;
-        return tide_copy_out(queue, run->arena, r->offset_bytes, r->size_bytes, io);
+        return tide_copy_out(queue, run->arena, run->base + r->offset_bytes, r->size_bytes, io);
     }
     if (m->slot.tier)
         io.fn = tide__tier_load;
     else
         io = (tide_io){.fn = load_input, .context = m, .channel = a->queue - 1};
-    return tide_copy_in(queue, run->arena, r->offset_bytes, r->size_bytes, io);
+    return tide_copy_in(queue, run->arena, run->base + r->offset_bytes, r->size_bytes, io);
 }
 
 static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, const tide_step_args *args) {

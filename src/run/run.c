@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/size.h"
 #include "run/run_data.h"
 
 void tide_run_options_init(tide_run_options *options) {
@@ -109,7 +110,8 @@ static tide_status prepare_actions(tide_run *run) {
     for (uint32_t i = 0; i < run->n_actions && status == TIDE_OK; i++) {
         tide_action a = tide_plan_action(plan, i);
         run->first_offset[i] = at;
-        for (uint32_t k = 0; k < a.n_uses; k++) run->offsets[at++] = tide_plan_residency(plan, a.uses[k])->offset_bytes;
+        for (uint32_t k = 0; k < a.n_uses; k++)
+            run->offsets[at++] = run->base + tide_plan_residency(plan, a.uses[k])->offset_bytes;
         if (a.kind == TIDE_RUN) {
             run->rerun[i] = ran[a.op];
             run->n_reruns += ran[a.op];
@@ -125,8 +127,8 @@ static tide_status prepare_actions(tide_run *run) {
 
 static tide_status open_memory(tide_run *run) {
     const tide_run_options *o = &run->options;
-    uint64_t arena = tide_plan_arena_bytes(o->plan);
-    TIDE_TRY(tide_arena_create(o->device, arena ? arena : 1, &run->arena));
+    run->arena_bytes = tide__max_u64(tide_plan_arena_bytes(o->plan), 1);
+    TIDE_TRY(o->host ? tide__run_enter(run, o->host) : tide_arena_create(o->device, run->arena_bytes, &run->arena));
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
         const tide_machine_tier *tier = &o->machine->tier[t];
         uint64_t bytes = tide_plan_tier_bytes(o->plan, t);
@@ -177,7 +179,11 @@ void tide_run_destroy(tide_run *run) {
     tide_event_destroy(run->begin);
     tide_event_destroy(run->end);
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) tide__tier_destroy(run->tier[t]);
-    tide_arena_destroy(run->arena);
+    if (run->host)
+        tide__run_leave(run);
+    else
+        tide_arena_destroy(run->arena);
+    tide__vec_free(&run->parked);
     free(run->done);
     free(run->moves);
     free(run->offsets);
@@ -232,6 +238,7 @@ static tide_status report_step(const tide_run *run, tide_step_report *report) {
 
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
     if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
     if (run->stepped && !tide_program_is_repeating(run->options.program))
         return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");
     tide_status status = step(run, args);

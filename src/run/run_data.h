@@ -21,10 +21,17 @@ typedef struct tide__spot {
     uint32_t next; /* another place of the tensor in the same map; TIDE_NONE: none */
 } tide__spot;
 
+/* A value of a resting run that waits on disk while a guest has its bytes. */
+typedef struct tide__parked {
+    tide_id residency;
+    uint64_t offset_bytes; /* in run->park */
+} tide__parked;
+
 struct tide_run {
     tide_run_options options; /* borrowed: device, program, machine, plan */
     uint32_t n_actions, n_queues;
-    tide_arena *arena;
+    tide_arena *arena;          /* the host's, if there is one */
+    uint64_t arena_bytes, base; /* of the plan; where its offset 0 is in the arena */
     tide_queue *queue[1 + TIDE_MACHINE_MAX_CHANNELS];
     tide__tier *tier[TIDE_MACHINE_MAX_TIERS]; /* NULL where the plan uses none */
     tide_event **done;                        /* per action: NULL if nobody waits for it */
@@ -38,11 +45,19 @@ struct tide_run {
     tide_id *carried_from;              /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
     uint64_t saved_bytes, loaded_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
-    bool stepped;  /* at least one step is complete: the end map holds */
-    bool poisoned; /* a step failed on the way */
+    bool stepped;           /* at least one step is complete: the end map holds */
+    bool poisoned;          /* a step failed on the way */
+    tide_run *host, *guest; /* whose arena this is; who else is in it now */
+    tide__tier *park;       /* NULL: nothing is parked */
+    TIDE_VEC(tide__parked) parked;
 };
 
 /* Enqueues every action of one step, in issue order. */
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args);
+
+/* guest.c: the guest's plan is known, its arena_bytes too. On failure the host is as before. */
+tide_status tide__run_enter(tide_run *guest, tide_run *host);
+void tide__run_leave(tide_run *guest); /* the guest's queues are idle or gone */
+const tide__parked *tide__run_find_parked(const tide_run *run, tide_id residency);
 
 #endif

@@ -1,0 +1,185 @@
+/* Guests: a second run inside the arena of a first one that rests between two steps, so that an evaluation needs no
+ * memory of its own.
+ *
+ *      arena   |w w w|....... free between steps .......|m m m|      w, m: values that the host keeps
+ *                    |---------- guest ---------|                    it fits beside them: nothing moves
+ *
+ *      arena   |w w w|...free...|m m m m m m m m m m m m|
+ *              |---------- guest ---------|                          it does not: what it covers is parked on disk
+ *
+ * Invariant: while a guest lives the host does not step and is not written to; its values are read from wherever they
+ * are. When the guest leaves, every byte is back, or the host is poisoned. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/size.h"
+#include "run/run_data.h"
+
+#define GUEST_ALIGN UINT64_C(4096) /* of a guest's first byte: what devices and tiers ask for at most */
+
+/* ---- what is free between steps ---- */
+
+typedef struct span {
+    uint64_t begin, end;
+} span;
+
+static int by_begin(const void *a, const void *b) {
+    const span *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static bool is_held(const tide_run *run, const tide_residency *r) {
+    return (run->stepped ? r->at_end : r->at_start) && r->size_bytes > 0;
+}
+
+/* What the run holds between steps, and its guest's part, as spans of the arena, ascending. */
+static tide_status list_held(const tide_run *run, span **out, size_t *n) {
+    uint32_t count = tide_plan_residency_count(run->options.plan);
+    span *spans = malloc(((size_t)count + 1) * sizeof *spans);
+    if (!spans) return tide__fail_memory();
+    *n = 0;
+    for (tide_id i = 0; i < count; i++) {
+        const tide_residency *r = tide_plan_residency(run->options.plan, i);
+        uint64_t begin = run->base + r->offset_bytes;
+        if (is_held(run, r)) spans[(*n)++] = (span){begin, begin + r->size_bytes};
+    }
+    if (run->guest) spans[(*n)++] = (span){run->guest->base, run->guest->base + run->guest->arena_bytes};
+    qsort(spans, *n, sizeof *spans, by_begin);
+    *out = spans;
+    return TIDE_OK;
+}
+
+/* The first stretch of `size` bytes, on a multiple of GUEST_ALIGN, that nothing holds; UINT64_MAX: there is none. */
+static uint64_t find_gap(const tide_run *run, const span *spans, size_t n, uint64_t size) {
+    uint64_t begin = (run->base + GUEST_ALIGN - 1) & ~(GUEST_ALIGN - 1), limit = run->base + run->arena_bytes, end;
+    for (size_t i = 0; i < n; i++) {
+        if (tide__add(begin, size, &end) && end <= spans[i].begin) return begin;
+        begin = tide__max_u64(begin, (spans[i].end + GUEST_ALIGN - 1) & ~(GUEST_ALIGN - 1));
+    }
+    return tide__add(begin, size, &end) && end <= limit ? begin : UINT64_MAX;
+}
+
+static tide_status find_free(const tide_run *run, uint64_t size, uint64_t *offset) {
+    span *spans;
+    size_t n;
+    TIDE_TRY(list_held(run, &spans, &n));
+    *offset = find_gap(run, spans, n, size);
+    free(spans);
+    return TIDE_OK;
+}
+
+void *tide_run_scratch(tide_run *run, uint64_t size_bytes) {
+    char *bytes = tide_arena_host(run->arena);
+    uint64_t offset;
+    if (!bytes || run->poisoned || find_free(run, size_bytes, &offset) != TIDE_OK || offset == UINT64_MAX) return NULL;
+    return bytes + offset;
+}
+
+/* ---- parking ---- */
+
+static bool overlaps(const tide_run *host, const tide_residency *r, uint64_t begin, uint64_t size) {
+    uint64_t first = host->base + r->offset_bytes;
+    return is_held(host, r) && first < begin + size && begin < first + r->size_bytes;
+}
+
+/* Lists what lies in [begin, begin + size), with a slot for each. */
+static tide_status list_parked(tide_run *host, uint64_t begin, uint64_t size, uint64_t *park_bytes) {
+    uint64_t at = 0;
+    for (tide_id i = 0; i < tide_plan_residency_count(host->options.plan); i++) {
+        const tide_residency *r = tide_plan_residency(host->options.plan, i);
+        if (!overlaps(host, r, begin, size)) continue;
+        tide__parked p = {.residency = i, .offset_bytes = at};
+        TIDE_TRY(tide__vec_push(&host->parked, p));
+        at = (at + r->size_bytes + GUEST_ALIGN - 1) & ~(GUEST_ALIGN - 1);
+    }
+    *park_bytes = at;
+    return TIDE_OK;
+}
+
+/* The disk's budget holds for the host's slots, the guest's and the parked values together. */
+static tide_status open_park(tide_run *host, const tide_run *guest, uint64_t park_bytes) {
+    const tide_machine *m = host->options.machine;
+    uint32_t t = tide_machine_find_tier(m, TIDE_TIER_DISK);
+    if (t == TIDE_NONE)
+        return tide__fail(TIDE_E_FIT,
+                          "%llu bytes of the resting run are in the way, and there is no disk tier for them",
+                          (unsigned long long)park_bytes);
+    uint64_t budget = tide__min_u64(m->tier[t].capacity_bytes, host->options.budgets.tier_bytes[t]), all;
+    all = tide__add_capped(park_bytes, tide_plan_tier_bytes(host->options.plan, t));
+    all = tide__add_capped(all, tide_plan_tier_bytes(guest->options.plan, t));
+    if (all > budget)
+        return tide__fail(TIDE_E_FIT, "parking the resting run takes the disk tier to %llu bytes; its budget is %llu",
+                          (unsigned long long)all, (unsigned long long)budget);
+    return tide__tier_create(TIDE_TIER_DISK, park_bytes, (uint32_t)GUEST_ALIGN, host->options.disk_path, &host->park);
+}
+
+static tide_status copy_parked(tide_run *host, const tide__parked *p, bool out) {
+    const tide_residency *r = tide_plan_residency(host->options.plan, p->residency);
+    tide__tier_slot slot = {.tier = host->park, .offset = p->offset_bytes};
+    tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &slot, .channel = TIDE_NONE};
+    uint64_t offset = host->base + r->offset_bytes;
+    TIDE_TRY(out ? tide_copy_out(host->queue[0], host->arena, offset, r->size_bytes, io)
+                 : tide_copy_in(host->queue[0], host->arena, offset, r->size_bytes, io));
+    return tide_queue_sync(host->queue[0]);
+}
+
+static tide_status park(tide_run *host, const tide_run *guest) {
+    uint64_t park_bytes;
+    TIDE_TRY(list_parked(host, guest->base, guest->arena_bytes, &park_bytes));
+    if (park_bytes == 0) return TIDE_OK;
+    TIDE_TRY(open_park(host, guest, park_bytes));
+    for (size_t i = 0; i < host->parked.count; i++) TIDE_TRY(copy_parked(host, &host->parked.data[i], true));
+    return TIDE_OK;
+}
+
+static void forget_park(tide_run *host) {
+    tide__tier_destroy(host->park);
+    host->park = NULL;
+    host->parked.count = 0;
+}
+
+const tide__parked *tide__run_find_parked(const tide_run *run, tide_id residency) {
+    for (size_t i = 0; i < run->parked.count; i++)
+        if (run->parked.data[i].residency == residency) return &run->parked.data[i];
+    return NULL;
+}
+
+/* ---- coming and going ---- */
+
+static tide_status check_host(const tide_run *host, const tide_run *guest) {
+    if (host->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of the resting run failed half-way");
+    if (host->guest) return tide__fail(TIDE_E_ARGUMENT, "the resting run has a guest already");
+    if (host->options.device != guest->options.device)
+        return tide__fail(TIDE_E_ARGUMENT, "a guest is on the device of its host");
+    if (guest->arena_bytes > host->arena_bytes)
+        return tide__fail(TIDE_E_FIT, "the plan needs %llu bytes, the arena of the resting run has %llu",
+                          (unsigned long long)guest->arena_bytes, (unsigned long long)host->arena_bytes);
+    return TIDE_OK;
+}
+
+tide_status tide__run_enter(tide_run *guest, tide_run *host) {
+    uint64_t offset;
+    TIDE_TRY(check_host(host, guest));
+    TIDE_TRY(find_free(host, guest->arena_bytes, &offset));
+    guest->arena = host->arena;
+    guest->base = offset != UINT64_MAX ? offset : host->base;
+    tide_status status = park(host, guest);
+    if (status != TIDE_OK) {
+        forget_park(host); /* saving changes nothing in the arena */
+        guest->arena = NULL;
+        return status;
+    }
+    guest->host = host;
+    host->guest = guest;
+    return TIDE_OK;
+}
+
+void tide__run_leave(tide_run *guest) {
+    tide_run *host = guest->host;
+    host->guest = NULL;
+    for (size_t i = 0; i < host->parked.count && !host->poisoned; i++)
+        host->poisoned = copy_parked(host, &host->parked.data[i], false) != TIDE_OK;
+    forget_park(host);
+}

@@ -1,0 +1,95 @@
+/* Evaluation inside the trainer's arena: it changes no bit of the training, whether it fits beside the values that are
+ * kept or they have to make room on disk, and it refuses what the budgets do not allow. */
+#include "support/test.h"
+
+#include "support/training.h"
+
+enum { SAMPLES = 40 };
+
+static double evaluate(tide_trainer *trainer, const tide_data *data) {
+    double accuracy;
+    assert_ok(tide_trainer_evaluate(trainer, data, SAMPLES, &accuracy));
+    return accuracy;
+}
+
+/* The smallest arena that the plan needs. */
+static uint64_t tighten(training *t) {
+    tide_trainer *trainer = training_start(t);
+    uint64_t bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
+    tide_trainer_destroy(trainer);
+    t->options.plan.budgets.arena_bytes = bytes;
+    return bytes;
+}
+
+/* One model has room for an evaluation beside its weights and momentum, the other is nearly all weights. */
+static void test_changes_nothing(void **state) {
+    (void)state;
+    static const char *const models[] = {"resnet-cifar:1", "mlp:784,700,10"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        training t;
+        training_open(&t, models[i], 8);
+        tighten(&t);
+        tide_trainer *a = training_start(&t), *b = training_start(&t);
+        training_run(a, 3);
+        training_run(b, 3);
+        uint64_t before = training_hash(a);
+        double accuracy = evaluate(a, &t.data);
+        assert_true(before == training_hash(a));
+        assert_true(accuracy == evaluate(a, &t.data));
+        training_run(a, 2);
+        training_run(b, 2);
+        assert_true(training_hash(a) == training_hash(b));
+        tide_trainer_destroy(a);
+        tide_trainer_destroy(b);
+        training_close(&t);
+    }
+}
+
+/* The weights of an untrained network are values of the start map. */
+static void test_before_the_first_step(void **state) {
+    (void)state;
+    training t;
+    training_open(&t, "mlp:784,700,10", 8);
+    tide_trainer *a = training_start(&t), *b = training_start(&t);
+    evaluate(a, &t.data);
+    training_run(a, 2);
+    training_run(b, 2);
+    assert_true(training_hash(a) == training_hash(b));
+    tide_trainer_destroy(a);
+    tide_trainer_destroy(b);
+    training_close(&t);
+}
+
+static void test_refuses_over_budget(void **state) {
+    (void)state;
+    training t;
+    double accuracy = -1;
+    training_open(&t, "mlp:784,700,10", 8);
+    uint32_t disk = tide_machine_find_tier(&t.machine, TIDE_TIER_DISK);
+    t.options.plan.budgets.tier_bytes[disk] = 1;
+    uint64_t arena = tighten(&t);
+    tide_trainer *trainer = training_start(&t);
+    training_run(trainer, 1);
+    uint64_t before = training_hash(trainer);
+    assert_status(tide_trainer_evaluate(trainer, &t.data, SAMPLES, &accuracy), TIDE_E_FIT);
+    assert_error_has("its budget is 1");
+    assert_true(accuracy == -1 && before == training_hash(trainer));
+    training_run(trainer, 1);
+    tide_trainer_destroy(trainer);
+    t.options.plan.budgets.arena_bytes = 2 * arena; /* room for an arena of its own */
+    trainer = training_start(&t);
+    training_run(trainer, 1);
+    evaluate(trainer, &t.data);
+    assert_true(before == training_hash(trainer));
+    tide_trainer_destroy(trainer);
+    training_close(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_changes_nothing),
+        cmocka_unit_test(test_before_the_first_step),
+        cmocka_unit_test(test_refuses_over_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
