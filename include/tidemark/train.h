@@ -62,6 +62,17 @@ TIDE_API tide_status tide_trainer_evaluate(tide_trainer *trainer, const tide_dat
 /* Hash of all bytes of weights, optimizer state and running statistics: equal bits, equal hash. */
 TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
 
+/* ---- checkpoints (safetensors files, docs/formats.md) ---- */
+
+/* Weights, optimizer state, running statistics and counters, between two steps. The file at `path` is replaced when the
+ * new one is complete and on disk, so that it is whole at any time. */
+TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
+/* Goes on where the saved training stood, to the same bits: model, optimizer, batch, data set and seed must be the same,
+ * and for the same bits the threads and the learning rate; policy and budgets need not. A file that does not fit is refused with TIDE_E_FORMAT and
+ * changes nothing; after TIDE_E_IO in the middle of its arrays the trainer refuses to step until another is loaded. */
+TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
+TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those before a checkpoint included */
+
 TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);
 TIDE_API const tide_step *tide_trainer_step_program(const tide_trainer *trainer);
 

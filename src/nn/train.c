@@ -7,15 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/rng.h"
-#include "nn/network.h"
-
-struct tide_trainer {
-    tide_trainer_options options;
-    tide__network network;
-    uint64_t step;  /* steps done */
-    uint64_t seen;  /* samples given out */
-    uint64_t batch; /* samples per step */
-};
+#include "nn/trainer.h"
 
 void tide_trainer_options_init(tide_trainer_options *options) {
     *options = (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1};
@@ -156,6 +148,7 @@ static tide_status read_loss(tide__network *n, float *loss) {
 
 tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
     tide_step_args args = {.seed = t->options.seed, .step = t->step, .learning_rate = t->options.learning_rate};
+    if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
     TIDE_TRY(tide__network_fill(&t->network, t->options.data, order, t));
     TIDE_TRY(tide_run_step(t->network.run, &args, report));
     t->step++;

@@ -1,0 +1,228 @@
+/* Checkpoints: everything that decides how a training goes on, in one safetensors file. Weights, optimizer state and
+ * running statistics are arrays of plain row-major float32; step, seed and the place in the data are metadata. All
+ * randomness is a function of these, so a resumed training computes the same bits.
+ *
+ * Invariant: the file at the path is the old one or the complete new one; a trainer that refuses a file is as before. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "nn/safetensors.h"
+#include "nn/trainer.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
+
+static const char format_name[] = "tidemark-checkpoint";
+
+/* ---- what a state looks like in the file ---- */
+
+typedef struct plain_shape {
+    uint32_t rank;
+    uint64_t dim[4];
+} plain_shape;
+
+/* Vectors have one dimension and matrices two, as other tools expect; filters keep all four. */
+static plain_shape shape_of(const tide_step *step, const tide_state *s) {
+    tide_op_kind kind = tide_step_op_desc(step, s->op)->kind;
+    bool filter = kind == TIDE_OP_CONV_FWD || kind == TIDE_OP_CONV_BWD_DATA;
+    plain_shape p = {.rank = 4};
+    const int64_t dims[] = {s->shape.n, s->shape.c, s->shape.h, s->shape.w};
+    for (int i = 0; i < 4; i++) p.dim[i] = (uint64_t)dims[i];
+    if (s->shape.h == 1 && s->shape.w == 1 && !filter) p.rank = s->shape.c == 1 ? 1 : 2;
+    return p;
+}
+
+/* Ones at the end make no difference. */
+static bool same_shape(const plain_shape *p, const tide__array *a) {
+    for (uint32_t i = 0; i < a->rank || i < p->rank; i++)
+        if ((i < a->rank ? a->shape[i] : 1) != (i < p->rank ? p->dim[i] : 1)) return false;
+    return true;
+}
+
+static const char *optimizer_name(tide_optimizer o) {
+    static const char *const names[] = {
+#define OPTIMIZER_NAME(e, name) name,
+        TIDE_OPTIMIZER_TABLE(OPTIMIZER_NAME)
+#undef OPTIMIZER_NAME
+    };
+    return names[o];
+}
+
+/* ---- writing ---- */
+
+static void write_metadata(FILE *f, const tide_trainer *t) {
+    fprintf(f, "{\"__metadata__\":{\"format\":\"%s\",\"version\":\"1\",\"model\":", format_name);
+    tide__json_write_string(f, tide_model_name(t->options.model));
+    fprintf(f, ",\"optimizer\":\"%s\",\"data\":", optimizer_name(t->options.step.optimizer));
+    tide__json_write_string(f, t->options.data->name);
+    fprintf(f,
+            ",\"samples\":\"%" PRIu64 "\",\"batch\":\"%" PRIu64 "\",\"seed\":\"%" PRIu64 "\",\"step\":\"%" PRIu64
+            "\",\"seen\":\"%" PRIu64 "\"}",
+            t->options.data->n_samples, t->batch, t->options.seed, t->step, t->seen);
+}
+
+static uint64_t write_entry(FILE *f, const tide_step *step, const tide_state *s, uint64_t at) {
+    plain_shape p = shape_of(step, s);
+    uint64_t end = at + tide__elements(s->shape) * sizeof(float);
+    fputc(',', f);
+    tide__json_write_string(f, s->name);
+    fputs(":{\"dtype\":\"F32\",\"shape\":[", f);
+    for (uint32_t i = 0; i < p.rank; i++) fprintf(f, "%s%" PRIu64, i ? "," : "", p.dim[i]);
+    fprintf(f, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, end);
+    return end;
+}
+
+/* Padded with blanks, so that the data starts on a multiple of eight bytes. */
+static tide_status make_header(const tide_trainer *t, char **text, size_t *size) {
+    const tide_step *step = t->network.step;
+    uint64_t at = 0;
+    *text = NULL;
+    FILE *f = open_memstream(text, size);
+    if (!f) return tide__fail_memory();
+    write_metadata(f, t);
+    for (uint32_t i = 0; i < tide_step_state_count(step); i++) at = write_entry(f, step, tide_step_state(step, i), at);
+    fputc('}', f);
+    while (ftell(f) % 8 != 0) fputc(' ', f);
+    bool failed = ferror(f) != 0;
+    if (fclose(f) == 0 && !failed) return TIDE_OK;
+    free(*text);
+    return tide__fail_memory();
+}
+
+static tide_status write_header(const tide_trainer *t, FILE *stream) {
+    unsigned char length[8];
+    char *text;
+    size_t size;
+    TIDE_TRY(make_header(t, &text, &size));
+    for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)size >> (8 * i));
+    fwrite(length, 1, sizeof length, stream);
+    fwrite(text, 1, size, stream);
+    free(text);
+    return TIDE_OK;
+}
+
+/* A failed fwrite is sticky and reported when the file is committed. */
+static tide_status write_states(tide_trainer *t, FILE *stream) {
+    tide__network *n = &t->network;
+    tide_status status = TIDE_OK;
+    tide__room room;
+    TIDE_TRY(tide__room_open(n, NULL, &room));
+    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK && !ferror(stream); i++) {
+        status = tide__network_read_state(n, i, &room);
+        if (status == TIDE_OK)
+            fwrite(room.plain, sizeof(float), tide__elements(tide_step_state(n->step, i)->shape), stream);
+    }
+    tide__room_close(&room);
+    return status;
+}
+
+tide_status tide_trainer_save(tide_trainer *t, const char *path) {
+    tide__writer w;
+    if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
+    TIDE_TRY(tide__writer_open(&w, path));
+    tide_status status = write_header(t, w.stream);
+    if (status == TIDE_OK) status = write_states(t, w.stream);
+    if (status == TIDE_OK) return tide__writer_commit(&w);
+    tide__writer_abort(&w);
+    return tide__fail_in(status, "%s", path);
+}
+
+/* ---- reading ---- */
+
+static tide_status check_text(const tide__safetensors *s, const char *key, const char *ours) {
+    char theirs[256];
+    TIDE_TRY(tide__safetensors_text(s, key, theirs, sizeof theirs));
+    if (strcmp(theirs, ours) == 0) return TIDE_OK;
+    return tide__fail(TIDE_E_FORMAT, "its %s is \"%s\", here it is \"%s\"", key, theirs, ours);
+}
+
+static tide_status check_u64(const tide__safetensors *s, const char *key, uint64_t ours) {
+    uint64_t theirs;
+    TIDE_TRY(tide__safetensors_u64(s, key, &theirs));
+    if (theirs == ours) return TIDE_OK;
+    return tide__fail(TIDE_E_FORMAT, "its %s is %" PRIu64 ", here it is %" PRIu64, key, theirs, ours);
+}
+
+/* Whatever decides the bits from here on must agree. */
+static tide_status check_training(const tide_trainer *t, const tide__safetensors *s) {
+    const tide_trainer_options *o = &t->options;
+    TIDE_TRY(check_text(s, "format", format_name));
+    TIDE_TRY(check_u64(s, "version", 1));
+    TIDE_TRY(check_text(s, "model", tide_model_name(o->model)));
+    TIDE_TRY(check_text(s, "optimizer", optimizer_name(o->step.optimizer)));
+    TIDE_TRY(check_text(s, "data", o->data->name));
+    TIDE_TRY(check_u64(s, "samples", o->data->n_samples));
+    TIDE_TRY(check_u64(s, "batch", t->batch));
+    return check_u64(s, "seed", o->seed);
+}
+
+static tide_status check_states(const tide_trainer *t, const tide__safetensors *s) {
+    const tide_step *step = t->network.step;
+    uint32_t n = tide_step_state_count(step);
+    for (uint32_t i = 0; i < n; i++) {
+        const tide_state *state = tide_step_state(step, i);
+        const tide__array *a = tide__safetensors_find(s, state->name);
+        plain_shape p = shape_of(step, state);
+        if (!a) return tide__fail(TIDE_E_FORMAT, "there is no array \"%s\"", state->name);
+        if (strcmp(a->dtype, "F32") != 0)
+            return tide__fail(TIDE_E_FORMAT, "array \"%s\" is of %s, not F32", state->name, a->dtype);
+        if (!same_shape(&p, a)) return tide__fail(TIDE_E_FORMAT, "array \"%s\" has another shape", state->name);
+    }
+    if (s->n_arrays == n) return TIDE_OK; /* names are distinct on both sides */
+    return tide__fail(TIDE_E_FORMAT, "%u arrays, the model has %u", s->n_arrays, n);
+}
+
+static tide_status read_array(FILE *stream, const tide__safetensors *s, const tide__array *a, float *out) {
+    errno = 0;
+    if (fseeko(stream, (off_t)(s->data_at + a->begin), SEEK_SET) == 0 &&
+        fread(out, 1, a->end - a->begin, stream) == a->end - a->begin)
+        return TIDE_OK;
+    return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot read array \"%.*s\"", (int)a->name_length, a->name);
+}
+
+static tide_status read_states(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
+    tide__network *n = &t->network;
+    tide_status status = TIDE_OK;
+    tide__room room;
+    TIDE_TRY(tide__room_open(n, NULL, &room));
+    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
+        status = read_array(stream, s, tide__safetensors_find(s, tide_step_state(n->step, i)->name), room.plain);
+        t->spoiled = true; /* until all are there */
+        if (status == TIDE_OK) status = tide__network_write_state(n, i, &room);
+    }
+    tide__room_close(&room);
+    if (status == TIDE_OK) t->spoiled = false;
+    return status;
+}
+
+static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
+    uint64_t step, seen;
+    TIDE_TRY(check_training(t, s));
+    TIDE_TRY(check_states(t, s));
+    TIDE_TRY(tide__safetensors_u64(s, "step", &step));
+    TIDE_TRY(tide__safetensors_u64(s, "seen", &seen));
+    if (seen >> 62) return tide__fail(TIDE_E_FORMAT, "it has seen %" PRIu64 " samples", seen);
+    TIDE_TRY(read_states(t, stream, s));
+    t->step = step;
+    t->seen = seen;
+    return TIDE_OK;
+}
+
+tide_status tide_trainer_load(tide_trainer *t, const char *path) {
+    tide__safetensors s;
+    FILE *stream = fopen(path, "rbe");
+    if (!stream) return tide__fail_errno(TIDE_E_IO, errno, "cannot open %s", path);
+    tide_status status = tide__safetensors_open(stream, path, &s);
+    if (status == TIDE_OK) {
+        status = load(t, stream, &s);
+        if (status != TIDE_OK) status = tide__fail_in(status, "%s", path);
+        tide__safetensors_close(&s);
+    }
+    fclose(stream);
+    return status;
+}
+
+uint64_t tide_trainer_steps_done(const tide_trainer *t) { return t->step; }

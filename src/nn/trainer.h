@@ -1,0 +1,16 @@
+/* A trainer as data, for the files that work on it: train.c (steps, evaluation) and checkpoint.c. */
+#ifndef TIDE_NN_TRAINER_H
+#define TIDE_NN_TRAINER_H
+
+#include "nn/network.h"
+
+struct tide_trainer {
+    tide_trainer_options options;
+    tide__network network;
+    uint64_t step;  /* steps done */
+    uint64_t seen;  /* samples given out */
+    uint64_t batch; /* samples per step */
+    bool spoiled;   /* a checkpoint was read half: neither its values nor those before it */
+};
+
+#endif
