@@ -6,7 +6,7 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-place bench-tier format install build
+.PHONY: help demo check check-full bench bench-place bench-plan bench-tier format install build
 
 help:
 	@echo "make demo        train a small network from proved plans and compare the bits; about a minute"
@@ -14,6 +14,7 @@ help:
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make bench       measure and print the figures"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
+	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
@@ -38,6 +39,10 @@ bench: build
 bench-place: build
 	@$(BUILD)/bench_place $(if $(PLACE_DIR),$(wildcard $(PLACE_DIR)/*.csv)) \
 		$(if $(SINGA_DIR),$(wildcard $(SINGA_DIR)/malloc*.txt))
+
+bench-plan: build
+	@$(BUILD)/bench_plan
+	@$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log))
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)

@@ -81,7 +81,35 @@ static void test_cache(void **state) {
     assert_int_equal(t.reran, 0);
 }
 
+/* Recompute only: nothing moves but inputs. */
+static void test_dtr(void **state) {
+    (void)state;
+    static const char *const policies[] = {"dtr", "dtr:full", "dtr:local", "dtr:msps", "dtr:lru", "dtr:delta"};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        tally t = try_all(policies[i], 60);
+        print_message("%s: %u fit, %u refused, %u below liveness, %u re-ran\n", policies[i], t.fitted, t.refused,
+                      t.below_liveness, t.reran);
+        assert_true(t.below_liveness > 10 && t.reran > 10);
+        assert_int_equal(t.moved, 0);
+    }
+}
+
+static void test_wrong_argument(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    random_program_options o = random_program_defaults(1);
+    tide_program *p = random_program(&o);
+    tide_plan_options options;
+    tide_plan *plan = NULL;
+    tide_plan_options_init(&options);
+    options.policy = "dtr:best";
+    assert_status(tide_plan_create(p, &m, &options, NULL, &plan), TIDE_E_ARGUMENT);
+    assert_error_has("\"best\"");
+    tide_program_destroy(p);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cache)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cache), cmocka_unit_test(test_dtr),
+                                       cmocka_unit_test(test_wrong_argument)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

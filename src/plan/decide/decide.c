@@ -12,6 +12,8 @@ static const tide__policy table[] = {
      false},
     {"cache", "online: when memory is short, the least recently used value goes to a tier (SuperNeurons' tensor cache)",
      tide__decide_cache, false, true},
+    {"dtr", "online: drops and re-runs by cost per byte and staleness (DTR); :eq, full, local, msps, lru or delta",
+     tide__decide_dtr, true, true},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},
     {"checkpoint", "what people do by hand: keep the values between stretches, re-run a stretch; :sqrt, :block",
      tide__decide_checkpoint, true, true},

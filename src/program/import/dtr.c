@@ -28,6 +28,7 @@ typedef struct storage {
     tide_id tensor;
     uint32_t read_by, read_at; /* the op that last read it, and its place in that op's reads: it is listed once */
     uint32_t paired_by;        /* the op that last had it in an in-place pair */
+    uint32_t released_after;   /* the op after which its last name went; TIDE_NONE: never */
 } storage;
 
 typedef struct reader {
@@ -112,7 +113,11 @@ static tide_status new_storage(reader *r, uint32_t name, uint64_t size_bytes, ti
                           .cls = start == TIDE_START_ABSENT && r->phase == TIDE_FORWARD ? TIDE_CLASS_ACTIVATION
                                                                                         : TIDE_CLASS_OTHER,
                           .start = start};
-    storage made = {.size_bytes = size_bytes, .references = 1, .read_by = TIDE_NONE, .paired_by = TIDE_NONE};
+    storage made = {.size_bytes = size_bytes,
+                    .references = 1,
+                    .read_by = TIDE_NONE,
+                    .paired_by = TIDE_NONE,
+                    .released_after = TIDE_NONE};
     if (!tide__add(r->load_bytes, size_bytes, &r->load_bytes)) return refuse(r, "the live bytes exceed 64 bits");
     r->peak_bytes = tide__max_u64(r->peak_bytes, r->load_bytes);
     TIDE_TRY(tide__lines_check(&r->lines, tide_program_builder_tensor(r->b, &tensor, &made.tensor)));
@@ -123,7 +128,9 @@ static tide_status new_storage(reader *r, uint32_t name, uint64_t size_bytes, ti
 
 static void release(reader *r, uint32_t id) {
     storage *s = &r->storages.data[id];
-    if (--s->references == 0) r->load_bytes -= s->size_bytes;
+    if (--s->references > 0) return;
+    r->load_bytes -= s->size_bytes;
+    s->released_after = r->n_ops ? r->n_ops - 1 : 0;
 }
 
 /* One more name for a storage. References are bounded by the names, of which there are fewer than 2^32. */
@@ -299,8 +306,9 @@ static tide_status read_mutate(reader *r) {
             return refuse(r, "MUTATE lists something that is not the number of an argument");
         TIDE_TRY(mutate(r, r->args.data[index]));
     }
+    TIDE_TRY(end_op(r, time_ns));
     for (size_t i = 0; i < r->replaced.count; i++) release(r, r->replaced.data[i]);
-    return end_op(r, time_ns);
+    return TIDE_OK;
 }
 
 /* ---- names ---- */
@@ -397,6 +405,15 @@ static void free_reader(reader *r) {
     tide_program_builder_destroy(r->b);
 }
 
+/* Storages are tensors, in the same order. */
+static tide_status copy_releases(const reader *r, uint32_t **out) {
+    uint32_t *releases = malloc((r->storages.count + 1) * sizeof *releases);
+    if (!releases) return tide__fail_memory();
+    for (size_t i = 0; i < r->storages.count; i++) releases[i] = r->storages.data[i].released_after;
+    *out = releases;
+    return TIDE_OK;
+}
+
 static tide_status read_dtr(const tide__import *in, tide_program **out, tide_import_stats *stats) {
     const char *slash = strrchr(in->name, '/');
     reader r = {0};
@@ -407,6 +424,7 @@ static tide_status read_dtr(const tide__import *in, tide_program **out, tide_imp
     tide__names_init(&r.names);
     TIDE_TRY_GOTO(tide_program_builder_create(slash ? slash + 1 : in->name, false, &r.b), done);
     TIDE_TRY_GOTO(read_log(&r), done);
+    if (in->releases) TIDE_TRY_GOTO(copy_releases(&r, in->releases), done);
     TIDE_TRY_GOTO(tide_program_builder_finish(r.b, out), done);
     r.b = NULL;
     *stats = (tide_import_stats){.release_peak_bytes = r.peak_bytes};

@@ -15,6 +15,9 @@ typedef struct tide__import {
     size_t size;
     const char *name; /* of the file, in errors */
     tide_import_options options;
+    /* dtr: per tensor, the op after which the log releases its last name, TIDE_NONE if never; to be freed with free(),
+     * whether the import succeeds or not. NULL: nobody asks. */
+    uint32_t **releases;
 } tide__import;
 
 typedef struct tide__importer {
