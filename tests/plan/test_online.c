@@ -81,6 +81,14 @@ static void test_cache(void **state) {
     assert_int_equal(t.reran, 0);
 }
 
+static void test_delta(void **state) {
+    (void)state;
+    tally t = try_all("delta", 250);
+    print_message("delta: %u fit, %u refused, %u below liveness, %u moved, %u re-ran\n", t.fitted, t.refused,
+                  t.below_liveness, t.moved, t.reran);
+    assert_true(t.below_liveness > 100 && t.moved > 50 && t.reran > 50);
+}
+
 /* Recompute only: nothing moves but inputs. */
 static void test_dtr(void **state) {
     (void)state;
@@ -109,7 +117,7 @@ static void test_wrong_argument(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cache), cmocka_unit_test(test_dtr),
-                                       cmocka_unit_test(test_wrong_argument)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cache), cmocka_unit_test(test_delta),
+                                       cmocka_unit_test(test_dtr), cmocka_unit_test(test_wrong_argument)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

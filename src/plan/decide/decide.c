@@ -12,6 +12,8 @@ static const tide__policy table[] = {
      false},
     {"cache", "online: when memory is short, the least recently used value goes to a tier (SuperNeurons' tensor cache)",
      tide__decide_cache, false, true},
+    {"delta", "online: stale and large values leave, by swap or re-run, whichever compute waits for less (DELTA)",
+     tide__decide_delta, false, true},
     {"dtr", "online: drops and re-runs by cost per byte and staleness (DTR); :eq, full, local, msps, lru or delta",
      tide__decide_dtr, true, true},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},

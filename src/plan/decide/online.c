@@ -139,6 +139,7 @@ static tide_status load(tide__online *o, tide_id id) {
     TIDE_TRY(o->device->load(o->device_self, id, o->storages[id].tier));
     TIDE_TRY(enter(o, id));
     o->storages[id].arriving = true;
+    o->storages[id].last_used_ns = tide__online_now(o);
     return TIDE_OK;
 }
 
@@ -249,7 +250,6 @@ static tide_status reserve_outputs(tide__online *o, const tide_op *op) {
             TIDE_TRY(make_room(o, op->writes[i], s->bytes));
             TIDE_TRY(enter(o, op->writes[i]));
         }
-        s->locks++;
     }
     o->largest_need_bytes = tide__max_u64(o->largest_need_bytes, need);
     uint64_t workspace = op->variants[0].workspace_bytes;
@@ -288,6 +288,7 @@ static tide_status execute(tide__online *o, tide_id id) {
     bool rerun = o->ran[id];
     TIDE_TRY(count_event(o));
     look_at_arrivals(o, op);
+    for (uint32_t i = 0; i < op->n_writes; i++) o->storages[op->writes[i]].locks++;
     TIDE_TRY(share_bytes(o, id, rerun));
     TIDE_TRY(reserve_outputs(o, op));
     TIDE_TRY(o->device->run(o->device_self, id, rerun));

@@ -7,6 +7,7 @@
 tide_status tide__decide_none(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_liveness(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_cache(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_delta(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_dtr(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_checkpoint(const tide__policy_input *in, tide__decisions *out);
