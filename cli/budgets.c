@@ -5,7 +5,7 @@
 #include "cli.h"
 
 const char *policies_text(void) {
-    static char text[1024];
+    static char text[4096];
     const char *name, *summary;
     snprintf(text, sizeof text, "policies:");
     for (uint32_t i = 0; (name = tide_policy_name(i, &summary)) != NULL; i++) {
@@ -13,6 +13,21 @@ const char *policies_text(void) {
         snprintf(text + used, sizeof text - used, "\n  %-10s %s", name, summary);
     }
     return text;
+}
+
+bool parse_effort(const char *text, tide_effort *out) {
+    static const char *const names[] = {
+#define EFFORT_NAME(e, name) [e] = name,
+        TIDE_EFFORT_TABLE(EFFORT_NAME)
+#undef EFFORT_NAME
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], text) != 0) continue;
+        *out = (tide_effort)i;
+        return true;
+    }
+    complain(TIDE_E_ARGUMENT, "--effort: \"%s\" is neither low, normal nor high", text);
+    return false;
 }
 
 tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out) {

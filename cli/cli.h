@@ -84,6 +84,8 @@ typedef struct budget_args {
 typedef struct unconstrained {
     uint64_t arena_bytes, step_ns;
 } unconstrained;
+/* "low", "normal", "high"; false, with the complaint made, for anything else. */
+bool parse_effort(const char *text, tide_effort *out);
 tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out);
 /* "Does not fit" with the smallest budget that works and the op that decides it; right after the library said so.
  * `program` may be NULL. Returns the exit code. */

@@ -5,7 +5,7 @@
 
 typedef struct plan_options {
     model_args model;
-    const char *machine, *policy, *decisions, *output, *bits;
+    const char *machine, *policy, *decisions, *output, *bits, *effort;
     budget_args budgets;
     bool json;
 } plan_options;
@@ -16,6 +16,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     options.policy = o->policy;
     options.decisions = o->decisions;
     options.bits_any = strcmp(o->bits, "any") == 0;
+    if (!parse_effort(o->effort, &options.effort)) return report_failure(TIDE_E_ARGUMENT);
     unconstrained whole = {0};
     tide_fit_report fit = {.op = TIDE_NONE};
     tide_plan *plan = NULL;
@@ -43,7 +44,7 @@ static tide_status check(const plan_options *o) {
 }
 
 int cmd_plan(int argc, char **argv) {
-    plan_options o = {.machine = "default", .policy = "liveness", .bits = "same"};
+    plan_options o = {.machine = "default", .policy = "liveness", .bits = "same", .effort = "normal"};
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
@@ -53,6 +54,7 @@ int cmd_plan(int argc, char **argv) {
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "swaps, re-runs and variants for policy manual"},
         BUDGET_OPTIONS(o.budgets),
         {"--bits", ARG_TEXT, &o.bits, "same|any", "any: variants with other roundings are allowed [same]"},
+        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the plan (JSON Lines)"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
     };

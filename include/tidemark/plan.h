@@ -93,12 +93,24 @@ typedef struct tide_budgets {
 } tide_budgets;
 TIDE_API void tide_budgets_init(tide_budgets *b); /* everything unconstrained */
 
+/* How long a policy may search; counted in work, not in time, so that plans are the same everywhere. */
+#define TIDE_EFFORT_TABLE(X)                                                         \
+    X(TIDE_EFFORT_LOW, "low")       /* the first good plan */                        \
+    X(TIDE_EFFORT_NORMAL, "normal") /* some tenths of a second for a thousand ops */ \
+    X(TIDE_EFFORT_HIGH, "high")     /* some ten seconds: for a plan that is used for long */
+typedef enum tide_effort {
+#define TIDE_ENUM_MEMBER(e, name) e,
+    TIDE_EFFORT_TABLE(TIDE_ENUM_MEMBER)
+#undef TIDE_ENUM_MEMBER
+} tide_effort;
+
 typedef struct tide_plan_options {
     size_t size;           /* sizeof(tide_plan_options) */
-    const char *policy;    /* "none", "liveness", "manual"; NULL: "liveness" */
+    const char *policy;    /* a name of tide_policy_name, with ":argument" where it takes one; NULL: "liveness" */
     const char *decisions; /* policy "manual": path of a decisions file (docs/formats.md) */
     tide_budgets budgets;
     bool bits_any; /* free the choice of variants from the bits class of the default one */
+    tide_effort effort;
 } tide_plan_options;
 TIDE_API void tide_plan_options_init(tide_plan_options *options);
 

@@ -143,6 +143,6 @@ void tide_budgets_init(tide_budgets *b) {
 }
 
 void tide_plan_options_init(tide_plan_options *options) {
-    *options = (tide_plan_options){.size = sizeof *options};
+    *options = (tide_plan_options){.size = sizeof *options, .effort = TIDE_EFFORT_NORMAL};
     tide_budgets_init(&options->budgets);
 }

@@ -17,10 +17,10 @@ static const tide__policy table[] = {
     {"dtr", "online: drops and re-runs by cost per byte and staleness (DTR); :eq, full, local, msps, lru or delta",
      tide__decide_dtr, true, true},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},
-    {"checkpoint", "what people do by hand: keep the values between stretches, re-run a stretch; :sqrt, :block",
-     tide__decide_checkpoint, true, true},
     {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
      tide__decide_superneurons, true, true},
+    {"hybrid", "keeps, moves or re-runs each value, whatever costs the least time inside the budget",
+     tide__decide_hybrid, true, true},
 };
 
 const tide__policy *tide__policy_find(const char *name) {

@@ -10,8 +10,8 @@ tide_status tide__decide_cache(const tide__policy_input *in, tide__decisions *ou
 tide_status tide__decide_delta(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_dtr(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out);
-tide_status tide__decide_checkpoint(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out);
 
 /* The reader behind `manual`; `name` stands in error texts. On failure *out holds part of it, to be freed. */
 tide_status tide__decisions_read(const char *text, size_t size, const char *name, const tide_program *program,

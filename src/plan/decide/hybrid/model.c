@@ -1,0 +1,110 @@
+/* See model.h. */
+#include "plan/decide/hybrid/model.h"
+
+#include <stdlib.h>
+
+#include "base/size.h"
+
+void tide__model_destroy(tide__model *m) {
+    if (!m) return;
+    free(m->read_at);
+    free(m->write_at);
+    free(m->pair_at);
+    free(m->reads);
+    free(m->writes);
+    free(m->pairs);
+    free(m->cost_ns);
+    free(m->workspace_bytes);
+    free(m->rerunnable);
+    free(m->size);
+    free(m->producer);
+    free(m->destroyer);
+    free(m->present);
+    free(m->client);
+    free(m->keep);
+    free(m);
+}
+
+static void count_lists(const tide_program *program, size_t *reads, size_t *writes, size_t *pairs) {
+    *reads = *writes = *pairs = 0;
+    for (tide_id o = 0; o < tide_program_op_count(program); o++) {
+        const tide_op *op = tide_program_op(program, o);
+        *reads += op->n_reads;
+        *writes += op->n_writes;
+        *pairs += op->n_inplace;
+    }
+}
+
+static tide_status allocate(const tide_program *program, tide__model *m) {
+    size_t n = m->n_ops + (size_t)1, t = m->n_tensors + (size_t)1, reads, writes, pairs;
+    count_lists(program, &reads, &writes, &pairs);
+    m->read_at = calloc(n, sizeof *m->read_at);
+    m->write_at = calloc(n, sizeof *m->write_at);
+    m->pair_at = calloc(n, sizeof *m->pair_at);
+    m->reads = calloc(reads + 1, sizeof *m->reads);
+    m->writes = calloc(writes + 1, sizeof *m->writes);
+    m->pairs = calloc(pairs + 1, sizeof *m->pairs);
+    m->cost_ns = calloc(n, sizeof *m->cost_ns);
+    m->workspace_bytes = calloc(n, sizeof *m->workspace_bytes);
+    m->rerunnable = calloc(n, sizeof *m->rerunnable);
+    m->size = calloc(t, sizeof *m->size);
+    m->producer = calloc(t, sizeof *m->producer);
+    m->destroyer = calloc(t, sizeof *m->destroyer);
+    m->present = calloc(t, sizeof *m->present);
+    m->client = calloc(t, sizeof *m->client);
+    m->keep = calloc(t, sizeof *m->keep);
+    bool all = m->read_at && m->write_at && m->pair_at && m->reads && m->writes && m->pairs && m->cost_ns &&
+               m->workspace_bytes && m->rerunnable && m->size && m->producer && m->destroyer && m->present &&
+               m->client && m->keep;
+    return all ? TIDE_OK : tide__fail_memory();
+}
+
+static uint64_t round_up(uint64_t bytes, uint32_t align) { return (bytes + align - 1) & ~((uint64_t)align - 1); }
+
+static void fill_tensors(const tide_program *program, const tide_machine *machine, tide__model *m) {
+    for (tide_id t = 0; t < m->n_tensors; t++) {
+        const tide_tensor *tensor = tide_program_tensor(program, t);
+        m->size[t] = round_up(tensor->size_bytes, machine->align_bytes);
+        m->producer[t] = tide_program_producer(program, t);
+        m->destroyer[t] = TIDE_NONE;
+        m->present[t] = tensor->start == TIDE_START_PRESENT;
+        m->client[t] = tensor->start == TIDE_START_CLIENT;
+        m->keep[t] = tensor->keep;
+    }
+}
+
+static void fill_op(const tide_program *program, const tide_machine *machine, tide_id o, tide__model *m) {
+    const tide_op *op = tide_program_op(program, o);
+    uint32_t reads = m->read_at[o], writes = m->write_at[o], pairs = m->pair_at[o];
+    m->cost_ns[o] = op->variants[0].cost_ns;
+    m->workspace_bytes[o] = round_up(op->variants[0].workspace_bytes, machine->align_bytes);
+    m->rerunnable[o] = op->rerunnable;
+    for (uint32_t i = 0; i < op->n_reads; i++) m->reads[reads++] = op->reads[i];
+    for (uint32_t i = 0; i < op->n_writes; i++) m->writes[writes++] = op->writes[i];
+    for (uint32_t i = 0; i < op->n_inplace; i++) {
+        tide_id read = op->reads[op->inplace[i].read], write = op->writes[op->inplace[i].write];
+        m->pairs[pairs++] = (tide__pair){.read = read, .write = write};
+        if (!op->inplace[i].must) continue;
+        m->destroyer[read] = o;
+        m->rerunnable[o] = false;
+    }
+    m->read_at[o + 1] = reads;
+    m->write_at[o + 1] = writes;
+    m->pair_at[o + 1] = pairs;
+}
+
+tide_status tide__model_create(const tide_program *program, const tide_machine *machine, tide__model **out) {
+    tide__model *m = calloc(1, sizeof *m);
+    if (!m) return tide__fail_memory();
+    m->n_ops = tide_program_op_count(program);
+    m->n_tensors = tide_program_tensor_count(program);
+    tide_status status = allocate(program, m);
+    if (status == TIDE_OK) {
+        fill_tensors(program, machine, m);
+        for (tide_id o = 0; o < m->n_ops; o++) fill_op(program, machine, o, m);
+        *out = m;
+    } else {
+        tide__model_destroy(m);
+    }
+    return status;
+}

@@ -1,0 +1,31 @@
+/* The program as flat arrays: what a search that looks at every op thousands of times a second reads.
+ *
+ * Sizes are as the arena counts them, rounded up to the machine's alignment. */
+#ifndef TIDE_PLAN_DECIDE_HYBRID_MODEL_H
+#define TIDE_PLAN_DECIDE_HYBRID_MODEL_H
+
+#include "plan/decide/decide.h"
+
+typedef struct tide__pair {
+    tide_id read, write; /* tensors: the write takes over the bytes of the read where that dies */
+} tide__pair;
+
+typedef struct tide__model {
+    uint32_t n_ops, n_tensors;
+    /* Per op. The lists of op o are items [at[o], at[o + 1]) of their arrays. */
+    uint32_t *read_at, *write_at, *pair_at;
+    tide_id *reads, *writes;
+    tide__pair *pairs;
+    uint64_t *cost_ns, *workspace_bytes; /* of the chosen variant */
+    bool *rerunnable;                    /* and destroys none of its reads */
+    /* Per tensor. */
+    uint64_t *size;
+    tide_id *producer;  /* TIDE_NONE: not written in this step */
+    tide_id *destroyer; /* the op that overwrites it in place (`must`); TIDE_NONE */
+    bool *present, *client, *keep;
+} tide__model;
+
+tide_status tide__model_create(const tide_program *program, const tide_machine *machine, tide__model **out);
+void tide__model_destroy(tide__model *m); /* NULL is fine */
+
+#endif
