@@ -173,7 +173,7 @@ int cmd_replay(int argc, char **argv) {
         {"--from", ARG_TEXT, &a.from, "FORMAT", "singa-access or singa-malloc [by content]"},
         {"--min-block", ARG_SIZE, &a.min_block, "BYTES", "smaller blocks are not watched [0]"},
         {"--alignment", ARG_SIZE, &a.alignment, "BYTES", "of every block [256]"},
-        {"--plan-time", ARG_NUMBER, &a.replay.pool.plan_seconds, "S", "how long a plan may be improved [0.1]"},
+        {"--plan-time", ARG_NUMBER, &a.replay.pool.plan_seconds, "S", "how long a plan may be improved [0.5]"},
         {"--deviate-every", ARG_COUNT, &a.replay.deviate_every, "N",
          "add or leave out a malloc about every N iterations [never]"},
         {"--seed", ARG_U64, &a.replay.seed, "N", "of the deviations [0]"},

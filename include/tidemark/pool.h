@@ -53,7 +53,7 @@ typedef struct tide_pool_options {
     double plan_seconds;        /* how long a plan may be improved; 0: fast heuristics only */
 } tide_pool_options;
 
-/* Defaults: host backing, every block watched, alignment 256, 8 plans, 65536 events, 0.1 s. */
+/* Defaults: host backing, every block watched, alignment 256, 8 plans, 65536 events, 0.5 s. */
 TIDE_API void tide_pool_options_init(tide_pool_options *options);
 
 TIDE_API tide_status tide_pool_create(const tide_pool_options *options, tide_pool **out);

@@ -15,7 +15,7 @@ void tide_pool_options_init(tide_pool_options *options) {
                                    .alignment = 256,
                                    .max_plans = 8,
                                    .max_period_events = 65536,
-                                   .plan_seconds = 0.1};
+                                   .plan_seconds = 0.5};
 }
 
 static tide_status check_options(const tide_pool_options *o) {

@@ -44,10 +44,10 @@ static void address_free(void *context, void *block, uint64_t size_bytes) {
 
 static uint64_t draw(player *p, uint64_t bound) { return tide__random_u64(p->options->seed, 0, p->n_drawn++) % bound; }
 
-/* Once there is a plan, at one of about `deviate_every` periods of events. */
+/* Asked at every malloc: once there is a plan, true about once in `deviate_every` iterations. */
 static bool deviates(player *p) {
-    uint64_t period = p->border.period_events;
-    return p->options->deviate_every && period && draw(p, p->options->deviate_every * period) == 0;
+    uint64_t mallocs = p->border.period_events / 2;
+    return p->options->deviate_every && mallocs && draw(p, p->options->deviate_every * mallocs) == 0;
 }
 
 static tide_status add_malloc(player *p, size_t event) {

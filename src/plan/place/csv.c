@@ -29,7 +29,7 @@ typedef struct reader {
     TIDE_VEC(char) id_bytes;
 } reader;
 
-#define FAIL(r, ...) tide__fail_in(tide__fail(TIDE_E_FORMAT, __VA_ARGS__), "%s:%zu", (r)->name, (r)->line)
+#define FAIL(r, ...) (tide__error_set(__VA_ARGS__), tide__fail_in(TIDE_E_FORMAT, "%s:%zu", (r)->name, (r)->line))
 
 /* For texts in errors: never more than this much of a hostile field. */
 static int shown(field f) { return (int)(f.length < 40 ? f.length : 40); }
