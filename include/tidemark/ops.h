@@ -69,7 +69,8 @@
  *   GELU          the approximation by tanh
  *   EMBEDDING     y = table[token] + positions[place in its sample]; gradients are dense
  *   SCORES        query times key, divided by the root of C / heads; its gradient puts dv where it belongs
- *   CAUSAL_SOFTMAX   over the last dimension; tokens see themselves and those before
+ *   CAUSAL_SOFTMAX   over the last dimension; tokens see themselves and those before, and all that has the scores'
+ *                 shape is zero for those after (above the diagonal)
  *   SLICE, STACK  step s of S steps has rows s, s + S, s + 2 S ...: that token of each sample
  *   LSTM          gates is (N, 4 H): input, forget, candidate, output after their functions; w is (4 H, inputs + H)
  *                 over x and h. The first step has no h and c (they are zero), the last one no dc'

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "support/kernel_rig.h"
+#include "support/kernel_checks.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -209,122 +209,32 @@ static void visit_all(visit_fn visit, void *context) {
     visit_reorders(visit, context);
 }
 
-/* ---- against the reference ---- */
+/* ---- every descriptor against every check ---- */
 
-static void compare_one(const tide_op_desc *d, void *context) {
-    rig_case c;
-    rig_case_init(&c, d, 1);
-    rig_run(context, &c, &plainly);
-    rig_compare(&c);
-    rig_case_deinit(&c);
-}
-
-static void test_reference(void **state) {
+static void visit_on(uint32_t threads, visit_fn check) {
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
-    visit_all(compare_one, &rig);
+    rig_open(&rig, threads);
+    visit_all(check, &rig);
     rig_close(&rig);
 }
 
-/* ---- bits ---- */
-
-static void repeat_one(const tide_op_desc *d, void *context) {
-    rig_case c;
-    rig_case_init(&c, d, 2);
-    rig_options moved = {.shift = 64 * 12345, .in_place_read = -1};
-    uint64_t first = rig_run(context, &c, &plainly), again = rig_run(context, &c, &plainly),
-             elsewhere = rig_run(context, &c, &moved);
-    if (first != again || first != elsewhere)
-        fail_msg("%s gives other bits when it runs again or elsewhere", tide_op_kind_name(d->kind));
-    rig_case_deinit(&c);
-}
-
-static void test_same_bits(void **state) {
-    kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
-    visit_all(repeat_one, &rig);
-    rig_close(&rig);
-}
+static void test_reference(void **state) { visit_on(*(uint32_t *)*state, check_reference); }
+static void test_same_bits(void **state) { visit_on(*(uint32_t *)*state, check_repeat); }
+static void test_in_place(void **state) { visit_on(*(uint32_t *)*state, check_in_place); }
 
 #ifndef __SANITIZE_THREAD__
-typedef struct rig_pair {
-    kernel_rig one, two;
-} rig_pair;
-
-static bool is_by_onednn(tide_op_kind kind) {
-    return kind <= TIDE_OP_FC_BWD_WEIGHTS || (kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS);
-}
-
-/* Own loops: the number of threads changes nothing. */
-static void compare_threads(const tide_op_desc *d, void *context) {
-    rig_pair *rigs = context;
-    rig_case c;
-    if (is_by_onednn(d->kind)) return;
-    rig_case_init(&c, d, 3);
-    uint64_t one = rig_run(&rigs->one, &c, &plainly), two = rig_run(&rigs->two, &c, &plainly);
-    if (one != two) fail_msg("%s gives other bits on two threads", tide_op_kind_name(d->kind));
-    rig_case_deinit(&c);
-}
-
 static void test_same_bits_on_any_threads(void **state) {
     (void)state;
     rig_pair rigs;
     rig_open(&rigs.one, 1);
     rig_open(&rigs.two, 2);
-    visit_all(compare_threads, &rigs);
+    visit_all(check_threads, &rigs);
     rig_close(&rigs.one);
     rig_close(&rigs.two);
 }
 #endif
 
-/* ---- in place ---- */
-
-/* Which read write 0 may take the place of; -1 none. */
-static int in_place_read(tide_op_kind kind) {
-    switch (kind) {
-    case TIDE_OP_RELU_FWD:
-    case TIDE_OP_ADD:
-    case TIDE_OP_SOFTMAX_LOSS_BWD:
-    case TIDE_OP_DROPOUT_FWD:
-    case TIDE_OP_ACCUMULATE: return 0;
-    case TIDE_OP_BN_BWD:
-    case TIDE_OP_RELU_BWD:
-    case TIDE_OP_DROPOUT_BWD: return 1;
-    default: return -1;
-    }
-}
-
-static void in_place_one(const tide_op_desc *d, void *context) {
-    bool update = d->kind >= TIDE_OP_SGD && d->kind <= TIDE_OP_ADAMW;
-    rig_options there = {.in_place_read = in_place_read(d->kind), .all_in_place = update};
-    rig_case c;
-    if (there.in_place_read < 0 && !update) return;
-    rig_case_init(&c, d, 4);
-    uint64_t apart = rig_run(context, &c, &plainly), together = rig_run(context, &c, &there);
-    if (apart != together) fail_msg("%s gives other bits in place", tide_op_kind_name(d->kind));
-    there.in_place_read = d->kind == TIDE_OP_ADD ? 1 : there.in_place_read;
-    if (rig_run(context, &c, &there) != apart) fail_msg("%s gives other bits in place", tide_op_kind_name(d->kind));
-    rig_case_deinit(&c);
-}
-
-static void test_in_place(void **state) {
-    kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
-    visit_all(in_place_one, &rig);
-    rig_close(&rig);
-}
-
 /* ---- finite differences ---- */
-
-/* One backward op against differences of its forward op: d(sum of weight * write)/d(read), where `weight` is the
- * incoming gradient. Positions count in the forward op (read, write) and in the backward op (dy, result). */
-typedef struct gradient_case {
-    tide_op_kind forward, backward;
-    uint32_t read, write;
-    int dy; /* -1: the loss itself, weight 1 */
-    uint32_t result;
-    int shared[5][2]; /* reads of backward that are operands of forward: {backward, forward}; -1 ends */
-} gradient_case;
 
 static const gradient_case gradients[] = {
     {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, 0, 0, 1, 0, {{0, 1}, {-1}}},
@@ -361,60 +271,14 @@ static tide_op_desc gradient_desc(tide_op_kind kind, int32_t which) {
     return shape_desc(kind, forward == TIDE_OP_SOFTMAX_LOSS_FWD ? &small_rows : &small);
 }
 
-static double weighted_sum(const gradient_case *g, const rig_case *c, double *const *v, const float *weight) {
-    uint32_t write = c->spec.n_reads + g->write;
-    double sum = 0;
-    ref_run(&c->desc, &c->args, v);
-    for (uint64_t k = 0; k < c->spec.elements[write]; k++) sum += v[write][k] * (weight ? (double)weight[k] : 1);
-    return sum;
-}
-
-static void check_gradient(const gradient_case *g, const rig_case *forward, double *const *v,
-                           const rig_case *backward) {
-    const double h = 1e-5;
-    const float *weight = g->dy >= 0 ? backward->plain[g->dy] : NULL,
-                *result = backward->plain[backward->spec.n_reads + g->result];
-    for (uint64_t k = 0; k < forward->spec.elements[g->read]; k++) {
-        double saved = v[g->read][k];
-        v[g->read][k] = saved + h;
-        double up = weighted_sum(g, forward, v, weight);
-        v[g->read][k] = saved - h;
-        double down = weighted_sum(g, forward, v, weight);
-        v[g->read][k] = saved;
-        double slope = (up - down) / (2 * h);
-        if (fabs((double)result[k] - slope) <= 1e-3 * (fabs(slope) + 0.1)) continue;
-        fail_msg("%s: element %llu: %.9g, finite difference %.9g", tide_op_kind_name(g->backward),
-                 (unsigned long long)k, (double)result[k], slope);
-    }
-}
-
-static void run_gradient(kernel_rig *rig, int32_t which) {
-    const gradient_case *g = &gradients[which];
-    tide_op_desc fd = gradient_desc(g->forward, which), bd = gradient_desc(g->backward, which);
-    rig_case forward, backward;
-    double *v[REF_MAX_OPERANDS];
-    rig_case_init(&forward, &fd, 5);
-    rig_case_init(&backward, &bd, 6);
-    rig_run(rig, &forward, &plainly);
-    for (int i = 0; g->shared[i][0] >= 0; i++)
-        memcpy(backward.plain[g->shared[i][0]], forward.plain[g->shared[i][1]],
-               forward.spec.elements[g->shared[i][1]] * sizeof(float));
-    rig_run(rig, &backward, &plainly);
-    uint32_t n = forward.spec.n_reads + forward.spec.n_writes;
-    for (uint32_t i = 0; i < n; i++) {
-        v[i] = calloc(forward.spec.elements[i], sizeof(double));
-        for (uint64_t k = 0; k < forward.spec.elements[i]; k++) v[i][k] = (double)forward.plain[i][k];
-    }
-    check_gradient(g, &forward, v, &backward);
-    for (uint32_t i = 0; i < n; i++) free(v[i]);
-    rig_case_deinit(&forward);
-    rig_case_deinit(&backward);
-}
-
 static void test_finite_differences(void **state) {
     kernel_rig rig;
     rig_open(&rig, *(uint32_t *)*state);
-    for (int32_t i = 0; i < (int32_t)COUNT(gradients); i++) run_gradient(&rig, i);
+    for (int32_t i = 0; i < (int32_t)COUNT(gradients); i++) {
+        tide_op_desc forward = gradient_desc(gradients[i].forward, i),
+                     backward = gradient_desc(gradients[i].backward, i);
+        check_gradient(&rig, &gradients[i], &forward, &backward);
+    }
     rig_close(&rig);
 }
 

@@ -60,6 +60,23 @@ static void make_labels(rig_case *c, uint32_t operand) {
         c->plain[operand][i] = (float)(i * 7 % (uint64_t)c->desc.x.c);
 }
 
+static void make_tokens(rig_case *c) {
+    for (uint64_t i = 0; i < c->spec.elements[0]; i++) c->plain[0][i] = (float)(i * 5 % (uint64_t)c->desc.vocabulary);
+}
+
+/* Of (N, heads, T, T): nothing above the diagonal. */
+static void make_lower(rig_case *c, uint32_t operand, int64_t context) {
+    for (int64_t i = 0; i < (int64_t)c->spec.elements[operand]; i++)
+        if (i % context > i / context % context) c->plain[operand][i] = 0;
+}
+
+/* Of (N, 4 H): what sigmoid and tanh (the third quarter) can give. */
+static void make_gates(rig_case *c, uint32_t operand) {
+    int64_t quarter = c->desc.y.c;
+    for (int64_t i = 0; i < (int64_t)c->spec.elements[operand]; i++)
+        if (i / quarter % 4 != 2) c->plain[operand][i] = fabsf(c->plain[operand][i]);
+}
+
 static void make_sense(rig_case *c) {
     switch (c->desc.kind) {
     case TIDE_OP_BN_STATS:
@@ -79,6 +96,16 @@ static void make_sense(rig_case *c) {
     case TIDE_OP_LRN_BWD: derive(c, TIDE_OP_LRN_FWD, (const int[]){0}, (const int[]){1}); break;
     case TIDE_OP_ADAM:
     case TIDE_OP_ADAMW: make_positive(c, 2); break;
+    case TIDE_OP_LAYERNORM_BWD:
+        derive(c, TIDE_OP_LAYERNORM_FWD, (const int[]){0, 2, -1}, (const int[]){-1, 3, 4});
+        break;
+    case TIDE_OP_EMBEDDING_FWD:
+    case TIDE_OP_EMBEDDING_BWD: make_tokens(c); break;
+    case TIDE_OP_SCORES_BWD: make_lower(c, 2, c->desc.y.h); break;
+    case TIDE_OP_VALUES_FWD:
+    case TIDE_OP_VALUES_BWD: make_lower(c, 0, c->desc.x.h); break;
+    case TIDE_OP_CAUSAL_SOFTMAX_BWD: derive(c, TIDE_OP_CAUSAL_SOFTMAX_FWD, (const int[]){0}, (const int[]){0}); break;
+    case TIDE_OP_LSTM_BWD_GATES: make_gates(c, 0); break;
     default: break;
     }
     if (c->desc.clipped) make_positive(c, c->spec.n_reads - 1);

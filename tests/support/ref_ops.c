@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "support/ref_tokens.h"
 
 static uint64_t size_of(const tide_shape *s) { return (uint64_t)(s->n * s->c * s->h * s->w); }
 
@@ -117,7 +118,7 @@ ref_spec ref_spec_of(const tide_op_desc *d) {
     case TIDE_OP_GRAD_NORM: return spec(d->grad_elements, (int)d->n_grads, LIST(1));
     case TIDE_OP_ACCUMULATE: return spec(LIST(e, e), LIST(e));
     case TIDE_OP_ZERO: return spec(NULL, 0, LIST(e));
-    default: return spec_of_shape(d);
+    default: return d->kind >= TIDE_OP_LAYERNORM_FWD ? ref_token_spec(d) : spec_of_shape(d);
     }
 }
 
@@ -444,6 +445,6 @@ void ref_run(const tide_op_desc *d, const tide_step_args *args, double *const *v
     case TIDE_OP_ACCUMULATE:
     case TIDE_OP_REORDER:
     case TIDE_OP_ZERO: elementwise(d, v, ref_spec_of(d).elements[0]); break;
-    default: break; /* kinds that no device has kernels for */
+    default: ref_token_run(d, v); break;
     }
 }

@@ -8,7 +8,8 @@ typedef struct mds {
     dnnl_memory_desc_t x, w, bias, y;
 } mds;
 
-/* A single pixel makes x a matrix; its bytes are the same. */
+/* A single pixel makes x a matrix; its bytes are the same. Its weights are then plain rows, one per output, like the
+ * table of an embedding, which may be the same tensor. */
 static mds make_mds(const tide_op_desc *d) {
     const dnnl_dims_t x = {d->x.n, d->x.c}, y = {d->y.n, d->y.c}, w2 = {d->y.c, d->x.c}, bias = {d->y.c};
     const dnnl_dims_t w4 = {d->y.c, d->x.c, d->x.h, d->x.w};
@@ -18,7 +19,10 @@ static mds make_mds(const tide_op_desc *d) {
         dnnl_memory_desc_init_by_tag(&m.x, 2, x, dnnl_f32, dnnl_nc);
     else
         tide__activation_md(&d->x, dnnl_f32, &m.x);
-    dnnl_memory_desc_init_by_tag(&m.w, matrix ? 2 : 4, matrix ? w2 : w4, dnnl_f32, dnnl_format_tag_any);
+    if (matrix)
+        dnnl_memory_desc_init_by_tag(&m.w, 2, w2, dnnl_f32, dnnl_ab);
+    else
+        dnnl_memory_desc_init_by_tag(&m.w, 4, w4, dnnl_f32, dnnl_format_tag_any);
     dnnl_memory_desc_init_by_tag(&m.bias, 1, bias, dnnl_f32, dnnl_a);
     dnnl_memory_desc_init_by_tag(&m.y, 2, y, dnnl_f32, dnnl_nc);
     return m;

@@ -34,6 +34,8 @@ static inline bool tide__is_blocked(const tide_shape *s) { return s->c >= 8 && (
 
 /* TIDE_E_ARGUMENT unless all dimensions are positive and the padded size is sane. */
 tide_status tide__check_shape(const tide_shape *shape, const char *what);
+/* The same for rows: (N, C, 1, 1). */
+tide_status tide__check_rows(const tide_shape *shape, const char *what);
 /* As oneDNN sees it. A 1 x 1 image of whole blocks is plain and nChw8c at once: described as nChw8c. */
 void tide__activation_md(const tide_shape *shape, dnnl_data_type_t type, dnnl_memory_desc_t *out);
 void tide__operand_md(const tide__operand *operand, dnnl_memory_desc_t *out);
@@ -93,6 +95,14 @@ int tide__set_threads(int threads);
 tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_fc(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_upconv(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_layernorm(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_gelu(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_embedding(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_scores(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_causal_softmax(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_values(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_steps(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_lstm_cell(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_concat(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_reorder(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_relu(tide__cpu_kernel *k, const tide_op_desc *source);

@@ -21,6 +21,11 @@ tide_status tide__check_shape(const tide_shape *s, const char *what) {
     return TIDE_OK;
 }
 
+tide_status tide__check_rows(const tide_shape *s, const char *what) {
+    TIDE_TRY(tide__check_shape(s, what));
+    return s->h == 1 && s->w == 1 ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "%s: not rows (N, C, 1, 1)", what);
+}
+
 /* ---- descriptions ---- */
 
 void tide__activation_md(const tide_shape *s, dnnl_data_type_t type, dnnl_memory_desc_t *out) {

@@ -8,6 +8,7 @@
  * A classifier's scores are images of one pixel: rows of classes, which have loops of their own. */
 #include <math.h>
 
+#include "device/cpu/rows.h"
 #include "device/cpu/view.h"
 #include "device/cpu/wide.h"
 
@@ -27,43 +28,12 @@ static tide_status check_labels(const int32_t *label, const tide__view *v) {
 
 /* ---- forward: rows ---- */
 
-/* Not below NaN: whether it comes through here does not matter, it does in the exponentials. */
-TIDE__WIDE static float row_maximum(const float *x, int64_t n) {
-    float lane[TIDE__LANES], largest;
-    int64_t whole = n - n % TIDE__LANES;
-    for (int l = 0; l < TIDE__LANES; l++) lane[l] = x[0];
-    for (int64_t i = 0; i < whole; i += TIDE__LANES)
-        for (int l = 0; l < TIDE__LANES; l++) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
-    largest = lane[0];
-    for (int l = 1; l < TIDE__LANES; l++) largest = lane[l] > largest ? lane[l] : largest;
-    for (int64_t i = whole; i < n; i++) largest = x[i] > largest ? x[i] : largest;
-    return largest;
-}
-
-TIDE__WIDE static void exp_row(const float *x, int64_t n, float largest, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = tide__exp(x[i] - largest);
-}
-
-TIDE__WIDE static double sum_row(const float *x, int64_t n) {
-    double lane[TIDE__LANES] = {0}, sum = 0;
-    int64_t whole = n - n % TIDE__LANES;
-    for (int64_t i = 0; i < whole; i += TIDE__LANES)
-        for (int l = 0; l < TIDE__LANES; l++) lane[l] += (double)x[i + l];
-    for (int l = 0; l < TIDE__LANES; l++) sum += lane[l];
-    for (int64_t i = whole; i < n; i++) sum += (double)x[i];
-    return sum;
-}
-
-TIDE__WIDE static void scale_row(const float *x, int64_t n, float factor, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] * factor;
-}
-
 /* Returns the row's loss. */
 static double softmax_row(const float *x, int64_t classes, int32_t label, float *prob) {
-    float largest = row_maximum(x, classes), own = x[label];
-    exp_row(x, classes, largest, prob);
-    double sum = sum_row(prob, classes);
-    scale_row(prob, classes, (float)(1.0 / sum), prob);
+    float largest = tide__row_max(x, classes), own = x[label];
+    tide__row_exp(x, classes, largest, prob);
+    double sum = tide__row_sum(prob, classes);
+    tide__row_scale(prob, classes, (float)(1.0 / sum), prob);
     /* cppcheck-suppress invalidFunctionArg ; sum >= 1: the largest element alone contributes 1 */
     return log(sum) - (double)(own - largest);
 }
@@ -139,7 +109,7 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
     TIDE_TRY(check_labels(label, &v));
 #pragma omp parallel for schedule(static) if (tide__view_size(&v) > TIDE__PARALLEL_FLOATS)
     for (int64_t n = 0; n < v.n; n++) {
-        scale_row(prob + n * image, image, share, dx + n * image);
+        tide__row_scale(prob + n * image, image, share, dx + n * image);
         for (int64_t p = 0; p < v.pixels; p++)
             dx[n * image + channel_at(&v, label[n * v.pixels + p]) + p * v.lanes] -= share;
     }

@@ -24,8 +24,6 @@
 #define TIDE__WIDE
 #endif
 
-#define TIDE__LANES 8 /* partial sums of a row: element i goes to sum i % 8 */
-
 /* e^x within 2 ulp, branch-free, so that loops over it become vector code. Underflows to about 1e-38, overflows to
  * infinity; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor polynomial, 2^n in two halves. */
 static inline float tide__exp(float x) {
@@ -50,6 +48,19 @@ static inline float tide__exp(float x) {
     memcpy(&a, &first, sizeof a);
     memcpy(&b, &second, sizeof b);
     return p * a * b;
+}
+
+static inline float tide__sigmoid(float x) { return 1 / (1 + tide__exp(-x)); }
+
+/* Near 0, where 1 - 2 / (e^2x + 1) would lose digits, by a polynomial with the same ends at 0.625. */
+static inline float tide__tanh(float x) {
+    float square = x * x, p = -5.70498872745e-3f;
+    p = p * square + 2.06390887954e-2f;
+    p = p * square - 5.37397155531e-2f;
+    p = p * square + 1.33314422036e-1f;
+    p = p * square - 3.33332819422e-1f;
+    float near = p * square * x + x, far = 1 - 2 / (tide__exp(2 * x) + 1);
+    return square < 0.390625f ? near : far;
 }
 
 #endif

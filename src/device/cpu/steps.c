@@ -1,0 +1,41 @@
+/* SLICE and STACK: rows of one step out of those of all steps, and back. Step s of S has rows s, s + S, s + 2 S ... */
+#include <string.h>
+
+#include "device/cpu/view.h"
+
+/* Between `part`, the rows of step `step`, and `all`. */
+static void copy_rows(const tide_op_desc *d, int64_t step, int64_t n, const float *from, float *to) {
+    const int64_t width = d->x.c;
+    const bool slice = d->kind == TIDE_OP_SLICE;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t all = (i * d->steps + step) * width, part = i * width;
+        memcpy(to + (slice ? part : all), from + (slice ? all : part), (size_t)width * sizeof *to);
+    }
+}
+
+static tide_status run_slice(const tide__cpu_kernel *k, const tide__call *call) {
+    copy_rows(&k->desc, k->desc.step, k->desc.y.n, tide__floats(call, 0), tide__floats(call, 1));
+    return TIDE_OK;
+}
+
+static tide_status run_stack(const tide__cpu_kernel *k, const tide__call *call) {
+    const tide_op_desc *d = &k->desc;
+    float *y = tide__floats(call, k->n_reads);
+#pragma omp parallel for schedule(static) if (d->y.n * d->y.c > TIDE__PARALLEL_FLOATS)
+    for (int32_t step = 0; step < d->steps; step++) copy_rows(d, step, d->x.n, tide__floats(call, (uint32_t)step), y);
+    return TIDE_OK;
+}
+
+tide_status tide__build_steps(tide__cpu_kernel *k, const tide_op_desc *source) {
+    const bool slice = source->kind == TIDE_OP_SLICE;
+    const tide_shape *all = slice ? &source->x : &source->y, *part = slice ? &source->y : &source->x;
+    TIDE_TRY(tide__check_rows(all, "all steps"));
+    TIDE_TRY(tide__check_rows(part, "one step"));
+    if (source->steps < 1 || all->n != part->n * source->steps || all->c != part->c || source->step < 0 ||
+        source->step >= source->steps)
+        return tide__fail(TIDE_E_ARGUMENT, "step %d of %d: %lld rows of %lld and %lld rows of %lld", source->step,
+                          source->steps, (long long)part->n, (long long)part->c, (long long)all->n, (long long)all->c);
+    k->run = slice ? run_slice : run_stack;
+    for (int32_t i = 0; i < (slice ? 1 : source->steps); i++) TIDE_TRY(tide__add_activation(k, TIDE__READ, source->x));
+    return tide__add_activation(k, TIDE__WRITE, source->y);
+}

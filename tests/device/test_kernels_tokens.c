@@ -1,0 +1,314 @@
+/* The CPU device's kernels of language models: as test_kernels_cpu.c. */
+#include "support/test.h"
+
+#include <math.h>
+
+#include "support/kernel_checks.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+/* ---- descriptors ---- */
+
+static const tide_shape rows[] = {{1, 1, 1, 1}, {3, 5, 1, 1}, {40, 768, 1, 1}, {17, 9, 1, 1}, {130, 64, 1, 1}};
+
+static tide_op_desc rows_desc(tide_op_kind kind, const tide_shape *s) {
+    return (tide_op_desc){.kind = kind, .x = *s, .y = *s, .eps = 1e-5f};
+}
+
+typedef struct attention_case {
+    int64_t samples, heads, context, head;
+} attention_case;
+
+static const attention_case attentions[] = {
+    {1, 1, 1, 1}, {2, 3, 5, 4}, {2, 12, 16, 8}, {1, 2, 150, 64}, {3, 1, 64, 7}, {1, 9, 65, 16},
+};
+
+static tide_op_desc attention_desc(tide_op_kind kind, const attention_case *a) {
+    tide_shape square = {a->samples, a->heads, a->context, a->context};
+    tide_shape y = {a->samples * a->context, a->heads * a->head, 1, 1}, qkv = {y.n, 3 * y.c, 1, 1};
+    bool values = kind == TIDE_OP_VALUES_FWD || kind == TIDE_OP_VALUES_BWD;
+    bool scores = kind == TIDE_OP_SCORES_FWD || kind == TIDE_OP_SCORES_BWD;
+    return (tide_op_desc){.kind = kind, .x = scores ? qkv : square, .y = values ? y : square};
+}
+
+/* Samples, tokens each, vocabulary, width. */
+static const int64_t embeddings[][4] = {{1, 1, 1, 1}, {2, 7, 5, 12}, {3, 64, 100, 130}, {1, 3, 9, 8}};
+
+static tide_op_desc embedding_desc(tide_op_kind kind, const int64_t e[4], int32_t positions) {
+    tide_op_desc d = {.kind = kind, .x = {e[0], e[1], 1, 1}, .y = {e[0] * e[1], e[3], 1, 1}, .bias = positions};
+    d.vocabulary = e[2];
+    return d;
+}
+
+/* Rows, inputs, width. */
+static const int64_t cells[][3] = {{1, 1, 1}, {4, 6, 5}, {3, 16, 8}, {33, 40, 70}};
+
+static tide_op_desc cell_desc(tide_op_kind kind, const int64_t c[3], int32_t prev, int32_t next) {
+    return (tide_op_desc){
+        .kind = kind, .x = {c[0], c[1], 1, 1}, .y = {c[0], c[2], 1, 1}, .has_prev = prev, .has_next = next};
+}
+
+/* Rows of one step, width, steps. */
+static const int64_t stacks[][3] = {{1, 1, 1}, {3, 5, 7}, {40, 64, 12}};
+
+static tide_op_desc steps_desc(tide_op_kind kind, const int64_t s[3], int32_t step) {
+    tide_shape part = {s[0], s[1], 1, 1}, all = {s[0] * s[2], s[1], 1, 1};
+    bool slice = kind == TIDE_OP_SLICE;
+    tide_op_desc d = {.kind = kind, .x = slice ? all : part, .y = slice ? part : all, .step = step};
+    d.steps = (int32_t)s[2];
+    return d;
+}
+
+typedef void (*visit_fn)(const tide_op_desc *d, void *context);
+
+static void visit_rows(visit_fn visit, void *context) {
+    static const tide_op_kind kinds[] = {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, TIDE_OP_GELU_FWD,
+                                         TIDE_OP_GELU_BWD};
+    static const tide_shape images[] = {{2, 12, 3, 3}, {1, 3, 5, 2}};
+    tide_op_desc d;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (size_t i = 0; i < COUNT(rows); i++) d = rows_desc(kinds[k], &rows[i]), visit(&d, context);
+    for (size_t k = 2; k < COUNT(kinds); k++)
+        for (size_t i = 0; i < COUNT(images); i++) d = rows_desc(kinds[k], &images[i]), visit(&d, context);
+}
+
+static void visit_attention(visit_fn visit, void *context) {
+    static const tide_op_kind kinds[] = {TIDE_OP_SCORES_FWD, TIDE_OP_SCORES_BWD,         TIDE_OP_VALUES_FWD,
+                                         TIDE_OP_VALUES_BWD, TIDE_OP_CAUSAL_SOFTMAX_FWD, TIDE_OP_CAUSAL_SOFTMAX_BWD};
+    tide_op_desc d;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (size_t i = 0; i < COUNT(attentions); i++) d = attention_desc(kinds[k], &attentions[i]), visit(&d, context);
+}
+
+static void visit_embeddings(visit_fn visit, void *context) {
+    tide_op_desc d;
+    for (size_t i = 0; i < COUNT(embeddings); i++)
+        for (int32_t positions = 0; positions < 2; positions++) {
+            d = embedding_desc(TIDE_OP_EMBEDDING_FWD, embeddings[i], positions), visit(&d, context);
+            d = embedding_desc(TIDE_OP_EMBEDDING_BWD, embeddings[i], positions), visit(&d, context);
+        }
+}
+
+static void visit_steps(visit_fn visit, void *context) {
+    static const tide_op_kind kinds[] = {TIDE_OP_LSTM_FWD, TIDE_OP_LSTM_BWD_GATES, TIDE_OP_LSTM_BWD_WEIGHTS,
+                                         TIDE_OP_LSTM_BWD_DATA};
+    tide_op_desc d;
+    for (size_t i = 0; i < COUNT(stacks); i++) {
+        d = steps_desc(TIDE_OP_STACK, stacks[i], 0), visit(&d, context);
+        d = steps_desc(TIDE_OP_SLICE, stacks[i], 0), visit(&d, context);
+        d = steps_desc(TIDE_OP_SLICE, stacks[i], (int32_t)stacks[i][2] - 1), visit(&d, context);
+    }
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (size_t i = 0; i < COUNT(cells); i++)
+            for (int32_t ends = 0; ends < 4; ends++)
+                d = cell_desc(kinds[k], cells[i], ends & 1, ends >> 1), visit(&d, context);
+}
+
+static void visit_all(visit_fn visit, void *context) {
+    visit_rows(visit, context);
+    visit_attention(visit, context);
+    visit_embeddings(visit, context);
+    visit_steps(visit, context);
+}
+
+/* ---- every descriptor against every check ---- */
+
+static void visit_on(uint32_t threads, visit_fn check) {
+    kernel_rig rig;
+    rig_open(&rig, threads);
+    visit_all(check, &rig);
+    rig_close(&rig);
+}
+
+static void test_reference(void **state) { visit_on(*(uint32_t *)*state, check_reference); }
+static void test_same_bits(void **state) { visit_on(*(uint32_t *)*state, check_repeat); }
+static void test_in_place(void **state) { visit_on(*(uint32_t *)*state, check_in_place); }
+
+#ifndef __SANITIZE_THREAD__
+static void test_same_bits_on_any_threads(void **state) {
+    (void)state;
+    rig_pair rigs;
+    rig_open(&rigs.one, 1);
+    rig_open(&rigs.two, 2);
+    visit_all(check_threads, &rigs);
+    rig_close(&rigs.one);
+    rig_close(&rigs.two);
+}
+#endif
+
+/* ---- finite differences ---- */
+
+static void test_finite_differences(void **state) {
+    static const gradient_case norms[] = {
+        {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, 0, 0, 1, 0, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}, 0},
+        {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, 1, 0, 1, 1, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}, 0},
+        {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, 2, 0, 1, 2, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}, 0},
+        {TIDE_OP_GELU_FWD, TIDE_OP_GELU_BWD, 0, 0, 1, 0, {{0, 0}, {-1}}, 0},
+    };
+    static const gradient_case squares[] = {
+        {TIDE_OP_SCORES_FWD, TIDE_OP_SCORES_BWD, 0, 0, 2, 0, {{0, 0}, {-1}}, 1},
+        {TIDE_OP_VALUES_FWD, TIDE_OP_VALUES_BWD, 0, 0, 2, 0, {{0, 0}, {1, 1}, {-1}}, 0},
+        {TIDE_OP_CAUSAL_SOFTMAX_FWD, TIDE_OP_CAUSAL_SOFTMAX_BWD, 0, 0, 1, 0, {{0, 1}, {-1}}, 0},
+    };
+    static const gradient_case tables[] = {
+        {TIDE_OP_EMBEDDING_FWD, TIDE_OP_EMBEDDING_BWD, 1, 0, 1, 0, {{0, 0}, {-1}}, 0},
+        {TIDE_OP_EMBEDDING_FWD, TIDE_OP_EMBEDDING_BWD, 2, 0, 1, 1, {{0, 0}, {-1}}, 0},
+    };
+    static const gradient_case state_gradient = {
+        TIDE_OP_LSTM_FWD, TIDE_OP_LSTM_BWD_GATES, 2, 0, 3, 1, {{0, 7}, {1, 6}, {2, 2}, {-1}}, 0};
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    for (size_t i = 0; i < COUNT(norms); i++) {
+        tide_op_desc f = rows_desc(norms[i].forward, &rows[1]), b = rows_desc(norms[i].backward, &rows[1]);
+        check_gradient(&rig, &norms[i], &f, &b);
+    }
+    for (size_t i = 0; i < COUNT(squares); i++) {
+        tide_op_desc f = attention_desc(squares[i].forward, &attentions[1]),
+                     b = attention_desc(squares[i].backward, &attentions[1]);
+        check_gradient(&rig, &squares[i], &f, &b);
+    }
+    for (size_t i = 0; i < COUNT(tables); i++) {
+        tide_op_desc f = embedding_desc(tables[i].forward, embeddings[1], 1),
+                     b = embedding_desc(tables[i].backward, embeddings[1], 1);
+        check_gradient(&rig, &tables[i], &f, &b);
+    }
+    tide_op_desc f = cell_desc(TIDE_OP_LSTM_FWD, cells[1], 1, 0), b = cell_desc(TIDE_OP_LSTM_BWD_GATES, cells[1], 1, 0);
+    check_gradient(&rig, &state_gradient, &f, &b);
+    rig_close(&rig);
+}
+
+/* ---- layouts ---- */
+
+static tide_kernel_info info_of(kernel_rig *rig, const tide_op_desc *d) {
+    tide_kernel *kernel = NULL;
+    tide_kernel_info info;
+    assert_ok(tide_kernel_create(rig->device, d, &kernel));
+    assert_ok(tide_kernel_get_info(kernel, &info));
+    tide_kernel_destroy(kernel);
+    return info;
+}
+
+/* A token table is also the weight of the last layer: no reorder between them. */
+static void test_tied_table(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *(uint32_t *)*state);
+    for (size_t i = 0; i < COUNT(embeddings); i++) {
+        const int64_t *e = embeddings[i];
+        tide_op_desc look = embedding_desc(TIDE_OP_EMBEDDING_FWD, e, 1), learn = look, out = {.kind = TIDE_OP_FC_FWD};
+        learn.kind = TIDE_OP_EMBEDDING_BWD;
+        out.x = look.y;
+        out.y = (tide_shape){look.y.n, e[2], 1, 1};
+        tide_op_desc out_weights = out, out_data = out;
+        out_weights.kind = TIDE_OP_FC_BWD_WEIGHTS;
+        out_data.kind = TIDE_OP_FC_BWD_DATA;
+        uint64_t layout = info_of(&rig, &look).read[1].layout;
+        assert_true(layout == info_of(&rig, &out).read[1].layout);
+        assert_true(layout == info_of(&rig, &learn).write[0].layout);
+        assert_true(layout == info_of(&rig, &out_weights).write[0].layout);
+        assert_true(layout == info_of(&rig, &out_data).read[0].layout);
+    }
+    rig_close(&rig);
+}
+
+/* ---- special values ---- */
+
+/* Far from zero the functions have their limits, and a run that diverges looks like one. */
+static void test_extremes(void **state) {
+    static const tide_shape s = {1, 8, 1, 1};
+    static const float x[8] = {-1e30f, -100, -20, 0, 1e-20f, 20, 100, 1e30f};
+    kernel_rig rig;
+    rig_case c;
+    tide_op_desc d = rows_desc(TIDE_OP_GELU_FWD, &s);
+    rig_open(&rig, *(uint32_t *)*state);
+    rig_case_init(&c, &d, 1);
+    memcpy(c.plain[0], x, sizeof x);
+    rig_run(&rig, &c, &(rig_options){.in_place_read = -1});
+    for (int i = 0; i < 5; i++) assert_true(fabsf(c.plain[1][i]) < 1e-5f);
+    for (int i = 5; i < 8; i++) assert_true(c.plain[1][i] == x[i]);
+    c.plain[0][3] = NAN;
+    rig_run(&rig, &c, &(rig_options){.in_place_read = -1});
+    assert_true(isnan(c.plain[1][3]) && !isnan(c.plain[1][4]));
+    rig_case_deinit(&c);
+    rig_close(&rig);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(kernel_rig *rig, tide_op_desc d) {
+    tide_kernel *kernel = NULL;
+    assert_status(tide_kernel_create(rig->device, &d, &kernel), TIDE_E_ARGUMENT);
+    assert_null(kernel);
+}
+
+static void test_refused_descriptors(void **state) {
+    kernel_rig rig;
+    tide_op_desc d;
+    rig_open(&rig, *(uint32_t *)*state);
+    d = rows_desc(TIDE_OP_LAYERNORM_FWD, &rows[1]), d.eps = 0;
+    refuse(&rig, d);
+    d = rows_desc(TIDE_OP_LAYERNORM_FWD, &rows[1]), d.x.h = 2;
+    refuse(&rig, d);
+    d = attention_desc(TIDE_OP_SCORES_FWD, &attentions[1]), d.x.c++;
+    refuse(&rig, d);
+    d = attention_desc(TIDE_OP_SCORES_FWD, &attentions[1]), d.y.w++;
+    refuse(&rig, d);
+    d = attention_desc(TIDE_OP_VALUES_BWD, &attentions[1]), d.y.n++;
+    refuse(&rig, d);
+    d = attention_desc(TIDE_OP_CAUSAL_SOFTMAX_FWD, &attentions[1]), d.x.h--;
+    refuse(&rig, d);
+    d = embedding_desc(TIDE_OP_EMBEDDING_FWD, embeddings[1], 0), d.vocabulary = 0;
+    refuse(&rig, d);
+    d = embedding_desc(TIDE_OP_EMBEDDING_FWD, embeddings[1], 0), d.y.n--;
+    refuse(&rig, d);
+    d = cell_desc(TIDE_OP_LSTM_FWD, cells[1], 1, 1), d.y.n++;
+    refuse(&rig, d);
+    d = cell_desc(TIDE_OP_LSTM_BWD_DATA, cells[1], 1, 1), d.y.c = INT32_MAX;
+    refuse(&rig, d);
+    d = steps_desc(TIDE_OP_SLICE, stacks[1], 7);
+    refuse(&rig, d);
+    d = steps_desc(TIDE_OP_STACK, stacks[1], 0), d.steps = 6;
+    refuse(&rig, d);
+    rig_close(&rig);
+}
+
+/* Tokens are data: a wrong one fails the queue and says which. */
+static void test_wrong_token(void **state) {
+    kernel_rig rig;
+    tide_kernel *kernel = NULL;
+    tide_op_desc d = embedding_desc(TIDE_OP_EMBEDDING_FWD, (const int64_t[]){1, 3, 4, 2}, 0);
+    const uint64_t offsets[] = {0, 64, 128};
+    rig_open(&rig, *(uint32_t *)*state);
+    int32_t *token = tide_arena_host(rig.arena);
+    token[0] = 3, token[1] = 4, token[2] = -1;
+    assert_ok(tide_kernel_create(rig.device, &d, &kernel));
+    assert_ok(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, offsets, 3, NULL));
+    assert_status(tide_queue_sync(rig.queue), TIDE_E_ARGUMENT);
+    assert_error_has("token 4 at 1");
+    tide_kernel_destroy(kernel);
+    rig_close(&rig);
+}
+
+int main(void) {
+    static uint32_t one = 1;
+#ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
+    static uint32_t two = 1;
+#else
+    static uint32_t two = 2;
+#endif
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_reference, &one),
+        cmocka_unit_test_prestate(test_reference, &two),
+        cmocka_unit_test_prestate(test_same_bits, &one),
+        cmocka_unit_test_prestate(test_same_bits, &two),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(test_same_bits_on_any_threads),
+#endif
+        cmocka_unit_test_prestate(test_in_place, &two),
+        cmocka_unit_test_prestate(test_finite_differences, &two),
+        cmocka_unit_test_prestate(test_tied_table, &one),
+        cmocka_unit_test_prestate(test_extremes, &one),
+        cmocka_unit_test_prestate(test_refused_descriptors, &one),
+        cmocka_unit_test_prestate(test_wrong_token, &one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

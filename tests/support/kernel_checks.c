@@ -1,0 +1,128 @@
+/* See kernel_checks.h. */
+#include "support/kernel_checks.h"
+
+#include <math.h>
+
+#include "support/test.h"
+
+static const rig_options plainly = {.in_place_read = -1};
+
+void check_reference(const tide_op_desc *d, void *context) {
+    rig_case c;
+    rig_case_init(&c, d, 1);
+    rig_run(context, &c, &plainly);
+    rig_compare(&c);
+    rig_case_deinit(&c);
+}
+
+void check_repeat(const tide_op_desc *d, void *context) {
+    rig_case c;
+    rig_case_init(&c, d, 2);
+    rig_options moved = {.shift = 64 * 12345, .in_place_read = -1};
+    uint64_t first = rig_run(context, &c, &plainly), again = rig_run(context, &c, &plainly),
+             elsewhere = rig_run(context, &c, &moved);
+    if (first != again || first != elsewhere)
+        fail_msg("%s gives other bits when it runs again or elsewhere", tide_op_kind_name(d->kind));
+    rig_case_deinit(&c);
+}
+
+static bool is_by_onednn(tide_op_kind kind) {
+    return kind <= TIDE_OP_FC_BWD_WEIGHTS || (kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS) ||
+           kind == TIDE_OP_LSTM_FWD || kind == TIDE_OP_LSTM_BWD_WEIGHTS || kind == TIDE_OP_LSTM_BWD_DATA;
+}
+
+void check_threads(const tide_op_desc *d, void *context) {
+    rig_pair *rigs = context;
+    rig_case c;
+    if (is_by_onednn(d->kind)) return;
+    rig_case_init(&c, d, 3);
+    uint64_t one = rig_run(&rigs->one, &c, &plainly), two = rig_run(&rigs->two, &c, &plainly);
+    if (one != two) fail_msg("%s gives other bits on two threads", tide_op_kind_name(d->kind));
+    rig_case_deinit(&c);
+}
+
+/* Which read write 0 may take the place of; -1 none. */
+static int in_place_read(tide_op_kind kind) {
+    switch (kind) {
+    case TIDE_OP_RELU_FWD:
+    case TIDE_OP_ADD:
+    case TIDE_OP_SOFTMAX_LOSS_BWD:
+    case TIDE_OP_DROPOUT_FWD:
+    case TIDE_OP_GELU_FWD:
+    case TIDE_OP_CAUSAL_SOFTMAX_FWD:
+    case TIDE_OP_LSTM_BWD_GATES:
+    case TIDE_OP_ACCUMULATE: return 0;
+    case TIDE_OP_BN_BWD:
+    case TIDE_OP_RELU_BWD:
+    case TIDE_OP_LAYERNORM_BWD:
+    case TIDE_OP_GELU_BWD:
+    case TIDE_OP_CAUSAL_SOFTMAX_BWD:
+    case TIDE_OP_DROPOUT_BWD: return 1;
+    default: return -1;
+    }
+}
+
+void check_in_place(const tide_op_desc *d, void *context) {
+    bool update = d->kind >= TIDE_OP_SGD && d->kind <= TIDE_OP_ADAMW;
+    rig_options there = {.in_place_read = in_place_read(d->kind), .all_in_place = update};
+    rig_case c;
+    if (there.in_place_read < 0 && !update) return;
+    rig_case_init(&c, d, 4);
+    uint64_t apart = rig_run(context, &c, &plainly), together = rig_run(context, &c, &there);
+    if (apart != together) fail_msg("%s gives other bits in place", tide_op_kind_name(d->kind));
+    there.in_place_read = d->kind == TIDE_OP_ADD ? 1 : there.in_place_read;
+    if (rig_run(context, &c, &there) != apart) fail_msg("%s gives other bits in place", tide_op_kind_name(d->kind));
+    rig_case_deinit(&c);
+}
+
+/* ---- finite differences ---- */
+
+static double weighted_sum(const gradient_case *g, const rig_case *c, double *const *v, const float *weight) {
+    uint32_t write = c->spec.n_reads + g->write;
+    double sum = 0;
+    ref_run(&c->desc, &c->args, v);
+    for (uint64_t k = 0; k < c->spec.elements[write]; k++) sum += v[write][k] * (weight ? (double)weight[k] : 1);
+    return sum;
+}
+
+static void compare_slopes(const gradient_case *g, const rig_case *forward, double *const *v,
+                           const rig_case *backward) {
+    const double h = 1e-5;
+    const float *weight = g->dy >= 0 ? backward->plain[g->dy] : NULL,
+                *result = backward->plain[backward->spec.n_reads + g->result];
+    for (uint64_t k = 0; k < forward->spec.elements[g->read]; k++) {
+        double saved = v[g->read][k];
+        v[g->read][k] = saved + h;
+        double up = weighted_sum(g, forward, v, weight);
+        v[g->read][k] = saved - h;
+        double down = weighted_sum(g, forward, v, weight);
+        v[g->read][k] = saved;
+        double slope = (up - down) / (2 * h);
+        if (fabs((double)result[k] - slope) <= 1e-3 * (fabs(slope) + 0.1)) continue;
+        fail_msg("%s: element %llu: %.9g, finite difference %.9g", tide_op_kind_name(g->backward),
+                 (unsigned long long)k, (double)result[k], slope);
+    }
+}
+
+void check_gradient(kernel_rig *rig, const gradient_case *g, const tide_op_desc *forward_desc,
+                    const tide_op_desc *backward_desc) {
+    rig_case forward, backward;
+    double *v[REF_MAX_OPERANDS];
+    rig_case_init(&forward, forward_desc, 5);
+    rig_case_init(&backward, backward_desc, 6);
+    if (g->zeroed) memset(backward.plain[g->zeroed], 0, backward.spec.elements[g->zeroed] * sizeof(float));
+    rig_run(rig, &forward, &plainly);
+    for (int i = 0; g->shared[i][0] >= 0; i++)
+        memcpy(backward.plain[g->shared[i][0]], forward.plain[g->shared[i][1]],
+               forward.spec.elements[g->shared[i][1]] * sizeof(float));
+    rig_run(rig, &backward, &plainly);
+    uint32_t n = forward.spec.n_reads + forward.spec.n_writes;
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = calloc(forward.spec.elements[i], sizeof(double));
+        for (uint64_t k = 0; k < forward.spec.elements[i]; k++) v[i][k] = (double)forward.plain[i][k];
+    }
+    compare_slopes(g, &forward, v, &backward);
+    for (uint32_t i = 0; i < n; i++) free(v[i]);
+    rig_case_deinit(&forward);
+    rig_case_deinit(&backward);
+}
