@@ -26,19 +26,59 @@ typedef struct session {
     tide_device *device;
     tide_model *model;
     tide_digits train_digits, test_digits;
+    tide_text train_text, test_text;
     tide_data train, test;
 } session;
 
 /* ---- setting up ---- */
 
-static tide_status open_data(session *s) {
+#define TEST_SEED UINT64_C(0x74657374) /* other samples than those it learned from */
+
+static tide_status open_text(session *s) {
+    const train_options *o = s->options;
+    s->train_text = (tide_text){.seed = o->seed, .context = (uint32_t)tide_model_input(s->model).c};
+    s->test_text = s->train_text;
+    s->test_text.seed ^= TEST_SEED;
+    tide_status status = tide_data_text(&s->train_text, o->samples, &s->train);
+    return status == TIDE_OK ? tide_data_text(&s->test_text, o->test_samples, &s->test) : status;
+}
+
+static tide_status open_digits(session *s) {
     const train_options *o = s->options;
     tide_shape in = tide_model_input(s->model);
-    s->train_digits = (tide_digits){o->seed, (uint32_t)in.c, (uint32_t)in.h, (uint32_t)in.w};
+    s->train_digits = (tide_digits){o->seed, (uint32_t)in.c, (uint32_t)in.h, (uint32_t)in.w, false};
+    s->train_digits.by_pixel = tide_model_labels(s->model) > 1;
     s->test_digits = s->train_digits;
-    s->test_digits.seed = o->seed ^ UINT64_C(0x74657374); /* other digits than those it learned from */
+    s->test_digits.seed ^= TEST_SEED;
     tide_status status = tide_data_digits(&s->train_digits, o->samples, &s->train);
     return status == TIDE_OK ? tide_data_digits(&s->test_digits, o->test_samples, &s->test) : status;
+}
+
+static tide_status open_data(session *s) {
+    const char *wanted = s->options->data, *own = tide_model_takes_tokens(s->model) ? "grammar" : "digits";
+    if (wanted && strcmp(wanted, own) != 0)
+        return complain(TIDE_E_ARGUMENT, "--data: %s learns from %s, not from \"%s\"", tide_model_name(s->model), own,
+                        wanted);
+    return tide_model_takes_tokens(s->model) ? open_text(s) : open_digits(s);
+}
+
+/* What the data sets are like, where the command line leaves it open: 256 bytes for language models (unless the spec
+ * says a vocabulary), ink or none per pixel, else ten digits. */
+static tide_status fill_data_shape(const char *spec, model_args *args) {
+    const model_args any = {.batch = 1}, bytes = {.batch = 1, .classes = 256};
+    tide_model *model;
+    tide_status status = load_model(spec, &any, &model);
+    if (status != TIDE_OK) return status;
+    bool tokens = tide_model_takes_tokens(model), by_pixel = tide_model_labels(model) > 1;
+    tide_model_destroy(model);
+    if (tokens && !args->classes && load_model(spec, &bytes, &model) == TIDE_OK) {
+        tide_model_destroy(model);
+        args->classes = bytes.classes;
+    }
+    if (tokens) return TIDE_OK;
+    if (!args->input) args->input = by_pixel ? "1x32x32" : "1x28x28";
+    if (!args->classes) args->classes = by_pixel ? 2 : 10;
+    return TIDE_OK;
 }
 
 static tide_status open_session(session *s, const char *spec) {
@@ -47,9 +87,8 @@ static tide_status open_session(session *s, const char *spec) {
     tide_device_options d;
     tide_device_options_init(&d);
     d.threads = o->threads;
-    if (!args.input) args.input = "1x28x28";
-    if (!args.classes) args.classes = 10;
-    tide_status status = tide_machine_load(o->machine, &s->machine);
+    tide_status status = fill_data_shape(spec, &args);
+    if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
     return status == TIDE_OK ? open_data(s) : status;
@@ -259,7 +298,8 @@ static bool runs_manual(const run_list *list) {
 }
 
 static tide_status check(const train_options *o, const run_list *list) {
-    if (strcmp(o->data, "digits") != 0) return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits", o->data);
+    if (o->data && strcmp(o->data, "digits") != 0 && strcmp(o->data, "grammar") != 0)
+        return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits or grammar", o->data);
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
     if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
@@ -271,7 +311,6 @@ static tide_status check(const train_options *o, const run_list *list) {
 int cmd_train(int argc, char **argv) {
     train_options o = {.machine = "cpu",
                        .device = "cpu",
-                       .data = "digits",
                        .steps = 100,
                        .samples = 8192,
                        .test_samples = 1000,
@@ -280,7 +319,8 @@ int cmd_train(int argc, char **argv) {
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--data", ARG_TEXT, &o.data, "NAME", "digits: drawn digits, 1x28x28, nothing to download [digits]"},
+        {"--data", ARG_TEXT, &o.data, "NAME",
+         "digits (drawn) or grammar (sentences, by bytes): nothing to download [by model]"},
         {"--samples", ARG_COUNT, &o.samples, "N", "samples of an epoch [8192]"},
         {"--test-samples", ARG_COUNT, &o.test_samples, "N", "samples of the evaluation at the end [1000]"},
         {"--steps", ARG_COUNT, &o.steps, "N", "training steps [100]"},

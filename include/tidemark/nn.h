@@ -24,7 +24,7 @@ typedef struct tide_model_options {
 } tide_model_options;
 TIDE_API void tide_model_options_init(tide_model_options *options);
 
-/* spec: "lenet", "resnet50", "resnet:6,32,100,6", "resnet-cifar:3", "mlp:784,512,10", "gpt2:medium", "lstm:2,650,35" ...;
+/* spec: "lenet", "resnet50", "resnet:6,32,100,6", "resnet-cifar:3", "mlp:784,512,10", "unet:16", "gpt2:medium", "lstm:2,650,35" ...;
  * unknown names list the known ones. */
 TIDE_API tide_status tide_model_create(const char *spec, const tide_model_options *options, tide_model **out);
 TIDE_API void tide_model_destroy(tide_model *model);
@@ -33,6 +33,8 @@ TIDE_API uint64_t tide_model_parameter_count(const tide_model *model); /* traina
 TIDE_API uint32_t tide_model_layer_count(const tide_model *model);     /* basic layers: conv, bn, relu, pool, add ... */
 TIDE_API tide_shape tide_model_input(const tide_model *model);         /* language models: N, T, 1, 1 (i32 tokens) */
 TIDE_API uint32_t tide_model_classes(const tide_model *model);         /* language models: the vocabulary */
+TIDE_API bool tide_model_takes_tokens(const tide_model *model);        /* a language model */
+TIDE_API uint64_t tide_model_labels(const tide_model *model); /* per sample: 1, or one per pixel, or one per token */
 /* Families for help texts; NULL after the last. */
 TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
 

@@ -17,7 +17,8 @@ typedef struct tide_data {
     const char *name;   /* static */
     uint64_t n_samples; /* indices are 0 to n_samples - 1 */
     uint32_t channels, height, width, classes;
-    /* pixels: channels * height * width floats, row-major; about zero mean, unit variance */
+    uint64_t labels; /* per sample: one (0 means that too), one per pixel or one per token */
+    /* pixels: channels * height * width floats, row-major; about zero mean, unit variance. Tokens are floats here, too */
     tide_status (*sample)(void *context, uint64_t index, float *pixels, int32_t *label);
     void *context;
 } tide_data;
@@ -27,9 +28,20 @@ typedef struct tide_data {
 typedef struct tide_digits {
     uint64_t seed;
     uint32_t channels, height, width;
+    bool by_pixel; /* a label per pixel instead: 1 where there is ink, else 0 */
 } tide_digits;
 /* `digits` is borrowed by the data set. */
 TIDE_API tide_status tide_data_digits(tide_digits *digits, uint64_t n_samples, tide_data *out);
+
+/* Text by bytes: samples of `context` bytes, each with the byte that follows as its label. */
+typedef struct tide_text {
+    uint64_t seed;
+    uint32_t context;
+    const unsigned char *bytes; /* NULL: sentences by a small built-in grammar, a pure function of (seed, index) */
+    uint64_t n_bytes;
+} tide_text;
+/* `text` and its bytes are borrowed by the data set. Endless: n_samples says how many make an epoch. */
+TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_data *out);
 
 /* ---- training ---- */
 
@@ -54,7 +66,7 @@ TIDE_API void tide_trainer_destroy(tide_trainer *trainer);
 
 /* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. */
 TIDE_API tide_status tide_trainer_step(tide_trainer *trainer, float *loss, tide_step_report *report);
-/* Share of `n_samples` samples of `data` (from index 0) that are classified rightly, with the weights as they are
+/* Share of the labels of `n_samples` samples of `data` (from index 0) that are predicted rightly, with the weights as they are
  * now. Runs a forward-only step of its own in the same arena, so within the same budget; what is in its way waits on the
  * disk tier. */
 TIDE_API tide_status tide_trainer_evaluate(tide_trainer *trainer, const tide_data *data, uint64_t n_samples,

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 
-enum { MAX_POINTS = 13, CLASSES = 10 };
+enum { MAX_POINTS = 13, CLASSES = 10, PIXEL_CLASSES = 2 };
 
 typedef struct point {
     float x, y;
@@ -127,14 +127,17 @@ static float ink(const glyph *g, point p, float pen) {
 
 static tide_status sample(void *context, uint64_t index, float *pixels, int32_t *label) {
     const tide_digits *d = context;
-    *label = (int32_t)(tide__random_u64(d->seed, index, 0) % CLASSES);
-    glyph g = jitter(d, index, &glyphs[*label]);
+    int32_t digit = (int32_t)(tide__random_u64(d->seed, index, 0) % CLASSES);
+    glyph g = jitter(d, index, &glyphs[digit]);
+    if (!d->by_pixel) *label = digit;
     float pen = draw(d, index, 7, .035f, .065f);
     uint64_t plane = (uint64_t)d->height * d->width;
     for (uint64_t i = 0; i < plane; i++) {
         uint64_t row = i / d->width, column = i % d->width;
         point p = {((float)column + .5f) / (float)d->width, ((float)row + .5f) / (float)d->height};
-        float value = ink(&g, p, pen) * 3 - .5f; /* about a sixth of the square is ink: mean near 0, variance near 1 */
+        float covered = ink(&g, p, pen),
+              value = covered * 3 - .5f; /* about a sixth of the square is ink: mean near 0, variance near 1 */
+        if (d->by_pixel) label[i] = covered > .5f;
         for (uint32_t c = 0; c < d->channels; c++)
             pixels[c * plane + i] = value + draw(d, index, 8 + c * plane + i, -.4f, .4f);
     }
@@ -150,7 +153,8 @@ tide_status tide_data_digits(tide_digits *digits, uint64_t n_samples, tide_data 
                        .channels = digits->channels,
                        .height = digits->height,
                        .width = digits->width,
-                       .classes = CLASSES,
+                       .classes = digits->by_pixel ? PIXEL_CLASSES : CLASSES,
+                       .labels = digits->by_pixel ? (uint64_t)digits->height * digits->width : 1,
                        .sample = sample,
                        .context = digits};
     return TIDE_OK;

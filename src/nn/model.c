@@ -51,8 +51,8 @@ static const family families[] = {
     {"densenet169", "densenet169", "DenseNet of growth 32", tide__build_densenet, 0, 0, 169, IMAGENET},
     {"densenet201", "densenet201", "DenseNet of growth 32", tide__build_densenet, 0, 0, 201, IMAGENET},
     {"inception-v4", "inception-v4", "Inception-v4, 299 x 299", tide__build_inception_v4, 0, 0, 0, 3, 299, 299, 1000},
-    {"unet", "unet", "U-Net with padded convolutions: a class per pixel, 512 x 512", tide__build_unet, 0, 0, 0, 3, 512,
-     512, 2},
+    {"unet", "unet[:CHANNELS]", "U-Net with padded convolutions: a class per pixel, 512 x 512, 64 channels",
+     tide__build_unet, 1, 1, 0, 3, 512, 512, 2, 0, "64"},
     {"gpt2", "gpt2:LAYERS,WIDTH,HEADS[,CONTEXT[,VOCABULARY]]",
      "GPT-2 of any size, without dropout; gpt2 alone is small", tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3,
      "12,768,12"},
@@ -217,3 +217,12 @@ uint32_t tide_model_layer_count(const tide_model *model) { return (uint32_t)mode
 tide_shape tide_model_input(const tide_model *model) { return model->graph.layers.data[0].desc.y; }
 
 uint32_t tide_model_classes(const tide_model *model) { return model->classes; }
+
+bool tide_model_takes_tokens(const tide_model *model) {
+    return model->graph.layers.data[1].desc.kind == TIDE_OP_EMBEDDING_FWD;
+}
+
+uint64_t tide_model_labels(const tide_model *model) {
+    tide_shape scores = model->graph.layers.data[model->graph.layers.count - 1].desc.x;
+    return (uint64_t)(scores.n / tide_model_input(model).n * scores.h * scores.w);
+}

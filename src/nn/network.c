@@ -160,11 +160,13 @@ static tide_status pack_input(const tide__network *n, uint32_t micro) {
 
 tide_status tide__network_fill(tide__network *n, const tide_data *data, tide__order_fn order, const void *context) {
     uint64_t pixels = (uint64_t)data->channels * data->height * data->width;
-    uint64_t batch = tide_program_tensor(n->program, tide_step_label(n->step, 0))->size_bytes / sizeof(int32_t);
+    uint64_t labels = data->labels ? data->labels : 1;
+    uint64_t batch =
+        tide_program_tensor(n->program, tide_step_label(n->step, 0))->size_bytes / sizeof(int32_t) / labels;
     for (uint32_t m = 0; m < n->n_micros; m++) {
         for (uint64_t i = 0; i < batch; i++) {
             uint64_t index = order(context, m * batch + i);
-            TIDE_TRY(data->sample(data->context, index, n->plain + i * pixels, &n->labels[m][i]));
+            TIDE_TRY(data->sample(data->context, index, n->plain + i * pixels, &n->labels[m][i * labels]));
         }
         TIDE_TRY(pack_input(n, m));
     }

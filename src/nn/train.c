@@ -29,6 +29,10 @@ static tide_status check_options(const tide_trainer_options *o) {
     if (tide_model_classes(o->model) < d->classes)
         return tide__fail(TIDE_E_ARGUMENT, "data set %s has %u classes, the model %u", d->name, d->classes,
                           tide_model_classes(o->model));
+    if (tide_model_labels(o->model) != (d->labels ? d->labels : 1))
+        return tide__fail(TIDE_E_ARGUMENT, "model %s learns %llu labels per sample, data set %s has %llu",
+                          tide_model_name(o->model), (unsigned long long)tide_model_labels(o->model), d->name,
+                          (unsigned long long)d->labels);
     if (d->n_samples == 0 || d->n_samples >> 62)
         return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^62 - 1 samples");
     return TIDE_OK;
@@ -212,18 +216,45 @@ static uint64_t in_order(const void *context, uint64_t i) {
     return (s->first + i) % s->n_samples;
 }
 
-/* Probabilities come row-major: one row of classes per sample. */
-static tide_status count_right(tide__network *n, uint64_t batch, uint64_t limit, uint64_t *right) {
+/* The op whose first write are the probabilities. */
+static tide_id loss_op(const tide__network *n) {
+    tide_id tensor = tide_step_probabilities(n->step, 0), op = tide_program_op_count(n->program) - 1;
+    while (op > 0 && tide_program_op(n->program, op)->writes[0] != tensor) op--;
+    return op;
+}
+
+/* Row-major. */
+static tide_status read_probabilities(tide__network *n, tide_id op, float *plain) {
     tide_id tensor = tide_step_probabilities(n->step, 0);
-    uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes, row = size / sizeof(float) / batch;
-    float *p = malloc(size + 1);
+    uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes;
+    void *stored = malloc(size + 1);
+    if (!stored) return tide__fail_memory();
+    tide_status status = tide_run_read(n->run, tensor, stored, size);
+    if (status == TIDE_OK)
+        status = tide_operand_unpack(n->kernels[op], tide_program_op(n->program, op)->n_reads, stored, plain);
+    free(stored);
+    return status;
+}
+
+/* The likeliest class of pixel p; classes lie `pixels` apart. */
+static uint64_t likeliest(const float *p, uint64_t classes, uint64_t pixels) {
+    uint64_t best = 0;
+    for (uint64_t c = 1; c < classes; c++)
+        if (p[c * pixels] > p[best * pixels]) best = c;
+    return best;
+}
+
+/* Of the first `limit` labels. */
+static tide_status count_right(tide__network *n, uint64_t limit, uint64_t *right) {
+    tide_id op = loss_op(n);
+    tide_shape shape = tide_step_op_desc(n->step, op)->x;
+    uint64_t classes = (uint64_t)shape.c, pixels = (uint64_t)(shape.h * shape.w);
+    float *p = malloc((tide__elements(shape) + 1) * sizeof *p);
     if (!p) return tide__fail_memory();
-    tide_status status = tide_run_read(n->run, tensor, p, size);
+    tide_status status = read_probabilities(n, op, p);
     for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) {
-        uint64_t best = 0;
-        for (uint64_t k = 1; k < row; k++)
-            if (p[i * row + k] > p[i * row + best]) best = k;
-        *right += best == (uint64_t)n->labels[0][i];
+        const float *pixel = p + i / pixels * classes * pixels + i % pixels;
+        *right += likeliest(pixel, classes, pixels) == (uint64_t)n->labels[0][i];
     }
     free(p);
     return status;
@@ -239,7 +270,7 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *
         uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
         TIDE_TRY(tide__network_fill(n, data, in_order, &s));
         TIDE_TRY(tide_run_step(n->run, &args, NULL));
-        TIDE_TRY(count_right(n, batch, limit, right));
+        TIDE_TRY(count_right(n, limit * tide_model_labels(t->options.model), right));
         args.step++;
     }
     return TIDE_OK;
@@ -278,6 +309,6 @@ tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64
     TIDE_TRY(open_evaluation(t, &network));
     tide_status status = evaluate(t, &network, data, n_samples, &right);
     tide__network_close(&network);
-    if (status == TIDE_OK) *accuracy = (double)right / (double)n_samples;
+    if (status == TIDE_OK) *accuracy = (double)right / (double)(n_samples * tide_model_labels(t->options.model));
     return status;
 }
