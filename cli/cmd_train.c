@@ -12,10 +12,10 @@ enum { MAX_RUNS = 8 };
 
 typedef struct train_options {
     model_args model;
-    const char *machine, *device, *policy, *compare, *decisions, *disk_path, *data;
+    const char *machine, *device, *policy, *compare, *decisions, *disk_path, *data, *checkpoint, *resume;
     budget_args budgets;
     uint64_t seed;
-    uint32_t steps, samples, test_samples, threads;
+    uint32_t steps, samples, test_samples, threads, save_every;
     double learning_rate;
     bool verify_bits, json, quiet;
 } train_options;
@@ -155,10 +155,29 @@ static void watch_interrupts(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
-static tide_status check_interrupt(uint64_t steps_done) {
+/* Between steps: saves when it is time to, and when the training ends here. */
+static tide_status after_step(const train_options *o, tide_trainer *trainer) {
+    uint64_t done = tide_trainer_steps_done(trainer);
+    bool due = done == o->steps || (o->save_every && done % o->save_every == 0);
+    if (o->checkpoint && (due || interrupted)) {
+        tide_status status = tide_trainer_save(trainer, o->checkpoint);
+        if (status != TIDE_OK) return status;
+    }
     if (!interrupted) return TIDE_OK;
-    fprintf(stderr, "\ntidemark: interrupted after step %" PRIu64 "\n", steps_done);
+    const char *saved = o->checkpoint ? "; saved to " : "";
+    fprintf(stderr, "\ntidemark: interrupted after step %" PRIu64 "%s%s\n", done, saved,
+            o->checkpoint ? o->checkpoint : "");
     return TIDE_E_CANCELLED;
+}
+
+/* Where to go on; out->first_step says how many steps are behind. */
+static tide_status resume(const train_options *o, tide_trainer *trainer, outcome *out) {
+    tide_status status = o->resume ? tide_trainer_load(trainer, o->resume) : TIDE_OK;
+    if (status != TIDE_OK) return status;
+    out->first_step = tide_trainer_steps_done(trainer);
+    if (out->first_step < o->steps) return TIDE_OK;
+    return complain(TIDE_E_ARGUMENT, "%s is at step %" PRIu64 "; --steps %u leaves nothing to do", o->resume,
+                    out->first_step, o->steps);
 }
 
 /* The step times go to `times`, the losses to out->losses. */
@@ -167,8 +186,9 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
     uint64_t micros = o->model.accumulate ? o->model.accumulate : 1;
     tide_status status = TIDE_OK;
     progress bar;
-    progress_start(&bar, out->policy, o->steps, micros * (uint64_t)tide_model_input(s->model).n, o->quiet);
-    for (uint64_t i = 0; i < o->steps && status == TIDE_OK; i++) {
+    uint64_t todo = o->steps - out->first_step;
+    progress_start(&bar, out->policy, todo, micros * (uint64_t)tide_model_input(s->model).n, o->quiet);
+    for (uint64_t i = 0; i < todo && status == TIDE_OK; i++) {
         tide_step_report report;
         status = tide_trainer_step(trainer, &out->losses[i], &report);
         if (status != TIDE_OK) break;
@@ -177,14 +197,14 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         out->loaded_bytes = report.loaded_bytes;
         out->n_reruns = report.n_reruns;
         progress_step(&bar, i + 1, out->losses[i], tide_plan_arena_bytes(tide_trainer_plan(trainer)));
-        status = check_interrupt(i + 1);
+        status = after_step(o, trainer);
     }
     progress_end(&bar);
     return status;
 }
 
 static tide_status train_steps(const session *s, tide_trainer *trainer, outcome *out) {
-    uint32_t steps = s->options->steps;
+    uint64_t steps = s->options->steps - out->first_step;
     uint64_t *times = calloc(steps, sizeof *times);
     out->losses = calloc(steps, sizeof *out->losses);
     if (!times || !out->losses) {
@@ -214,7 +234,8 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
     if (status != TIDE_OK) return status;
     describe_plan(s, tide_trainer_plan(trainer), out);
-    status = train_steps(s, trainer, out);
+    status = resume(s->options, trainer, out);
+    if (status == TIDE_OK) status = train_steps(s, trainer, out);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK) status = tide_trainer_evaluate(trainer, &s->test, s->test.n_samples, &out->accuracy);
     tide_trainer_destroy(trainer);
@@ -263,7 +284,7 @@ static tide_status list_runs(const train_options *o, run_list *list) {
 }
 
 static int finish(const session *s, outcome *runs, int n) {
-    uint64_t steps = s->options->steps;
+    uint64_t steps = s->options->steps - runs[0].first_step; /* all resume from the same place */
     bool same = compare_bits(runs, n, steps);
     if (s->options->json)
         print_runs_json(tide_model_name(s->model), runs, n, steps);
@@ -303,6 +324,9 @@ static tide_status check(const train_options *o, const run_list *list) {
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
     if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
+    if (o->checkpoint && list->n > 1)
+        return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
+    if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
     if (o->decisions && !runs_manual(list)) return complain(TIDE_E_ARGUMENT, "--decisions is for policy manual");
     if (o->learning_rate > (double)FLT_MAX) return complain(TIDE_E_ARGUMENT, "--learning-rate must fit a float");
     return TIDE_OK;
@@ -324,6 +348,9 @@ int cmd_train(int argc, char **argv) {
         {"--samples", ARG_COUNT, &o.samples, "N", "samples of an epoch [8192]"},
         {"--test-samples", ARG_COUNT, &o.test_samples, "N", "samples of the evaluation at the end [1000]"},
         {"--steps", ARG_COUNT, &o.steps, "N", "training steps [100]"},
+        {"--checkpoint", ARG_TEXT, &o.checkpoint, "FILE", "save the training there: at the end, and when interrupted"},
+        {"--save-every", ARG_COUNT, &o.save_every, "N", "and after every N steps"},
+        {"--resume", ARG_TEXT, &o.resume, "FILE", "go on from a checkpoint, up to --steps in all"},
         {"--learning-rate", ARG_NUMBER, &o.learning_rate, "X", "[0.05]"},
         {"--seed", ARG_U64, &o.seed, "N", "of weights, order and dropout [1]"},
         {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [liveness]"},

@@ -67,7 +67,7 @@ void warn_of_losses(const outcome *runs, int n, uint64_t steps) {
             fprintf(stderr,
                     "tidemark: policy %s: from step %" PRIu64 " on the loss is no number; try a smaller"
                     " --learning-rate\n",
-                    runs[i].policy, k + 1);
+                    runs[i].policy, runs[i].first_step + k + 1);
             break;
         }
 }

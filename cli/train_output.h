@@ -9,10 +9,11 @@ enum { POLICY_BYTES = 32 };
 typedef struct outcome {
     char policy[POLICY_BYTES];
     uint64_t arena_bytes, tier_bytes;
-    uint64_t step_ns; /* median */
+    uint64_t first_step; /* steps that a checkpoint brought along */
+    uint64_t step_ns;    /* median */
     uint64_t saved_bytes, loaded_bytes;
     uint32_t n_reruns;
-    float *losses; /* per step */
+    float *losses; /* per step of this training */
     uint64_t hash; /* of weights and states after the last step */
     double accuracy;
     bool same_bits; /* as the first: every loss and the hash */

@@ -1,4 +1,5 @@
-/* See host_arena.h. No MAP_NORESERVE: a size the system cannot back is refused here and not by a signal later. */
+/* See host_arena.h. No MAP_NORESERVE: a size the system cannot back is refused here and not by a signal later. The
+ * mapping ends with the last page in use, so that no huge page can be larger than what was asked for. */
 #include "device/host_arena.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include "base/size.h"
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+#define PAGE_BYTES UINT64_C(4096)
 
 static tide_status fail_size(uint64_t size_bytes, int error) {
     return tide__fail_errno(TIDE_E_MEMORY, error, "cannot map an arena of %llu bytes (%.1f MiB)",
@@ -17,7 +19,7 @@ static tide_status fail_size(uint64_t size_bytes, int error) {
 /* Maps one huge page too much, then gives back what lies before and after the aligned part. */
 static tide_status map_aligned(uint64_t size_bytes, char **out) {
     uint64_t mapped, wanted;
-    if (!tide__align_up(size_bytes, HUGE_PAGE_BYTES, &wanted) || !tide__add(wanted, HUGE_PAGE_BYTES, &mapped) ||
+    if (!tide__align_up(size_bytes, PAGE_BYTES, &wanted) || !tide__add(wanted, HUGE_PAGE_BYTES, &mapped) ||
         mapped > SIZE_MAX / 2)
         return fail_size(size_bytes, ENOMEM);
     char *start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,7 +47,7 @@ tide_status tide__host_arena_create(tide_device *device, uint64_t size_bytes, ti
 
 void tide__host_arena_destroy(tide_arena *base) {
     tide__host_arena *arena = (tide__host_arena *)base;
-    uint64_t mapped = (base->size_bytes + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
+    uint64_t mapped = (base->size_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
     munmap(arena->bytes, mapped);
     free(arena);
 }

@@ -93,21 +93,42 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     return tide_run_create(&run, &n->run);
 }
 
+/* Touched at once: memory that the first step would take by surprise belongs to the cost of opening. */
+static void *touched(uint64_t size_bytes) {
+    void *bytes = malloc(size_bytes);
+    if (bytes) memset(bytes, 0, size_bytes);
+    return bytes;
+}
+
 static tide_status open_buffers(const tide_model *model, tide__network *n) {
     tide_shape shape = tide_model_input(model);
-    n->plain = malloc(tide__elements(shape) * sizeof *n->plain);
+    n->plain = touched(tide__elements(shape) * sizeof *n->plain);
     n->inputs = calloc(n->n_micros, sizeof *n->inputs);
     n->labels = calloc(n->n_micros, sizeof *n->labels);
     if (!n->plain || !n->inputs || !n->labels) return tide__fail_memory();
     for (uint32_t m = 0; m < n->n_micros; m++) {
-        n->inputs[m] = malloc(tide_program_tensor(n->program, tide_step_input(n->step, m))->size_bytes);
-        n->labels[m] = malloc(tide_program_tensor(n->program, tide_step_label(n->step, m))->size_bytes);
+        n->inputs[m] = touched(tide_program_tensor(n->program, tide_step_input(n->step, m))->size_bytes);
+        n->labels[m] = touched(tide_program_tensor(n->program, tide_step_label(n->step, m))->size_bytes);
         if (!n->inputs[m] || !n->labels[m]) return tide__fail_memory();
     }
     return TIDE_OK;
 }
 
-static tide_status open_all(const tide_trainer_options *o, const tide_step_options *step, tide_run *host,
+static uint64_t input_bytes(const tide__network *n) {
+    return tide_program_tensor(n->program, tide_step_input(n->step, 0))->size_bytes;
+}
+
+/* The first micro-batch of the host is as large, unless the two store it differently. */
+static bool borrow_buffers(tide__network *n, const tide__network *host) {
+    if (n->n_micros != 1 || input_bytes(n) > input_bytes(host)) return false;
+    n->borrows = true;
+    n->plain = host->plain;
+    n->inputs = host->inputs;
+    n->labels = host->labels;
+    return true;
+}
+
+static tide_status open_all(const tide_trainer_options *o, const tide_step_options *step, tide__network *host,
                             tide_fit_report *fit, tide__network *n) {
     tide_step_options with_device = *step;
     with_device.device = o->device;
@@ -116,11 +137,12 @@ static tide_status open_all(const tide_trainer_options *o, const tide_step_optio
     TIDE_TRY(tide_step_create(o->model, &with_device, &n->step));
     n->program = tide_step_program(n->step);
     TIDE_TRY(create_kernels(n, o->device));
-    TIDE_TRY(open_plan(o, host, fit, n));
+    TIDE_TRY(open_plan(o, host ? host->run : NULL, fit, n));
+    if (host && borrow_buffers(n, host)) return TIDE_OK;
     return open_buffers(o->model, n);
 }
 
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide_run *host,
+tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide__network *host,
                                tide_fit_report *fit, tide__network *network) {
     *network = (tide__network){0};
     tide_status status = open_all(options, step, host, fit, network);
@@ -128,19 +150,23 @@ tide_status tide__network_open(const tide_trainer_options *options, const tide_s
     return status;
 }
 
-void tide__network_close(tide__network *n) {
-    tide_run_destroy(n->run);
-    tide_plan_destroy(n->plan);
-    for (size_t i = 0; i < n->n_owned; i++) tide_kernel_destroy(n->owned[i]);
+static void close_buffers(tide__network *n) {
     for (uint32_t m = 0; m < n->n_micros; m++) {
         if (n->inputs) free(n->inputs[m]);
         if (n->labels) free(n->labels[m]);
     }
-    free(n->kernels);
-    free(n->owned);
     free(n->inputs);
     free(n->labels);
     free(n->plain);
+}
+
+void tide__network_close(tide__network *n) {
+    tide_run_destroy(n->run);
+    tide_plan_destroy(n->plan);
+    for (size_t i = 0; i < n->n_owned; i++) tide_kernel_destroy(n->owned[i]);
+    if (!n->borrows) close_buffers(n);
+    free(n->kernels);
+    free(n->owned);
     tide_step_destroy(n->step);
     *n = (tide__network){0};
 }

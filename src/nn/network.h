@@ -18,11 +18,12 @@ typedef struct tide__network {
     float **inputs; /* per micro-batch: pixels as stored on the device */
     int32_t **labels;
     float *plain; /* one micro-batch of pixels, row-major */
+    bool borrows; /* inputs, labels and plain are the host's */
 } tide__network;
 
-/* `step` decides between training and inference. host: the run whose arena this one uses, NULL: its own. On failure
- * *network is empty. */
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide_run *host,
+/* `step` decides between training and inference. host: the network of the same model whose arena and buffers this one
+ * uses, NULL: its own. On failure *network is empty. */
+tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide__network *host,
                                tide_fit_report *fit, tide__network *network);
 void tide__network_close(tide__network *network);
 

@@ -289,11 +289,11 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     options.plan.policy = "liveness";
     options.plan.decisions = NULL;
     options.plan.budgets.arena_bytes = tide_plan_arena_bytes(t->network.plan);
-    tide_status status = tide__network_open(&options, &step, t->network.run, NULL, network);
+    tide_status status = tide__network_open(&options, &step, &t->network, NULL, network);
     uint64_t budget = t->options.plan.budgets.arena_bytes, used = options.plan.budgets.arena_bytes;
     if (status == TIDE_E_FIT && t->options.plan.policy && !t->options.plan.decisions) {
         options.plan.policy = t->options.plan.policy;
-        status = tide__network_open(&options, &step, t->network.run, NULL, network);
+        status = tide__network_open(&options, &step, &t->network, NULL, network);
     }
     if (status != TIDE_E_FIT || budget <= used) return status;
     options.plan.budgets.arena_bytes = budget == UINT64_MAX ? budget : budget - used;

@@ -10,6 +10,8 @@
 
 #include "device/cpu/kernel.h"
 
+#define COPY_STACK_BYTES ((size_t)1 << 20)
+
 /* ---- the thread ---- */
 
 /* All at once: a tier knows best how to cut it. */
@@ -84,13 +86,18 @@ static void *queue_main(void *context) {
 
 /* ---- the host's side ---- */
 
-/* The thread, and the OpenMP threads it will start, leave all signals to the host's threads. */
+/* The thread, and the OpenMP threads it will start, leave all signals to the host's threads. One that only copies needs
+ * a small stack: stacks count where the data segment is limited. */
 static int start_thread(tide__cpu_queue *queue) {
     sigset_t all, old;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (queue->base.kind == TIDE_QUEUE_COPY) pthread_attr_setstacksize(&attributes, COPY_STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int error = pthread_create(&queue->thread, NULL, queue_main, queue);
+    int error = pthread_create(&queue->thread, &attributes, queue_main, queue);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attributes);
     return error;
 }
 

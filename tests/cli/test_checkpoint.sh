@@ -1,0 +1,86 @@
+#!/bin/bash
+# train --checkpoint, --resume, --save-every: the same bits after a stop, an interrupt and a kill in mid-step; and a file
+# that a reader with nothing but Python's standard library understands.
+# shellcheck source=tests/cli/lib.sh
+. "$2/tests/cli/lib.sh" "$@"
+cd "$work" || exit 1
+quick='lenet --batch 4 --test-samples 8 --samples 64 --threads 1 --quiet --json'
+bits() { sed -n 's/^ *"bits": "\([0-9a-f]*\)".*/\1/p' "$work/out" | sort -u; }
+same_bits() { [ "$(bits)" = "$reference" ] || fail "$1: other bits"; }
+# Waits until a file is there; a minute is long enough anywhere.
+await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "$1 never came"; }
+
+# shellcheck disable=SC2086 # $quick is a list of options
+{
+    run 0 train $quick --steps 7
+    reference=$(bits)
+    run 0 train $quick --steps 3 --checkpoint c.safetensors
+    run 0 train $quick --steps 7 --resume c.safetensors
+    same_bits 'resumed'
+    run 0 train $quick --steps 7 --resume c.safetensors --policy none --checkpoint d.safetensors
+    same_bits 'resumed under another policy'
+    run 0 train $quick --steps 7 --resume c.safetensors --verify-bits
+    only_files . c.safetensors d.safetensors err out
+    refuse 2 'leaves nothing to do' train $quick --steps 3 --resume c.safetensors
+    refuse 3 'its seed is 1' train $quick --steps 7 --resume c.safetensors --seed 2
+    refuse 6 'cannot open' train $quick --resume ./nosuch
+    refuse 6 'cannot write' train $quick --steps 1 --checkpoint ./nosuch/c
+    refuse 2 '--save-every needs --checkpoint' train $quick --save-every 2
+    refuse 2 'is for one training' train $quick --checkpoint c.safetensors --verify-bits
+
+    # Killed in mid-step: what was saved last goes on to the same bits.
+    rm -f c.safetensors
+    "$tidemark" train $quick --steps 100000000 --checkpoint c.safetensors --save-every 3 >/dev/null 2>&1 &
+    await c.safetensors
+    kill -9 $!
+    wait $! 2>/dev/null
+    steps=$(grep -ao '"step":"[0-9]*"' c.safetensors | tr -dc 0-9)
+    [ -n "$steps" ] && [ $((steps % 3)) = 0 ] || fail "the checkpoint is at step \"$steps\""
+    run 0 train $quick --steps $((steps + 4))
+    reference=$(bits)
+    run 0 train $quick --steps $((steps + 4)) --resume c.safetensors
+    same_bits 'after a kill'
+
+    # Interrupted: saves, says so, and ends with its own exit code.
+    rm -f c.safetensors
+    "$tidemark" train $quick --steps 100000000 --checkpoint c.safetensors --save-every 3 >out 2>err &
+    await c.safetensors
+    kill -INT $!
+    wait $!
+    code=$?
+    [ $code = 11 ] || fail "exit code $code after an interrupt, expected 11"
+    err_has 'saved to c.safetensors'
+    steps=$(grep -ao '"step":"[0-9]*"' c.safetensors | tr -dc 0-9)
+    grep -qF "interrupted after step $steps;" err || fail 'the message names another step than the file'
+    run 0 train $quick --steps $((steps + 2))
+    reference=$(bits)
+    run 0 train $quick --steps $((steps + 2)) --resume c.safetensors
+    same_bits 'after an interrupt'
+}
+
+# Other tools: every array in place, float32, finite.
+if command -v python3 >/dev/null; then
+    python3 - c.safetensors >read 2>&1 <<'END' || fail "Python: $(tail -1 read)"
+import json, math, struct, sys
+
+data = open(sys.argv[1], "rb").read()
+(length,) = struct.unpack("<Q", data[:8])
+header = json.loads(data[8 : 8 + length])
+body = data[8 + length :]
+metadata = header.pop("__metadata__")
+assert metadata["format"] == "tidemark-checkpoint" and int(metadata["step"]) > 0
+assert (8 + length) % 8 == 0
+at = 0
+for name, array in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+    begin, end = array["data_offsets"]
+    assert array["dtype"] == "F32" and begin == at, name
+    assert end - begin == 4 * math.prod(array["shape"]), name
+    values = struct.unpack("<%df" % ((end - begin) // 4), body[begin:end])
+    assert all(math.isfinite(v) for v in values) and (any(values) or "bias" in name), name
+    at = end
+assert at == len(body) and len(header) > 4
+assert any(len(array["shape"]) == 4 for array in header.values())
+assert any(name.endswith(".momentum") for name in header)
+END
+fi
+finish
