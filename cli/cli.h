@@ -21,6 +21,7 @@ int cmd_place(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 
 /* What the command itself finds wrong: "tidemark: text" on stderr, at once; returns `status`. */
 tide_status complain(tide_status status, const char *format, ...) TIDE_PRINTF(2, 3);
@@ -64,6 +65,10 @@ tide_status load_step(const tide_model *model, const model_args *args, const tid
                       tide_step **out);
 tide_status load_program(const char *name, const model_args *args, const tide_machine *machine, loaded *out);
 void unload(loaded *l);
+/* A usage error if an option that shapes a model was given, as `path` is a program. */
+tide_status refuse_model_options(const model_args *args, const char *path);
+/* Per tensor of the step's program; n = 0 where the shape is not known. *out is freed with free(). */
+tide_status find_shapes(const tide_step *step, tide_shape **out);
 
 /* ---- policies and budgets ---- */
 

@@ -111,10 +111,14 @@ static const char *model_option(const model_args *a) {
     return a->inference ? "--inference" : NULL;
 }
 
-static tide_status load_file(const char *path, const model_args *args, loaded *out) {
+tide_status refuse_model_options(const model_args *args, const char *path) {
     const char *option = model_option(args);
-    if (option) return complain(TIDE_E_ARGUMENT, "%s is for models; %s is a program file", option, path);
-    tide_status status = tide_program_read(path, &out->file);
+    return option ? complain(TIDE_E_ARGUMENT, "%s is for models; %s is a program file", option, path) : TIDE_OK;
+}
+
+static tide_status load_file(const char *path, const model_args *args, loaded *out) {
+    tide_status status = refuse_model_options(args, path);
+    if (status == TIDE_OK) status = tide_program_read(path, &out->file);
     out->program = out->file;
     return status;
 }

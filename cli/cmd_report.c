@@ -1,0 +1,226 @@
+/* tidemark report: what a plan does to memory, to look at: a page, the terminal, or a file for another viewer. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli.h"
+#include "report/report.h"
+
+typedef struct report_options {
+    model_args model;
+    const char *machine, *program, *policy, *decisions, *format, *measured, *compare, *output;
+    budget_args budgets;
+    bool terminal;
+} report_options;
+
+/* What the report is about. */
+typedef struct subject {
+    tide_machine machine;
+    loaded program;
+    tide_plan *plan;
+    unconstrained whole;
+    tide_budgets budgets;
+} subject;
+
+/* ---- from the command line to a plan ---- */
+
+/* Whether the first line of a file says that it is a plan. */
+static bool is_plan(const tide__file *file) {
+    const char *end = memchr(file->text, '\n', file->size);
+    size_t length = end ? (size_t)(end - file->text) : file->size;
+    return memmem(file->text, length, "\"tidemark\":\"plan\"", 17) != NULL;
+}
+
+static tide_status read_plan(const char *path, const tide__file *file, const report_options *o, subject *s) {
+    if (!o->program)
+        return complain(TIDE_E_ARGUMENT, "%s is a plan: name its program with --program PROGRAM|MODEL", path);
+    if (o->policy || o->decisions)
+        return complain(TIDE_E_ARGUMENT, "%s is for programs; %s is a plan", o->policy ? "--policy" : "--decisions",
+                        path);
+    tide_status status = tide_plan_read_memory(file->text, file->size, path, &s->plan);
+    return status == TIDE_OK ? load_program(o->program, &o->model, &s->machine, &s->program) : status;
+}
+
+static tide_status read_program(const char *path, const tide__file *file, const report_options *o, subject *s) {
+    tide_status status = refuse_model_options(&o->model, path);
+    if (status == TIDE_OK) status = tide_program_read_memory(file->text, file->size, path, &s->program.file);
+    s->program.program = s->program.file;
+    return status;
+}
+
+/* A file is read once, so that standard input will do. */
+static tide_status open_file(const char *path, const report_options *o, subject *s) {
+    tide__file file;
+    tide_status status = tide__file_open(path, &file);
+    if (status != TIDE_OK) return status;
+    if (is_plan(&file))
+        status = read_plan(path, &file, o, s);
+    else if (o->program)
+        status = complain(TIDE_E_ARGUMENT, "--program is for plans; %s is not one", path);
+    else
+        status = read_program(path, &file, o, s);
+    tide__file_close(&file);
+    return status;
+}
+
+static tide_status open_model(const char *name, const report_options *o, subject *s) {
+    if (o->program) return complain(TIDE_E_ARGUMENT, "--program is for plans; %s is a model", name);
+    return load_program(name, &o->model, &s->machine, &s->program);
+}
+
+static tide_status make_plan(const report_options *o, subject *s, tide_fit_report *fit) {
+    tide_plan_options options;
+    tide_plan_options_init(&options);
+    options.policy = o->policy;
+    options.decisions = o->decisions;
+    options.budgets = s->budgets;
+    return tide_plan_create(s->program.program, &s->machine, &options, fit, &s->plan);
+}
+
+static tide_status prove_plan(subject *s) {
+    tide_verdict verdict;
+    tide_status status = tide_plan_verify(s->plan, s->program.program, &s->machine, &s->budgets, &verdict);
+    if (status == TIDE_E_PLAN)
+        complain(status, "the plan is not valid (rule %s): %s", verdict.rule, show_name(verdict.message));
+    return status;
+}
+
+static tide_status open_subject(const char *name, const report_options *o, subject *s, tide_fit_report *fit) {
+    tide_status status = tide_machine_load(o->machine, &s->machine);
+    if (status == TIDE_OK) status = is_path(name) ? open_file(name, o, s) : open_model(name, o, s);
+    if (status == TIDE_OK) status = plan_unconstrained(s->program.program, &s->machine, &s->whole);
+    if (status != TIDE_OK) return status;
+    fill_budgets(&o->budgets, &s->machine, s->whole.arena_bytes, &s->budgets);
+    return s->plan ? prove_plan(s) : make_plan(o, s, fit);
+}
+
+static void close_subject(subject *s) {
+    tide_plan_destroy(s->plan);
+    unload(&s->program);
+}
+
+/* ---- writing ---- */
+
+/* A number from the environment, as shells and terminals set it. */
+static uint32_t environment_size(const char *name) {
+    const char *text = getenv(name);
+    char *end;
+    unsigned long value = text && *text >= '1' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+    return value && !*end && value <= 10000 ? (uint32_t)value : 0;
+}
+
+/* COLUMNS counts first, then the terminal itself; 80 x 24 where there is none. */
+static tide__terminal ask_terminal(const report_options *o) {
+    struct winsize size = {0};
+    bool is_terminal = !o->output && isatty(STDOUT_FILENO);
+    if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size = (struct winsize){0};
+    uint32_t columns = environment_size("COLUMNS"), rows = environment_size("LINES");
+    if (!columns) columns = size.ws_col ? size.ws_col : 80;
+    if (!rows) rows = size.ws_row ? size.ws_row : 24;
+    const char *no_colour = getenv("NO_COLOR");
+    return (tide__terminal){.columns = columns, .rows = rows, .colour = is_terminal && !(no_colour && *no_colour)};
+}
+
+static tide_status write_report(const tide__report *r, const report_options *o) {
+    if (o->terminal) {
+        tide__terminal terminal = ask_terminal(o);
+        return tide__report_write_terminal(r, &terminal, o->output ? o->output : "-");
+    }
+    if (strcmp(o->format, "perfetto") == 0) return tide__report_write_perfetto(r, o->output);
+    if (strcmp(o->format, "memory-viz") == 0) return tide__report_write_memory_viz(r, o->output);
+    return tide__report_write_html(r, o->output);
+}
+
+static void say_how(const report_options *o) {
+    if (o->terminal || wants_stdout(o->output)) return;
+    const char *how = "open it in a browser";
+    if (strcmp(o->format, "perfetto") == 0) how = "open it in ui.perfetto.dev or chrome://tracing";
+    if (strcmp(o->format, "memory-viz") == 0) how = "drop it on pytorch.org/memory_viz";
+    printf("%s: %s\n", show_name(o->output), how);
+}
+
+static tide_status make_report(const subject *s, const report_options *o) {
+    tide_shape *shapes = NULL;
+    tide_status status = s->program.step ? find_shapes(s->program.step, &shapes) : TIDE_OK;
+    if (status != TIDE_OK) return status;
+    tide__report_options options = {.shapes = shapes,
+                                    .budget_bytes = s->budgets.arena_bytes,
+                                    .whole_bytes = s->whole.arena_bytes,
+                                    .whole_ns = s->whole.step_ns};
+    tide__report report;
+    status = tide__report_init(s->program.program, &s->machine, s->plan, &options, &report);
+    if (status == TIDE_OK) {
+        if (o->measured) status = tide__measured_read(o->measured, &report.measured);
+        if (status == TIDE_OK && o->compare) status = tide__compared_read(o->compare, &report.compared);
+        if (status == TIDE_OK) status = write_report(&report, o);
+        tide__report_deinit(&report);
+    }
+    free(shapes);
+    return status;
+}
+
+static tide_status check(const char *name, const report_options *o) {
+    if (strcmp(o->format, "html") != 0 && strcmp(o->format, "perfetto") != 0 && strcmp(o->format, "memory-viz") != 0)
+        return complain(TIDE_E_ARGUMENT, "--format: \"%s\" is not html, perfetto or memory-viz", o->format);
+    if (!o->terminal && !o->output) return complain(TIDE_E_ARGUMENT, "-o FILE says where the report goes");
+    if (o->decisions && (!o->policy || strcmp(o->policy, "manual") != 0))
+        return complain(TIDE_E_ARGUMENT, "--decisions is for --policy manual");
+    bool page = strcmp(o->format, "html") == 0 && !o->terminal;
+    if (o->terminal && strcmp(o->format, "html") != 0)
+        return complain(TIDE_E_ARGUMENT, "--terminal and --format: choose one");
+    if ((o->measured || o->compare) && !page)
+        return complain(TIDE_E_ARGUMENT, "%s is for --format html", o->measured ? "--measured" : "--compare");
+    if (o->program && strcmp(name, "-") == 0 && strcmp(o->program, "-") == 0)
+        return complain(TIDE_E_ARGUMENT, "standard input is either the plan or the program");
+    return TIDE_OK;
+}
+
+static int run(const char *name, const report_options *o) {
+    subject s = {0};
+    tide_fit_report fit = {.op = TIDE_NONE};
+    tide_status status = check(name, o);
+    if (status == TIDE_OK) status = open_subject(name, o, &s, &fit);
+    if (status == TIDE_OK) status = make_report(&s, o);
+    int exit_code = 0;
+    if (status == TIDE_E_FIT && fit.needed_bytes)
+        exit_code = report_fit(&fit, s.program.program, false);
+    else if (status != TIDE_OK)
+        exit_code = report_failure(status);
+    else
+        say_how(o);
+    close_subject(&s);
+    return exit_code;
+}
+
+int cmd_report(int argc, char **argv) {
+    report_options o = {.machine = "default", .format = "html"};
+    const char *name = NULL;
+    const arg_option options[] = {
+        {"--program", ARG_TEXT, &o.program, "NAME", "the program or model that PLAN is for"},
+        MODEL_OPTIONS(o.model),
+        {"--machine", ARG_TEXT, &o.machine, "NAME",
+         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
+        {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan` [liveness]"},
+        {"--decisions", ARG_TEXT, &o.decisions, "FILE", "swaps, re-runs and variants for policy manual"},
+        BUDGET_OPTIONS(o.budgets),
+        {"--measured", ARG_TEXT, &o.measured, "FILE", "show what `tidemark train --json` measured"},
+        {"--compare", ARG_TEXT, &o.compare, "FILE", "show what `tidemark compare --json` compared"},
+        {"--format", ARG_TEXT, &o.format, "NAME", "html, perfetto or memory-viz [html]"},
+        {"--terminal", ARG_FLAG, &o.terminal, NULL, "draw here, in block characters"},
+        {"-o", ARG_TEXT, &o.output, "FILE", "where the report goes"},
+    };
+    const arg_command command = {
+        .usage = "report PLAN|PROGRAM|MODEL [options] -o FILE",
+        .summary = "Shows what a plan does to memory: addresses over time, load, waits, decisions.",
+        .details = "PLAN is a plan file; its program is named with --program. A PROGRAM or MODEL is planned first, as "
+                   "by\n`tidemark plan`, whose --help lists the policies.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .positional = &name,
+        .min_positional = 1,
+        .max_positional = 1};
+    int exit_code;
+    return args_parse(&command, argc, argv, &exit_code) ? run(name, &o) : exit_code;
+}

@@ -1,0 +1,13 @@
+# Turns files into a C file: `cmake -DOUTPUT=assets_data.c -DFILES="a;b" -P embed.cmake`. Used by src/report/assets.h.
+set(text "/* Made by cmake/embed.cmake. */\n#include \"report/assets.h\"\n\n")
+set(table "const tide__asset tide__assets[] = {\n")
+set(index 0)
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(APPEND text "static const unsigned char asset${index}[] = {${bytes}0};\n")
+  string(APPEND table "    {\"${name}\", asset${index}, sizeof asset${index} - 1},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+file(WRITE ${OUTPUT} "${text}\n${table}    {0},\n};\n")
