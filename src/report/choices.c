@@ -8,10 +8,11 @@
 
 typedef struct finder {
     tide__report *r;
-    uint32_t *saves;   /* per copy: its SAVE; TIDE_NONE */
-    uint32_t *leaving; /* per residency: the last SAVE from it; TIDE_NONE */
-    uint64_t *blamed;  /* per action: how long queues stood still for it */
-    uint32_t peak;     /* the first action of the op at the peak of liveness; TIDE_NONE */
+    uint32_t *saves;        /* per copy: its SAVE; TIDE_NONE */
+    uint32_t *leaving;      /* per residency: the last SAVE from it; TIDE_NONE */
+    uint64_t *blamed;       /* per action: how long compute stood still for it */
+    uint32_t *first, *last; /* per residency: the first and the last RUN that uses it; TIDE_NONE */
+    uint32_t peak;          /* the first action of the op at the peak of liveness; TIDE_NONE */
 } finder;
 
 typedef struct place {
@@ -48,6 +49,8 @@ static tide_status add(finder *f, tide__choice c) {
     c.cost_ns = duration(f, c.out) + duration(f, c.in);
     c.wait_ns = (c.out == TIDE_NONE ? 0 : f->blamed[c.out]) + (c.in == TIDE_NONE ? 0 : f->blamed[c.in]);
     c.at_peak = is_away(f, &c);
+    c.last_run = c.before == TIDE_NONE ? TIDE_NONE : f->last[c.before];
+    c.next_run = c.after == TIDE_NONE ? TIDE_NONE : f->first[c.after];
     return tide__vec_push(&f->r->choices, c);
 }
 
@@ -109,11 +112,20 @@ static tide_status walk_tensors(finder *f) {
     return status;
 }
 
+static void note_uses(finder *f, uint32_t i, const tide_action *a) {
+    for (uint32_t k = 0; k < a->n_uses; k++) {
+        bool makes = tide_plan_residency(f->r->plan, a->uses[k])->begin == i;
+        f->last[a->uses[k]] = i;
+        if (!makes && f->first[a->uses[k]] == TIDE_NONE) f->first[a->uses[k]] = i;
+    }
+}
+
 static void scan_actions(finder *f) {
     for (uint32_t i = 0; i < f->r->timeline->n_actions; i++) {
         const tide__act *act = &f->r->acts[i];
         tide_action a = tide_plan_action(f->r->plan, i);
-        if (act->cause != TIDE_NONE) f->blamed[act->cause] += act->wait_ns;
+        if (act->cause != TIDE_NONE && a.queue == 0) f->blamed[act->cause] += act->wait_ns;
+        if (a.kind == TIDE_RUN) note_uses(f, i, &a);
         if (a.kind != TIDE_SAVE) continue;
         f->saves[a.copy] = i;
         f->leaving[a.uses[0]] = i;
@@ -147,8 +159,10 @@ tide_status tide__report_find_choices(tide__report *r) {
     finder f = {.r = r,
                 .saves = all_none(tide_plan_copy_count(r->plan)),
                 .leaving = all_none(tide_plan_residency_count(r->plan)),
+                .first = all_none(tide_plan_residency_count(r->plan)),
+                .last = all_none(tide_plan_residency_count(r->plan)),
                 .blamed = calloc((size_t)r->timeline->n_actions + 1, sizeof *f.blamed)};
-    tide_status status = f.saves && f.leaving && f.blamed ? TIDE_OK : tide__fail_memory();
+    tide_status status = f.saves && f.leaving && f.first && f.last && f.blamed ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
         scan_actions(&f);
         status = walk_tensors(&f);
@@ -156,6 +170,8 @@ tide_status tide__report_find_choices(tide__report *r) {
     if (status == TIDE_OK) set_fates(r);
     free(f.saves);
     free(f.leaving);
+    free(f.first);
+    free(f.last);
     free(f.blamed);
     return status;
 }

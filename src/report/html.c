@@ -97,6 +97,8 @@ static uint64_t choice_after(const void *r, size_t i) { return or_zero(choice_at
 static uint64_t choice_tier(const void *r, size_t i) { return or_zero(choice_at(r, i)->tier); }
 static uint64_t choice_out(const void *r, size_t i) { return or_zero(choice_at(r, i)->out); }
 static uint64_t choice_in(const void *r, size_t i) { return or_zero(choice_at(r, i)->in); }
+static uint64_t choice_last(const void *r, size_t i) { return or_zero(choice_at(r, i)->last_run); }
+static uint64_t choice_next(const void *r, size_t i) { return or_zero(choice_at(r, i)->next_run); }
 static uint64_t choice_from(const void *r, size_t i) { return choice_at(r, i)->from_ns; }
 static uint64_t choice_away(const void *r, size_t i) { return choice_at(r, i)->to_ns - choice_at(r, i)->from_ns; }
 static uint64_t choice_cost(const void *r, size_t i) { return choice_at(r, i)->cost_ns; }
@@ -174,6 +176,8 @@ static const struct {
     {"choice.tier", CHOICES, 0, choice_tier},
     {"choice.out", CHOICES, 0, choice_out},
     {"choice.in", CHOICES, 0, choice_in},
+    {"choice.last", CHOICES, 0, choice_last},
+    {"choice.next", CHOICES, 0, choice_next},
     {"choice.from", CHOICES, 0, choice_from},
     {"choice.away", CHOICES, 0, choice_away},
     {"choice.cost", CHOICES, 0, choice_cost},

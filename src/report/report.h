@@ -63,13 +63,14 @@ typedef enum tide__decision_kind {
 typedef struct tide__choice {
     tide__decision_kind kind;
     tide_id tensor;
-    tide_id before, after;   /* residencies; TIDE_NONE: it starts, or ends, in the tier */
-    uint32_t tier;           /* TIDE_NONE: recomputed */
-    uint32_t out, in;        /* SAVE; LOAD or re-RUN; TIDE_NONE: there is none */
-    uint64_t from_ns, to_ns; /* when it is away */
-    uint64_t cost_ns;        /* busy time of the transfers, or of the re-run */
-    uint64_t wait_ns;        /* how long queues stood still for them */
-    bool at_peak;            /* away when the op at the peak of policy liveness runs */
+    tide_id before, after;       /* residencies; TIDE_NONE: it starts, or ends, in the tier */
+    uint32_t tier;               /* TIDE_NONE: recomputed */
+    uint32_t out, in;            /* SAVE; LOAD or re-RUN; TIDE_NONE: there is none */
+    uint64_t from_ns, to_ns;     /* when it is away */
+    uint64_t cost_ns;            /* busy time of the transfers, or of the re-run */
+    uint64_t wait_ns;            /* how long compute stood still for them */
+    uint32_t last_run, next_run; /* the RUNs around it that use the value; TIDE_NONE: there is none */
+    bool at_peak;                /* away when the op at the peak of policy liveness runs */
 } tide__choice;
 
 typedef struct tide__report {

@@ -28,10 +28,10 @@ def free_port():
 
 
 class Browser:
-    def __init__(self, width=1440, height=1000, dark=False):
+    def __init__(self, width=1440, height=1500):
         self.browser, self.driver_path = find_chromium()
         self.port = free_port()
-        self.size, self.dark = (width, height), dark
+        self.size = (width, height)
 
     def __enter__(self):
         self.profile = tempfile.mkdtemp()
@@ -71,8 +71,6 @@ class Browser:
                    f"--window-size={self.size[0]},{self.size[1]}", f"--user-data-dir={self.profile}"]
         if os.geteuid() == 0:
             options.append("--no-sandbox")
-        if self.dark:
-            options.append("--force-dark-mode")
         wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"},
                   "goog:chromeOptions": {"binary": self.browser, "args": options}}
         self.session = None

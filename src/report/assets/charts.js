@@ -105,7 +105,7 @@ function drawLoad() {
   drawColumns(context, after, GUTTER, bottom + 2, scale, accent, false);
   context.restore();
   drawPhases(c, bottom);
-  drawYAxis(c, 0, bottom, 0, high, showBytes);
+  drawYAxis(c, 0, bottom, 0, high);
   if (budget !== null && budget < high) {
     context.strokeStyle = cssColour('--warn');
     context.lineWidth = 1.5;
@@ -124,14 +124,21 @@ function peakX() { return view.axis === 'issue' ? M.meta.plan.peak_action + 0.5 
 function drawPeak(c, bottom, scale, colour) {
   const {context} = c, x = c.x(peakX()), y = bottom - M.meta.plan.peak_bytes * scale;
   if (M.meta.plan.peak_action < 0 || x < GUTTER || x > GUTTER + c.plot) return;
+  const text = 'peak ' + showBytes(M.meta.plan.peak_bytes);
   context.fillStyle = colour;
   context.beginPath();
   context.arc(x, y, 3.5, 0, 2 * Math.PI);
   context.fill();
   context.font = '600 11px system-ui, "Liberation Sans", sans-serif';
-  context.textBaseline = 'bottom';
-  context.textAlign = x > GUTTER + c.plot - 110 ? 'right' : 'left';
-  context.fillText('peak ' + showBytes(M.meta.plan.peak_bytes), x + (context.textAlign === 'right' ? -7 : 7), y - 2);
+  const width = context.measureText(text).width, left = x + width + 14 > GUTTER + c.plot ? x - width - 12 : x + 6;
+  context.globalAlpha = 0.85;
+  context.fillStyle = cssColour('--surface');
+  context.fillRect(left - 3, y + 3, width + 6, 14);
+  context.globalAlpha = 1;
+  context.fillStyle = cssColour('--ink');
+  context.textBaseline = 'middle';
+  context.textAlign = 'left';
+  context.fillText(text, left, y + 10);
 }
 
 function valueAt(curve, x) {
@@ -164,7 +171,7 @@ function waitPattern(context) {
   return hatch.pattern;
 }
 
-/* Actions that fall into a pixel that is taken already are skipped, so a lane draws as many as there are pixels. */
+/* Waits are drawn where they cost time, on compute; that a channel has nothing to do yet is no loss. Actions that fall into a pixel that is taken already are skipped, so a lane draws as many as there are pixels. */
 function drawLane(c, lane, top) {
   const {context} = c, {actionBegin, actionEnd} = axis(), timed = view.axis === 'time';
   let taken = -1;
@@ -173,7 +180,7 @@ function drawLane(c, lane, top) {
     const from = Math.max(GUTTER, c.x(actionBegin[i])), to = Math.min(GUTTER + c.plot, c.x(actionEnd[i]));
     if (timed && M.action.wait[i] > 0) {
       const since = Math.max(GUTTER, c.x(actionBegin[i] - M.action.wait[i]));
-      if (from - since >= 1) { context.fillStyle = waitPattern(context); context.fillRect(since, top + 4, from - since, LANE - 8); }
+      if (from - since >= 1 && lane.queue === 0) { context.fillStyle = waitPattern(context); context.fillRect(since, top + 4, from - since, LANE - 8); }
     }
     if (to - from < 1 && Math.floor(from) === taken) continue;
     taken = Math.floor(from);

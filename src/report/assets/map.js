@@ -89,11 +89,12 @@ function drawLabels(c, labels) {
   }
 }
 
-function drawLine(c, bytes, text, colour) {
+/* A dashed line across the map with its label on it, above or below. */
+function drawLine(c, bytes, text, colour, above) {
   const {top, bottom} = mapBox(c), {context} = c;
   const y = bottom - (bytes - view.y0) / (view.y1 - view.y0) * (bottom - top);
   if (y < top - 1 || y > bottom + 1) return;
-  context.strokeStyle = context.fillStyle = colour;
+  context.strokeStyle = colour;
   context.lineWidth = 1.5;
   context.setLineDash([7, 4]);
   context.beginPath();
@@ -101,16 +102,16 @@ function drawLine(c, bytes, text, colour) {
   context.lineTo(GUTTER + c.plot, y);
   context.stroke();
   context.setLineDash([]);
-  context.textAlign = 'right';
-  context.textBaseline = y < top + 16 ? 'top' : 'bottom';
   context.font = '600 11px system-ui, "Liberation Sans", sans-serif';
-  const width = context.measureText(text).width;
-  context.fillStyle = cssColour('--plot');
-  context.globalAlpha = 0.85;
-  context.fillRect(GUTTER + c.plot - width - 10, y < top + 16 ? y + 1 : y - 15, width + 8, 14);
+  const width = context.measureText(text).width, up = above && y > top + 17, edge = up ? y - 17 : y + 3;
+  context.fillStyle = cssColour('--surface');
+  context.globalAlpha = 0.88;
+  context.fillRect(GUTTER + c.plot - width - 14, edge, width + 10, 15);
   context.globalAlpha = 1;
   context.fillStyle = colour;
-  context.fillText(text, GUTTER + c.plot - 6, y < top + 16 ? y + 3 : y - 2);
+  context.textAlign = 'right';
+  context.textBaseline = 'middle';
+  context.fillText(text, GUTTER + c.plot - 9, edge + 8);
   context.font = '11px system-ui, "Liberation Sans", sans-serif';
 }
 
@@ -151,10 +152,10 @@ function drawMap() {
   const labels = paintStays(w, h);
   context.putImageData(picture, Math.round(GUTTER * ratio), Math.round(top * ratio));
   drawLabels(c, labels);
-  drawYAxis(c, top, bottom, view.y0, view.y1, showBytes);
+  drawYAxis(c, top, bottom, view.y0, view.y1);
   drawXAxis(c, bottom);
-  drawLine(c, arena, 'arena ' + showBytes(arena), cssColour('--ink'));
-  if (budget !== null) drawLine(c, budget, 'budget ' + showBytes(budget), cssColour('--warn'));
+  drawLine(c, arena, 'arena ' + showBytes(arena), cssColour('--ink'), budget === null);
+  if (budget !== null) drawLine(c, budget, 'budget ' + showBytes(budget), cssColour('--warn'), true);
   drawPicked(c);
   lastMapMs = performance.now() - started;
 }

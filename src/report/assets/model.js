@@ -6,7 +6,8 @@ const INPUT = 0, SWAP = 1, RECOMPUTE = 2;
 const M = readReport();
 
 for (const [table, column] of [['tensor', 'producer'], ['op', 'first'], ['action', 'cause'], ['stay', 'tensor'],
-  ['choice', 'before'], ['choice', 'after'], ['choice', 'tier'], ['choice', 'out'], ['choice', 'in']]) {
+  ['choice', 'before'], ['choice', 'after'], ['choice', 'tier'], ['choice', 'out'], ['choice', 'in'],
+  ['choice', 'last'], ['choice', 'next']]) {
   const values = M[table][column];
   for (let i = 0; i < values.length; i++) values[i]--;
 }
@@ -105,15 +106,15 @@ M.lanes = M.lanes.filter(lane => lane.rows.length || lane.queue === 0);
 
 function showBytes(bytes) {
   const value = bytes / 1048576;
-  if (bytes > 0 && value < 0.0005) return bytes + ' B';
-  return value.toFixed(bytes === 0 ? 0 : value < 1 ? 3 : value < 100 ? 2 : 1) + ' MiB';
+  if (bytes > 0 && value < 0.0005) return bytes + '\u00a0B';
+  return value.toFixed(bytes === 0 ? 0 : value < 1 ? 3 : value < 100 ? 2 : 1) + '\u00a0MiB';
 }
 
 function showTime(ns) {
-  if (ns < 1e3) return ns.toFixed(0) + ' ns';
-  if (ns < 1e6) return (ns / 1e3).toFixed(1) + ' µs';
-  if (ns < 1e9) return (ns / 1e6).toFixed(ns < 1e7 ? 2 : 1) + ' ms';
-  return (ns / 1e9).toFixed(2) + ' s';
+  if (ns < 1e3) return ns.toFixed(0) + '\u00a0ns';
+  if (ns < 1e6) return (ns / 1e3).toFixed(1) + '\u00a0µs';
+  if (ns < 1e9) return (ns / 1e6).toFixed(ns < 1e7 ? 2 : 1) + '\u00a0ms';
+  return (ns / 1e9).toFixed(2) + '\u00a0s';
 }
 
 function plural(n, one, many) { return n.toLocaleString('en') + ' ' + (n === 1 ? one : many || one + 's'); }
@@ -147,13 +148,6 @@ function shapeOf(tensor) {
 
 function tierName(tier) { return tier < 0 ? '' : M.meta.machine.tiers[tier].name; }
 
-/* The last op before, and the first after an absence that touches the value. */
-function gapOps(choice) {
-  const before = M.choice.before[choice], after = M.choice.after[choice];
-  const from = before < 0 ? -1 : M.axes.issue.end[before] - 1, to = after < 0 ? -1 : M.stay.begin[after];
-  return [from, to];
-}
-
 function choiceTitle(choice) {
   const kind = M.choice.kind[choice], tier = tierName(M.choice.tier[choice]);
   if (kind === INPUT) return 'Input';
@@ -164,19 +158,15 @@ function choiceTitle(choice) {
 
 /* Why: what the absence frees and when, and what it costs. */
 function choiceReason(choice) {
-  const kind = M.choice.kind[choice], tensor = M.choice.tensor[choice];
-  const [from, to] = gapOps(choice);
-  const bytes = showBytes(M.tensor.bytes[tensor]), away = showTime(M.choice.away[choice]);
-  const cost = showTime(M.choice.cost[choice]), wait = M.choice.wait[choice];
-  const waits = wait > 0 ? `queues stand still for it for ${showTime(wait)}` : 'nobody waits for it';
+  const kind = M.choice.kind[choice], tensor = M.choice.tensor[choice], last = M.choice.last[choice], next = M.choice.next[choice];
+  const bytes = showBytes(M.tensor.bytes[tensor]), cost = showTime(M.choice.cost[choice]), wait = M.choice.wait[choice];
+  const waits = wait > 0 ? `compute waits ${showTime(wait)} for it` : 'compute never waits for it';
   if (kind === INPUT) return `Comes from the client in ${cost}; ${waits}.`;
-  const gap = from >= 0 && to >= 0
-    ? `Unused for ${plural(Math.max(0, to - from - 1), 'action')} (${away}) after “${actionName(from)}”`
-    : to >= 0 ? `Not needed before “${actionName(to)}”` : `Not needed after “${actionName(from)}”`;
-  const peak = M.choice.peak[choice] ? `, also where the unconstrained load peaks (“${opName(M.meta.program.peak_op)}”)` : '';
-  const price = kind === RECOMPUTE ? `Running “${opName(M.action.target[M.choice.in[choice]])}” again costs ${cost}`
-    : `The transfers take ${cost}; ${waits}`;
-  return `${gap}: leaving frees ${bytes} meanwhile${peak}. ${price}.`;
+  const gap = last >= 0 && next >= 0 ? `Not used between “${actionName(last)}” and “${actionName(next)}”`
+    : next >= 0 ? `Not used before “${actionName(next)}”` : last >= 0 ? `Not used after “${actionName(last)}”` : 'Not used meanwhile';
+  const peak = M.choice.peak[choice] ? ', when the unconstrained load peaks' : '';
+  const price = kind === RECOMPUTE ? `Running “${opName(M.action.target[M.choice.in[choice]])}” again costs ${cost}` : `The transfers take ${cost}; ${waits}`;
+  return `${gap}: ${bytes} are free for ${showTime(M.choice.away[choice])}${peak}. ${price}.`;
 }
 
 function stayReasons(stay) {

@@ -1,7 +1,7 @@
 /* The page: what happens on pointer, wheel and keys, and when things are drawn. */
 
 let pending = false;
-const drawn = {frames: 0};
+const drawn = {frames: 0, startMs: 0};
 
 function draw() {
   pending = false;
@@ -267,6 +267,7 @@ const wide = () => view.x1 - view.x0, high = () => view.y1 - view.y0;
 const mapKeys = {
   ArrowLeft: () => pan(-0.12 * wide(), 0), ArrowRight: () => pan(0.12 * wide(), 0),
   ArrowUp: () => pan(0, 0.12 * high()), ArrowDown: () => pan(0, -0.12 * high()),
+  ']': () => zoomY(1 / 1.5), '[': () => zoomY(1.5),
   n: () => walk(1), p: () => walk(-1), Enter: () => { if (picked.stay >= 0) zoomTo(picked.stay); },
 };
 const pageKeys = {
@@ -280,7 +281,6 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || $('help').open) return;
   const typing = event.target.matches('input[type=search], select');
   if (typing && event.key !== 'Escape') return;
-  if (event.target === map && event.shiftKey && '+-*_'.includes(event.key)) { zoomY('+*'.includes(event.key) ? 1 / 1.5 : 1.5); event.preventDefault(); redraw(); return; }
   const act = (event.target === map && mapKeys[event.key]) || pageKeys[event.key];
   if (!act) return;
   event.preventDefault();
@@ -339,3 +339,4 @@ function start() {
 }
 
 start();
+drawn.startMs = performance.now(); /* since the page began to load */

@@ -116,15 +116,21 @@ function ticks(low, high, count, binary) {
   return out;
 }
 
-function drawYAxis(c, top, bottom, low, high, label) {
+/* Ticks are round, so decimals that are zeros say nothing. */
+function tickBytes(bytes) {
+  const value = bytes / 1048576;
+  return bytes === 0 ? '0' : Number(value.toPrecision(6)).toLocaleString('en', {maximumFractionDigits: 6}) + '\u00a0MiB';
+}
+
+function drawYAxis(c, top, bottom, low, high) {
   const {context} = c;
   context.fillStyle = cssColour('--muted');
   context.textAlign = 'right';
   context.textBaseline = 'middle';
-  for (const v of ticks(low, high, (bottom - top) / 36, true)) {
+  for (const v of ticks(low, high, (bottom - top) / 48, true)) {
     const y = bottom - (v - low) / (high - low) * (bottom - top);
     if (y < top + 4) continue;
-    context.fillText(label(v), GUTTER - 7, Math.min(y, bottom - 5));
+    context.fillText(tickBytes(v), GUTTER - 7, Math.min(y, bottom - 5));
     context.fillRect(GUTTER - 4, y - 0.5, 4, 1);
   }
 }

@@ -143,7 +143,7 @@ const decisionColumns = [
   {key: 'from', name: 'Away from', number: true, get: c => M.choice.from[c], show: showTime},
   {key: 'away', name: 'For', number: true, get: c => M.choice.away[c], show: showTime},
   {key: 'cost', name: 'Cost', number: true, get: c => M.choice.cost[c], show: showTime},
-  {key: 'wait', name: 'Waits', number: true, get: c => M.choice.wait[c], show: showTime},
+  {key: 'wait', name: 'Compute waits', number: true, get: c => M.choice.wait[c], show: showTime},
   {key: 'why', name: 'Why'},
 ];
 
@@ -159,8 +159,8 @@ function decisionRow(c, onPick) {
   const stay = M.choice.before[c] >= 0 ? M.choice.before[c] : M.choice.after[c];
   return make('tr', {class: 'pick', onclick: () => onPick(stay)}, ...decisionColumns.map(column =>
     column.key === 'why' ? make('td', {class: 'why-cell'}, choiceReason(c))
-      : column.key === 'tensor' ? make('td', {}, make('button', {type: 'button'}, column.get(c)))
-        : make('td', {class: column.number ? 'n' : ''}, column.show ? column.show(column.get(c)) : column.get(c))));
+      : column.key === 'tensor' ? make('td', {}, make('button', {type: 'button', title: column.get(c)}, column.get(c)))
+        : make('td', {class: column.number ? 'n' : 'short'}, column.show ? column.show(column.get(c)) : column.get(c))));
 }
 
 function writeDecisions(onPick) {

@@ -1,0 +1,240 @@
+/* The report's model: what a plan decided is found again in its residencies, times agree with the simulator, and the
+ * packed numbers, the pickle and the assets are what their readers expect. */
+#include "support/test.h"
+
+#include <tidemark/nn.h>
+
+#include "report/assets.h"
+#include "report/pack.h"
+#include "report/pickle.h"
+#include "report/report.h"
+
+static const char *const decisions_text =
+    "{\"tidemark\":\"decisions\",\"version\":1}\n"
+    "{\"swap\":\"relu1\",\"tier\":\"ram\",\"after\":\"pool1\",\"before\":\"relu1.bwd\"}\n"
+    "{\"rerun\":\"conv2\",\"before\":\"relu2.bwd\"}\n";
+
+typedef struct fixture {
+    tide_machine machine;
+    tide_model *model;
+    tide_step *step;
+    tide_plan *plan;
+    tide__report report;
+} fixture;
+
+static void open_fixture(fixture *f, const char *policy) {
+    char path[] = "/tmp/tide-report-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+    assert_non_null(file);
+    fputs(decisions_text, file);
+    fclose(file);
+    tide_step_options step;
+    tide_plan_options plan;
+    tide__report_options options = {.budget_bytes = UINT64_MAX};
+    tide_step_options_init(&step);
+    tide_plan_options_init(&plan);
+    tide_machine_init_default(&f->machine);
+    step.machine = &f->machine;
+    step.optimizer = TIDE_MOMENTUM;
+    plan.policy = policy;
+    plan.decisions = strcmp(policy, "manual") == 0 ? path : NULL;
+    assert_ok(tide_model_create("lenet", NULL, &f->model));
+    assert_ok(tide_step_create(f->model, &step, &f->step));
+    assert_ok(tide_plan_create(tide_step_program(f->step), &f->machine, &plan, NULL, &f->plan));
+    assert_ok(tide__report_init(tide_step_program(f->step), &f->machine, f->plan, &options, &f->report));
+    remove(path);
+}
+
+static void close_fixture(fixture *f) {
+    tide__report_deinit(&f->report);
+    tide_plan_destroy(f->plan);
+    tide_step_destroy(f->step);
+    tide_model_destroy(f->model);
+}
+
+static const char *tensor_name(const fixture *f, tide_id tensor) {
+    return tide_program_tensor(f->report.program, tensor)->name;
+}
+
+/* ---- decisions ---- */
+
+static void decisions_are_found_again(void **state) {
+    fixture f;
+    open_fixture(&f, "manual");
+    uint32_t counts[3] = {0};
+    for (size_t i = 0; i < f.report.choices.count; i++) {
+        const tide__choice *c = &f.report.choices.data[i];
+        counts[c->kind]++;
+        assert_true(c->from_ns <= c->to_ns);
+        if (c->kind == TIDE__DECIDED_SWAP) {
+            assert_string_equal(tensor_name(&f, c->tensor), "relu1");
+            assert_string_equal(f.machine.tier[c->tier].name, "ram");
+            assert_int_equal(tide_plan_action(f.plan, c->out).kind, TIDE_SAVE);
+            assert_int_equal(tide_plan_action(f.plan, c->in).kind, TIDE_LOAD);
+            assert_string_equal(tide_program_op(f.report.program, tide_plan_action(f.plan, c->next_run).op)->name,
+                                "relu1.bwd");
+            assert_int_equal(f.report.stays[c->before].fate, TIDE__FATE_SWAP_OUT);
+            assert_int_equal(f.report.stays[c->after].fate, TIDE__FATE_SWAP_IN);
+        }
+        if (c->kind == TIDE__DECIDED_RECOMPUTE) {
+            assert_string_equal(tensor_name(&f, c->tensor), "conv2");
+            assert_true(f.report.acts[c->in].rerun);
+            assert_int_equal(f.report.stays[c->before].fate, TIDE__FATE_DROP);
+            assert_int_equal(f.report.stays[c->after].fate, TIDE__FATE_RECOMPUTE);
+        }
+    }
+    assert_int_equal(counts[TIDE__DECIDED_INPUT], 2);
+    assert_int_equal(counts[TIDE__DECIDED_SWAP], 1);
+    assert_int_equal(counts[TIDE__DECIDED_RECOMPUTE], 1);
+    close_fixture(&f);
+}
+
+static void liveness_decides_nothing(void **state) {
+    fixture f;
+    open_fixture(&f, "liveness");
+    for (size_t i = 0; i < f.report.choices.count; i++)
+        assert_int_equal(f.report.choices.data[i].kind, TIDE__DECIDED_INPUT);
+    for (uint32_t i = 0; i < tide_plan_residency_count(f.plan); i++)
+        assert_true(f.report.stays[i].fate == TIDE__FATE_KEEP || f.report.stays[i].fate == TIDE__FATE_INPUT ||
+                    f.report.stays[i].fate == TIDE__FATE_WORKSPACE);
+    close_fixture(&f);
+}
+
+/* ---- times ---- */
+
+/* Bytes of all stays at the report's peak, which must be what the simulator calls the peak. */
+static void stays_add_up_to_the_peak(void **state) {
+    fixture f;
+    open_fixture(&f, "manual");
+    const tide__report *r = &f.report;
+    uint64_t at_action = 0, arena = tide_plan_arena_bytes(f.plan);
+    for (uint32_t i = 0; i < tide_plan_residency_count(f.plan); i++) {
+        const tide__stay *s = &r->stays[i];
+        assert_true(s->from_ns <= s->to_ns && s->to_ns <= r->timeline->prediction.step_ns);
+        assert_true(s->begin <= s->end);
+        if (s->begin <= r->peak_action && r->peak_action < s->end)
+            at_action += tide_plan_residency(f.plan, i)->size_bytes;
+    }
+    assert_true(at_action <= arena);
+    assert_int_equal(at_action, r->timeline->prediction.peak_bytes);
+    close_fixture(&f);
+}
+
+static void waits_have_causes(void **state) {
+    fixture f;
+    open_fixture(&f, "manual");
+    uint64_t waited = 0;
+    for (uint32_t i = 0; i < f.report.timeline->n_actions; i++) {
+        const tide__act *act = &f.report.acts[i];
+        assert_true((act->wait_ns > 0) == (act->cause != TIDE_NONE));
+        if (act->cause != TIDE_NONE)
+            assert_int_equal(f.report.timeline->end_ns[act->cause], f.report.timeline->start_ns[i]);
+        if (tide_plan_action(f.plan, i).queue == 0) waited += act->wait_ns;
+    }
+    assert_true(waited > 0 && waited <= f.report.timeline->prediction.exposed_ns);
+    close_fixture(&f);
+}
+
+/* ---- packing ---- */
+
+static uint64_t number_at(const void *context, size_t i) { return ((const uint64_t *)context)[i]; }
+static const char *text_at(const void *context, size_t i) { return ((const char *const *)context)[i]; }
+
+static void columns_are_varints(void **state) {
+    const uint64_t numbers[] = {0, 127, 128, UINT64_MAX};
+    const uint8_t plain[] = {0, 127, 0x80, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1};
+    const uint64_t steps[] = {5, 3, 4};
+    const uint8_t delta[] = {10, 3, 2};
+    tide__pack p = {0};
+    tide__pack_column(&p, numbers, number_at, 4, 0);
+    assert_ok(p.status);
+    assert_int_equal(p.bytes.count, sizeof plain);
+    assert_memory_equal(p.bytes.data, plain, sizeof plain);
+    p.bytes.count = 0;
+    tide__pack_column(&p, steps, number_at, 3, 1);
+    assert_int_equal(p.bytes.count, sizeof delta);
+    assert_memory_equal(p.bytes.data, delta, sizeof delta);
+    tide__pack_free(&p);
+}
+
+static void names_share_their_beginnings(void **state) {
+    const char *const names[] = {"conv1", "conv1.dx", "", "a\nb"};
+    const uint8_t wanted[] = {0, 5, 'c', 'o', 'n', 'v', '1', 5, 3, '.', 'd', 'x', 0, 0, 0, 3, 'a', '?', 'b'};
+    tide__pack p = {0};
+    tide__pack_names(&p, names, text_at, 4);
+    assert_ok(p.status);
+    assert_int_equal(p.bytes.count, sizeof wanted);
+    assert_memory_equal(p.bytes.data, wanted, sizeof wanted);
+    tide__pack_free(&p);
+}
+
+static void base64_pads(void **state) {
+    static const char *const wanted[] = {"", "TQ==", "TWE=", "TWFu"};
+    for (size_t n = 0; n < 4; n++) {
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+        tide__base64_write(f, (const uint8_t *)"Man", n);
+        fclose(f);
+        assert_string_equal(text, wanted[n]);
+        free(text);
+    }
+}
+
+/* ---- pickle ---- */
+
+static void pickled_numbers_are_signed(void **state) {
+    static const struct {
+        uint64_t value;
+        const char *bytes;
+        size_t n;
+    } cases[] = {
+        {0, "K\x00", 2},
+        {255, "K\xff", 2},
+        {256, "J\x00\x01\x00\x00", 5},
+        {INT32_MAX, "J\xff\xff\xff\x7f", 5},
+        {UINT64_C(1) << 31, "\x8a\x05\x00\x00\x00\x80\x00", 7},
+        {UINT64_MAX, "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00", 11},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = NULL;
+        size_t size;
+        tide__pickle p;
+        FILE *f = open_memstream(&text, &size);
+        tide__pickle_open(&p, f);
+        tide__pickle_u64(&p, cases[i].value);
+        fclose(f);
+        assert_int_equal(size, 2 + cases[i].n);
+        assert_memory_equal(text + 2, cases[i].bytes, cases[i].n);
+        free(text);
+    }
+}
+
+/* ---- assets ---- */
+
+static void assets_are_there(void **state) {
+    static const char *const names[] = {"report.html", "report.css", TIDE__REPORT_SCRIPTS};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const tide__asset *a = tide__asset_find(names[i]);
+        if (!a || a->size == 0) fail_msg("%s is not part of the library", names[i]);
+        for (size_t k = 0; k + 8 < a->size; k++) /* the page would end there */
+            if (i > 0 && memcmp(a->bytes + k, "</script", 8) == 0) fail_msg("%s ends its own script", names[i]);
+    }
+    assert_null(tide__asset_find("nosuch"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decisions_are_found_again),
+        cmocka_unit_test(liveness_decides_nothing),
+        cmocka_unit_test(stays_add_up_to_the_peak),
+        cmocka_unit_test(waits_have_causes),
+        cmocka_unit_test(columns_are_varints),
+        cmocka_unit_test(names_share_their_beginnings),
+        cmocka_unit_test(base64_pads),
+        cmocka_unit_test(pickled_numbers_are_signed),
+        cmocka_unit_test(assets_are_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
