@@ -8,8 +8,17 @@ endif()
 if(EXISTS ${PROJECT_SOURCE_DIR}/machines)
   install(DIRECTORY machines DESTINATION ${CMAKE_INSTALL_DATADIR}/tidemark FILES_MATCHING PATTERN "*.json")
 endif()
-file(GLOB TIDE_MAN_PAGES CONFIGURE_DEPENDS docs/*.1)
-install(FILES ${TIDE_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+# Man pages and completions are made from what the command itself says; see tools/manual.
+if(TARGET tidemark_cli AND NOT TIDE_SANITIZE)
+  set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
+  add_custom_command(OUTPUT ${manual}/tidemark.1
+    COMMAND bash ${PROJECT_SOURCE_DIR}/tools/manual $<TARGET_FILE:tidemark_cli> ${manual}
+    DEPENDS tidemark_cli ${PROJECT_SOURCE_DIR}/tools/manual VERBATIM)
+  add_custom_target(tidemark_manual ALL DEPENDS ${manual}/tidemark.1)
+  install(DIRECTORY ${manual}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+  install(FILES ${manual}/tidemark.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tidemark)
+  install(FILES ${manual}/_tidemark DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # What a program that links the static library must link as well.

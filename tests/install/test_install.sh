@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs into a temporary prefix and uses only what is there: a C and a C++ program are built through pkg-config,
 # shared and static, and run; every public header compiles alone; the shared library shows tide_* and nothing else, and
-# does not call what a library must not (print, exit, abort).
+# does not call what a library must not (print, exit, abort). Every command has its man page and its completion.
 set -eu
 build_dir=$1
 source_dir=$2
@@ -57,6 +57,25 @@ soname=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 strangers=$(nm -D --defined-only "$library" | awk '$3 !~ /^tide_[a-z0-9]/ { print $3 }')
 [ -z "$strangers" ] || die "exported but not public:" $strangers
 nm -D --defined-only "$library" | grep -q ' tide_version$' || die "nothing is exported"
+
+# A page per command; completion offers the commands, their options and the policies.
+man=$work/shared/share/man/man1
+for name in tidemark $("$work/shared/bin/tidemark" --help | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print "tidemark-" $1 }'); do
+    grep -q '^\.SH SYNOPSIS' "$man/$name.1" || die "no man page $name"
+    grep -q '^\.B \\-\\-help$' "$man/$name.1" || [ "$name" = tidemark ] || die "$name(1) lists no options"
+    if command -v groff >/dev/null; then
+        said=$(groff -man -Tutf8 -ww "$man/$name.1" 2>&1 >/dev/null)
+        [ -z "$said" ] || die "groff about $name.1: $said"
+    fi
+done
+offered() { # word...: what completion offers for the last one
+    bash -c '. "$0/share/bash-completion/completions/tidemark"; COMP_WORDS=(tidemark "$@"); COMP_CWORD=$#; _tidemark; echo " ${COMPREPLY[*]} "' \
+        "$work/shared" "$@"
+}
+[[ $(offered re) == *' report '* ]] || die "completion does not offer the commands"
+[[ $(offered plan --bud) == ' --budget ' ]] || die "completion does not offer the options of a command"
+[[ $(offered plan --policy live) == *' liveness '* ]] || die "completion does not offer the policies"
+head -1 "$work/shared/share/zsh/site-functions/_tidemark" | grep -q '^#compdef tidemark$' || die "no completion for zsh"
 
 # assert() may abort; nothing else may write to stderr or end the process (stdout is where the file name "-" goes).
 forbidden='printf|__printf_chk|vprintf|__vprintf_chk|puts|putchar|perror|stderr|exit|_exit|quick_exit|abort'
