@@ -18,13 +18,13 @@
 
 /* X(enumerator, name, text for people). What a residency is part of. One that leaves and comes back counts as leaving;
  * else how it came decides. */
-#define TIDE__FATE_TABLE(X)                                              \
-    X(TIDE__FATE_KEEP, "keep", "stays from its first use to its last")   \
-    X(TIDE__FATE_SWAP_OUT, "swap-out", "moves to a tier and comes back") \
-    X(TIDE__FATE_SWAP_IN, "swap-in", "came back from a tier")            \
-    X(TIDE__FATE_DROP, "drop", "is dropped and computed again later")    \
-    X(TIDE__FATE_RECOMPUTE, "recompute", "was computed again")           \
-    X(TIDE__FATE_INPUT, "input", "comes from the client")                \
+#define TIDE__FATE_TABLE(X)                                                 \
+    X(TIDE__FATE_KEEP, "stays", "stays from its first use to its last")     \
+    X(TIDE__FATE_SWAP_OUT, "swapped out", "moves to a tier and comes back") \
+    X(TIDE__FATE_SWAP_IN, "swapped in", "came back from a tier")            \
+    X(TIDE__FATE_DROP, "dropped", "is dropped and computed again later")    \
+    X(TIDE__FATE_RECOMPUTE, "computed again", "was computed again")         \
+    X(TIDE__FATE_INPUT, "input", "comes from the client")                   \
     X(TIDE__FATE_WORKSPACE, "workspace", "scratch of one op, gone when the op is done")
 typedef enum tide__fate {
 #define TIDE__FATE_MEMBER(e, name, text) e,

@@ -69,6 +69,9 @@ cat >measured.json <<'END'
 END
 awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$source_dir/docs/formats.md" >compare.json
 run 0 report lenet --measured measured.json --compare compare.json -o extra.html
+run 0 train lenet --steps 2 --batch 2 --test-samples 2 --threads 1 --json
+cp out trained.json
+run 0 report lenet --measured trained.json -o trained.html
 sed 's/"steps": 2/"stops": 2/' measured.json >bad.json
 refuse 3 'bad.json' report lenet --measured bad.json -o x.html
 sed 's/"version": 1/"version": 2/' compare.json >bad.json

@@ -238,7 +238,7 @@ function drawFrontier() {
   const x = v => left + v / most * (width - left - right), y = v => height - bottom - v / slowest * (height - top - bottom);
   const root = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': 'Step time over arena, one line per policy; the table below has the figures'});
   const line = (x1, y1, x2, y2, stroke, dash) => svg('line', {x1, y1, x2, y2, stroke, 'stroke-dasharray': dash || ''});
-  for (const v of ticks(0, most, 6, true)) root.append(line(x(v), top, x(v), height - bottom, 'var(--line)'), svg('text', {x: x(v), y: height - bottom + 18, 'text-anchor': 'middle'}, showBytes(v)));
+  for (const v of ticks(0, most, 6, true)) root.append(line(x(v), top, x(v), height - bottom, 'var(--line)'), svg('text', {x: x(v), y: height - bottom + 18, 'text-anchor': 'middle'}, tickBytes(v)));
   for (const v of ticks(0, slowest, 5, false)) root.append(line(left, y(v), width - right, y(v), 'var(--line)'), svg('text', {x: left - 8, y: y(v) + 4, 'text-anchor': 'end'}, v ? showTime(v) : '0'));
   root.append(line(x(compared.whole_bytes), top, x(compared.whole_bytes), height - bottom, 'var(--muted)', '5 4'), line(left, y(compared.whole_ns), width - right, y(compared.whole_ns), 'var(--muted)', '5 4'),
     svg('text', {x: x(compared.whole_bytes) - 6, y: top + 12, 'text-anchor': 'end'}, 'unconstrained'), svg('text', {x: (left + width - right) / 2, y: height - 8, 'text-anchor': 'middle'}, 'arena'));
