@@ -125,8 +125,20 @@ class Browser:
         self.settle()
 
     def media(self, scheme):
-        self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {
-            "features": [{"name": "prefers-color-scheme", "value": scheme}]}})
+        self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def cdp(self, command, **params):
+        """A command of the DevTools protocol."""
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
+
+    def watch_cpu(self):
+        """Processor time of the page from here on, whatever else the machine does."""
+        self.cdp("Performance.disable")
+        self.cdp("Performance.enable", timeDomain="threadTicks")
+
+    def cpu_seconds(self):
+        metrics = self.cdp("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "TaskDuration")
 
     def console(self):
         """What the page has logged or failed at since the last call."""

@@ -1,7 +1,7 @@
 /* The page: what happens on pointer, wheel and keys, and when things are drawn. */
 
 let pending = false;
-const drawn = {frames: 0, startMs: 0};
+const drawn = {frames: 0};
 
 function draw() {
   pending = false;
@@ -339,4 +339,3 @@ function start() {
 }
 
 start();
-drawn.startMs = performance.now(); /* since the page began to load */
