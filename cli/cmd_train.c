@@ -196,7 +196,7 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         out->saved_bytes = report.saved_bytes;
         out->loaded_bytes = report.loaded_bytes;
         out->n_reruns = report.n_reruns;
-        progress_step(&bar, i + 1, out->losses[i], tide_plan_arena_bytes(tide_trainer_plan(trainer)));
+        progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
         status = after_step(o, trainer);
     }
     progress_end(&bar);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,17 +21,72 @@ void progress_start(progress *p, const char *label, uint64_t total, uint64_t sam
     p->start_ns = p->shown_ns = now_ns();
 }
 
+/* ---- memory ---- */
+
+enum { BAR_CELLS = 6, LINE_BYTES = 1024 };
+
+/* A share of 1 as a bar, in eighths of a cell. */
+static void add_bar(FILE *f, double share) {
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int length = (int)(share * BAR_CELLS * 8 + 0.5), cells = length / 8;
+    for (int i = 0; i < cells; i++) fputs("█", f);
+    fprintf(f, "%s%s", eighths[length % 8], length ? " " : "");
+}
+
+static void add_place(FILE *f, const char *name, uint64_t bytes, uint64_t all, bool bars) {
+    if (bytes == 0) return;
+    fprintf(f, "  %s ", show_name(name));
+    if (bars) add_bar(f, (double)bytes / (double)all);
+    fputs(show_bytes(bytes), f);
+}
+
+static void add_memory(FILE *f, const tide_step_report *r, const tide_machine *m, bool bars) {
+    uint64_t all = r->arena_bytes;
+    for (uint32_t t = 0; t < m->n_tiers; t++) all += r->tier_bytes[t];
+    add_place(f, "arena", r->arena_bytes, all, bars);
+    for (uint32_t t = 0; t < m->n_tiers; t++) add_place(f, m->tier[t].name, r->tier_bytes[t], all, bars);
+}
+
+/* ---- the line ---- */
+
+/* Characters, not bytes: those that continue a character do not count. */
+static size_t width_of(const char *text) {
+    size_t n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static size_t terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static void write_line(const progress *p, uint64_t done, double seconds, float loss, const tide_step_report *report,
+                       const tide_machine *machine, bool bars, char line[LINE_BYTES]) {
+    FILE *f = fmemopen(line, LINE_BYTES, "w");
+    line[0] = '\0';
+    if (!f) return;
+    double left = seconds / (double)done * (double)(p->total - done);
+    fprintf(f, "%-10s step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.0f img/s", p->label, done, p->total, (double)loss,
+            (double)(done * p->samples_per_step) / (seconds > 0 ? seconds : 1));
+    add_memory(f, report, machine, bars);
+    fprintf(f, "  %.0f s left", left);
+    fclose(f);
+    line[LINE_BYTES - 1] = '\0';
+}
+
 /* Ten times a second on a terminal, every five seconds in a log; the last step always. */
-void progress_step(progress *p, uint64_t done, float loss, uint64_t arena_bytes) {
+void progress_step(progress *p, uint64_t done, float loss, const tide_step_report *report,
+                   const tide_machine *machine) {
     uint64_t now = now_ns(), pause = p->terminal ? UINT64_C(100000000) : UINT64_C(5000000000);
+    char line[LINE_BYTES];
     if (p->quiet || (done < p->total && now - p->shown_ns < pause)) return;
     p->shown_ns = now;
     double seconds = (double)(now - p->start_ns) / 1e9;
-    double left = seconds / (double)done * (double)(p->total - done);
-    fprintf(stderr, "%s%-10s step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.0f img/s  arena %s  %.0f s left%s",
-            p->terminal ? "\r" : "", p->label, done, p->total, (double)loss,
-            (double)(done * p->samples_per_step) / (seconds > 0 ? seconds : 1), show_bytes(arena_bytes), left,
-            p->terminal ? "   " : "\n");
+    write_line(p, done, seconds, loss, report, machine, p->terminal, line);
+    if (p->terminal && width_of(line) >= terminal_width())
+        write_line(p, done, seconds, loss, report, machine, false, line);
+    fprintf(stderr, p->terminal ? "\r%s\x1b[K" : "%s\n", line);
     fflush(stderr);
 }
 

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <tidemark/run.h>
+
 typedef struct progress {
     const char *label;
     uint64_t total, samples_per_step, start_ns, shown_ns;
@@ -12,7 +14,9 @@ typedef struct progress {
 } progress;
 
 void progress_start(progress *p, const char *label, uint64_t total, uint64_t samples_per_step, bool quiet);
-void progress_step(progress *p, uint64_t done, float loss, uint64_t arena_bytes);
+/* With the bytes in the arena and in every tier that is used; on a terminal wide enough also as bars, whose lengths are
+ * shares of all those bytes. */
+void progress_step(progress *p, uint64_t done, float loss, const tide_step_report *report, const tide_machine *machine);
 void progress_end(progress *p);
 
 #endif

@@ -4,6 +4,7 @@
 set -eu
 build_dir=$1
 source_dir=$2
+export PYTHONDONTWRITEBYTECODE=1
 python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import webdriver; sys.exit(not webdriver.find_chromium())' \
     "$source_dir/tests/report" || { echo "skipped: no chromium and chromedriver"; exit 0; }
 if grep -q '^TIDE_SANITIZE:STRING=.' "$build_dir/CMakeCache.txt"; then
@@ -48,4 +49,4 @@ END
 
 size=$(stat -c %s "$work/small.html")
 [ "$size" -lt 1000000 ] || { echo "the small page has $size bytes"; exit 1; }
-PYTHONDONTWRITEBYTECODE=1 python3 "$source_dir/tests/report/check_page.py" "$work" "$shots"
+python3 "$source_dir/tests/report/check_page.py" "$work" "$shots"
