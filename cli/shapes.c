@@ -41,7 +41,7 @@ tide_status find_shapes(const tide_step *step, tide_shape **out) {
     shaper s = {.step = step, .program = tide_step_program(step)};
     uint32_t n_ops = tide_program_op_count(s.program);
     s.shapes = calloc((size_t)tide_program_tensor_count(s.program) + 1, sizeof *s.shapes);
-    if (!s.shapes) return TIDE_E_MEMORY;
+    if (!s.shapes) return complain(TIDE_E_MEMORY, "out of host memory");
     for (uint32_t i = 0; i < tide_step_state_count(step); i++) {
         const tide_state *state = tide_step_state(step, i);
         set(&s, state->at_start, state->shape);
