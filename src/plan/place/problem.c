@@ -244,6 +244,26 @@ static tide_status bound_height(tide__place_problem *p, const tide__place_item *
     return status;
 }
 
+/* For sizes that are in units and cannot overflow. */
+static tide_status bound_subset(tide__place_problem *p) {
+    uint64_t *change = calloc((size_t)p->n_times + 1, sizeof *change), load = 0;
+    if (!change) return tide__fail_memory();
+    for (size_t i = 0; i < p->n; i++) {
+        const tide__place_item *it = &p->items[i];
+        change[it->begin] += it->size;
+        change[it->end] -= it->size; /* wraps, and back when summed up */
+        if (has_second(it)) change[it->begin2] += it->size, change[it->end2] -= it->size;
+        if (it->fixed != TIDE__PLACE_FREE) p->lower_bound = tide__max_u64(p->lower_bound, it->fixed + it->size);
+    }
+    for (uint32_t t = 0; t < p->n_times; t++) {
+        load += change[t];
+        p->lower_bound = tide__max_u64(p->lower_bound, load);
+    }
+    p->lower_bound_bytes = p->lower_bound;
+    free(change);
+    return TIDE_OK;
+}
+
 /* ---- fixed offsets ---- */
 
 typedef struct edge {
@@ -306,13 +326,35 @@ static tide_status build(tide__place_problem *p, const tide__place_item *items, 
     return check_fixed(p);
 }
 
-tide_status tide__place_problem_init(tide__place_problem *p, const tide__place_item *items, size_t n) {
+static tide_status allocate(tide__place_problem *p, size_t n) {
     *p = (tide__place_problem){.unit = 1};
     if (n > MAX_ITEMS) return tide__fail(TIDE_E_ARGUMENT, "%zu items: too many to place", n);
     p->items = malloc((n + 1) * sizeof *p->items);
     p->origin = malloc((n + 1) * sizeof *p->origin);
     p->lengths = malloc((n + 1) * sizeof *p->lengths);
-    tide_status status = p->items && p->origin && p->lengths ? build(p, items, n) : tide__fail_memory();
+    return p->items && p->origin && p->lengths ? TIDE_OK : tide__fail_memory();
+}
+
+tide_status tide__place_problem_init(tide__place_problem *p, const tide__place_item *items, size_t n) {
+    tide_status status = allocate(p, n);
+    if (status == TIDE_OK) status = build(p, items, n);
+    if (status != TIDE_OK) tide__place_problem_deinit(p);
+    return status;
+}
+
+tide_status tide__place_problem_subset(tide__place_problem *p, const tide__place_problem *whole,
+                                       const uint32_t *members, size_t n) {
+    tide_status status = allocate(p, n);
+    for (size_t k = 0; k < n && status == TIDE_OK; k++) {
+        const tide__place_item *it = &whole->items[members[k]];
+        p->items[p->n] = *it;
+        p->origin[p->n] = members[k];
+        p->lengths[p->n++] = whole->lengths[members[k]];
+        p->aligned |= it->align > 1;
+        p->fixed |= it->fixed != TIDE__PLACE_FREE;
+    }
+    if (status == TIDE_OK) status = compress_times(p);
+    if (status == TIDE_OK) status = bound_subset(p);
     if (status != TIDE_OK) tide__place_problem_deinit(p);
     return status;
 }

@@ -42,6 +42,11 @@ static inline uint32_t tide__next_slot(const tide__place_item *it, uint32_t t) {
 tide_status tide__place_problem_init(tide__place_problem *p, const tide__place_item *items, size_t n);
 void tide__place_problem_deinit(tide__place_problem *p);
 
+/* Some items of a problem that is not huge, with times compressed anew and the whole's units (unit is 1). origin[k] is
+ * the whole's item, members[k]. */
+tide_status tide__place_problem_subset(tide__place_problem *p, const tide__place_problem *whole,
+                                       const uint32_t *members, size_t n);
+
 /* Max over items of offset + size, in units. */
 uint64_t tide__place_height(const tide__place_problem *p, const uint64_t *offsets);
 

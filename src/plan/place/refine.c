@@ -5,10 +5,12 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "plan/place/core.h"
 #include "plan/place/exact.h"
 
 #define LEAST_NS 1000000 /* a search of less time is not begun */
 #define LEAST_NODES 16
+#define MOST_PART_ITEMS 20000 /* their core may still be small enough */
 
 /* What a search may spend; UINT64_MAX where there is no limit. */
 typedef struct budget {
@@ -23,12 +25,10 @@ typedef struct refiner {
     uint64_t settled;     /* the height of the parts that are done: others need not be lower */
     uint32_t n_parts;
     uint32_t *part_of_slot;   /* per slot */
-    uint32_t *slot_in_part;   /* per slot: its number among those of its part */
-    uint32_t *part_slots;     /* per part: how many slots */
     uint32_t *first_member;   /* per part, one extra */
     uint32_t *members;        /* items by part */
-    tide__place_problem part; /* the one at work: times from 0; room for the largest that is searched */
-    uint64_t *part_offsets;
+    tide__place_problem part; /* the one at work */
+    uint64_t *part_offsets, *core_offsets;
     budget left;
 } refiner;
 
@@ -70,7 +70,6 @@ static void number_parts(refiner *r, uint32_t *parent, const uint32_t *stretch, 
         if (root == stretch[t] && stretch[t] != last) number[root] = r->n_parts++;
         last = stretch[t];
         r->part_of_slot[t] = number[root];
-        r->slot_in_part[t] = r->part_slots[number[root]]++;
     }
 }
 
@@ -101,30 +100,8 @@ static tide_status find_parts(refiner *r) {
 
 static uint32_t part_size(const refiner *r, uint32_t c) { return r->first_member[c + 1] - r->first_member[c]; }
 
-/* Without what is of other parts between them, two lifetimes may touch. */
-static tide__place_item in_part(const refiner *r, tide__place_item it) {
-    const uint32_t *slot = r->slot_in_part;
-    it.end = slot[it.end - 1] + 1;
-    it.begin = slot[it.begin];
-    if (!has_second(&it)) return it;
-    it.end2 = slot[it.end2 - 1] + 1;
-    it.begin2 = slot[it.begin2];
-    if (it.begin2 == it.end) it.end = it.end2, it.begin2 = it.end2 = 0;
-    return it;
-}
-
-static void load_part(refiner *r, uint32_t c) {
-    r->part.n = part_size(r, c);
-    r->part.n_times = r->part_slots[c];
-    for (uint32_t k = 0; k < r->part.n; k++) {
-        uint32_t i = r->members[r->first_member[c] + k];
-        r->part.items[k] = in_part(r, r->p->items[i]);
-        r->part.lengths[k] = r->p->lengths[i];
-    }
-}
-
-static void store_part(refiner *r, uint32_t c) {
-    for (uint32_t k = 0; k < r->part.n; k++) r->offsets[r->members[r->first_member[c] + k]] = r->part_offsets[k];
+static void store_part(refiner *r) {
+    for (size_t k = 0; k < r->part.n; k++) r->offsets[r->part.origin[k]] = r->part_offsets[k];
 }
 
 static uint64_t part_height(const refiner *r, uint32_t c) {
@@ -156,12 +133,28 @@ static void spend(budget *b, uint64_t nodes) {
 
 /* ---- the search ---- */
 
-static tide_status search_part(refiner *r, uint64_t target, budget limit, tide__exact_answer *answer, uint64_t *nodes) {
-    tide__exact_options o = {.capacity = target,
+static tide_status search_core(refiner *r, const tide__core *core, budget limit, tide__exact_answer *answer,
+                               uint64_t *nodes) {
+    tide__exact_options o = {.capacity = core->capacity,
                              .seed = r->options->seed,
                              .node_limit = limit.nodes == UINT64_MAX ? 0 : limit.nodes,
                              .deadline_ns = limit.deadline_ns == UINT64_MAX ? 0 : limit.deadline_ns};
-    return tide__exact(&r->part, &o, r->part_offsets, answer, nodes);
+    if (core->problem.n > TIDE__EXACT_MOST_ITEMS) {
+        *answer = TIDE__EXACT_GAVE_UP;
+        *nodes = LEAST_NODES;
+        return TIDE_OK;
+    }
+    return tide__exact(&core->problem, &o, r->core_offsets, answer, nodes);
+}
+
+static tide_status search_part(refiner *r, uint64_t target, budget limit, tide__exact_answer *answer, uint64_t *nodes) {
+    tide__core core;
+    TIDE_TRY(tide__core_init(&core, &r->part, target));
+    tide_status status = search_core(r, &core, limit, answer, nodes);
+    if (status == TIDE_OK && *answer == TIDE__EXACT_FOUND)
+        status = tide__core_complete(&core, r->core_offsets, r->part_offsets);
+    tide__core_deinit(&core);
+    return status;
 }
 
 static uint64_t goal(const refiner *r) {
@@ -170,10 +163,9 @@ static uint64_t goal(const refiner *r) {
 
 /* First the goal itself, then halfway between what failed and what is there. A goal given by the caller is all that
  * matters to him: it gets the whole budget, else each step gets most of what is left. */
-static tide_status lower_part(refiner *r, uint32_t c, budget *limit) {
+static tide_status settle_part(refiner *r, uint32_t c, budget *limit) {
     uint64_t low = goal(r), high = part_height(r, c), target = low;
     bool all_or_nothing = low == r->options->capacity;
-    if (low < high) load_part(r, c);
     while (low < high && !is_spent(*limit)) {
         tide__exact_answer answer;
         uint64_t nodes;
@@ -181,7 +173,7 @@ static tide_status lower_part(refiner *r, uint32_t c, budget *limit) {
         spend(limit, nodes);
         spend(&r->left, nodes);
         if (answer == TIDE__EXACT_FOUND) {
-            store_part(r, c);
+            store_part(r);
             high = part_height(r, c);
         } else {
             if (answer == TIDE__EXACT_NONE_EXISTS) r->lower_bound = tide__max_u64(r->lower_bound, target + 1);
@@ -194,14 +186,21 @@ static tide_status lower_part(refiner *r, uint32_t c, budget *limit) {
     return TIDE_OK;
 }
 
+static tide_status lower_part(refiner *r, uint32_t c, budget *limit) {
+    TIDE_TRY(tide__place_problem_subset(&r->part, r->p, r->members + r->first_member[c], part_size(r, c)));
+    tide_status status = settle_part(r, c, limit);
+    tide__place_problem_deinit(&r->part);
+    return status;
+}
+
 static bool is_worth_it(const refiner *r, uint32_t c) {
-    return part_size(r, c) <= TIDE__EXACT_MOST_ITEMS && part_height(r, c) > goal(r);
+    return part_size(r, c) <= MOST_PART_ITEMS && part_height(r, c) > goal(r);
 }
 
 static tide_status lower_parts(refiner *r) {
     uint64_t todo = 0;
     for (uint32_t c = 0; c < r->n_parts; c++) {
-        if (part_size(r, c) > TIDE__EXACT_MOST_ITEMS) r->settled = tide__max_u64(r->settled, part_height(r, c));
+        if (part_size(r, c) > MOST_PART_ITEMS) r->settled = tide__max_u64(r->settled, part_height(r, c));
         todo += is_worth_it(r, c);
     }
     for (uint32_t c = 0; c < r->n_parts && todo > 0; c++) {
@@ -216,28 +215,22 @@ static tide_status lower_parts(refiner *r) {
 /* ---- all together ---- */
 
 static tide_status take_memory(refiner *r) {
-    size_t n_slots = (size_t)r->p->n_times + 2, n = r->p->n + 1, most = tide__min_u64(n, TIDE__EXACT_MOST_ITEMS + 1);
+    size_t n_slots = (size_t)r->p->n_times + 2, n = r->p->n + 1, most = tide__min_u64(n, MOST_PART_ITEMS + 1);
     r->part_of_slot = calloc(n_slots, sizeof *r->part_of_slot);
-    r->slot_in_part = calloc(n_slots, sizeof *r->slot_in_part);
-    r->part_slots = calloc(n_slots, sizeof *r->part_slots);
     r->first_member = calloc(n_slots, sizeof *r->first_member);
     r->members = calloc(n, sizeof *r->members);
-    r->part.items = calloc(most, sizeof *r->part.items);
-    r->part.lengths = calloc(most, sizeof *r->part.lengths);
     r->part_offsets = calloc(most, sizeof *r->part_offsets);
-    bool all = r->part_of_slot && r->slot_in_part && r->part_slots && r->first_member && r->members && r->part.items &&
-               r->part.lengths && r->part_offsets;
+    r->core_offsets = calloc(most, sizeof *r->core_offsets);
+    bool all = r->part_of_slot && r->first_member && r->members && r->part_offsets && r->core_offsets;
     return all ? TIDE_OK : tide__fail_memory();
 }
 
 static void give_back(refiner *r) {
     free(r->part_of_slot);
-    free(r->slot_in_part);
-    free(r->part_slots);
     free(r->first_member);
     free(r->members);
     free(r->part_offsets);
-    tide__place_problem_deinit(&r->part);
+    free(r->core_offsets);
 }
 
 tide_status tide__refine(const tide__place_problem *p, const tide__refine_options *options, uint64_t *offsets,
