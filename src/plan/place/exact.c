@@ -11,7 +11,7 @@
 #include "plan/place/exact_state.h"
 
 #define NONE UINT32_MAX
-#define FIRST_RUN_NODES 1000
+#define FIRST_RUN_NODES 500
 #define RUN_GROWTH 1.2     /* of a run's nodes, every N_ORDERS runs */
 #define ORDER_NOISE 0.1    /* added to the logarithm that ranks an item */
 #define NODES_PER_CLOCK 16 /* how often the clock is read */
@@ -129,7 +129,7 @@ static tide__exact_answer decide(search *s, uint32_t level) {
 /* ---- restarts ---- */
 
 static tide__exact_answer run_all(search *s) {
-    double nodes = FIRST_RUN_NODES;
+    double nodes = FIRST_RUN_NODES + 2.0 * s->state.n;
     for (uint32_t run = 0;; run++) {
         rank_items(s, run);
         tide__exact_reset(&s->state);

@@ -57,18 +57,13 @@ bool tide__exact_has_room(const tide__exact_state *s) {
 
 tide__exact_mark tide__exact_here(const tide__exact_state *s) { return (tide__exact_mark){s->n_trail, s->n_sets}; }
 
+/* Only the ends are marked; check_dirty sums them up. */
 static void mark_dirty(tide__exact_state *s, uint32_t item) {
     const tide__place_item *it = &s->items[item];
-    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
-        if (s->dirty_stamp[t] == s->stamp) continue;
-        s->dirty_stamp[t] = s->stamp;
-        s->dirty[s->n_dirty++] = t;
-    }
-}
-
-static void start_step(tide__exact_state *s) {
-    s->stamp++;
-    s->n_dirty = 0;
+    s->dirty[it->begin]++;
+    s->dirty[it->end]--;
+    s->dirty[it->begin2]++;
+    s->dirty[it->end2]--;
 }
 
 static void set_bound(tide__exact_state *s, uint32_t item, tide__exact_bound bound) {
@@ -139,13 +134,24 @@ static void explain_slot(tide__exact_state *s, uint32_t slot) {
         unite(s, s->conflict, why_above(s, list[k], s->capacity - s->open_load[slot]));
 }
 
+/* Leaves no slot marked. */
 static bool check_dirty(tide__exact_state *s) {
-    for (uint32_t k = 0; k < s->n_dirty; k++) {
-        if (slot_can_go_on(s, s->dirty[k])) continue;
-        explain_slot(s, s->dirty[k]);
-        return false;
+    int32_t marks = 0;
+    uint32_t failed = NONE;
+    for (uint32_t t = 0; t < s->n_slots; t++) {
+        marks += s->dirty[t];
+        s->dirty[t] = 0;
+        if (marks > 0 && failed == NONE && !slot_can_go_on(s, t)) failed = t;
     }
-    return true;
+    s->dirty[s->n_slots] = 0;
+    if (failed != NONE) explain_slot(s, failed);
+    return failed == NONE;
+}
+
+/* When a step fails before its slots are checked. */
+static bool fail_step(tide__exact_state *s) {
+    memset(s->dirty, 0, (s->n_slots + 1) * sizeof *s->dirty);
+    return false;
 }
 
 /* An item that waits for something under it: which of its neighbours could that be, and where does it end up then?
@@ -248,7 +254,6 @@ static void explain_placed(tide__exact_state *s, uint32_t item, uint32_t level) 
 }
 
 bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level) {
-    start_step(s);
     s->offsets[item] = s->bounds[item].floor;
     uint64_t top = s->bounds[item].floor + s->items[item].size;
     explain_placed(s, item, level);
@@ -256,9 +261,9 @@ bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level) {
     mark_dirty(s, item);
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t j = s->neighbours[a];
-        if (!s->placed[j] && !lift(s, j, top, s->rests_reason[item])) return false;
+        if (!s->placed[j] && !lift(s, j, top, s->rests_reason[item])) return fail_step(s);
     }
-    return part_twins(s, item) && check_dirty(s);
+    return part_twins(s, item) ? check_dirty(s) : fail_step(s);
 }
 
 /* A fixed item lifts its neighbours because none of them can end at or below its offset: that is part of any failure
@@ -276,12 +281,11 @@ bool tide__exact_wait(tide__exact_state *s, uint32_t item) {
         explain_fixed(s, item);
         return false;
     }
-    start_step(s);
     tide__exact_bound bound = s->bounds[item];
     bound.waits = true;
     bound.wait_reason = push_copy(s, s->conflict);
     set_bound(s, item, bound);
-    return raise_waiting(s, item) && check_dirty(s);
+    return raise_waiting(s, item) ? check_dirty(s) : fail_step(s);
 }
 
 /* The item and all waiting items that might raise it one through the other; around them, items that are placed or
@@ -373,8 +377,7 @@ static bool take_memory(tide__exact_state *s) {
            TAKE(s->slot_at, n_lives) && TAKE(s->first_slot, n) && TAKE(s->open_load, s->n_slots) &&
            TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->offsets, n) && TAKE(s->rests_reason, n) &&
            TAKE(s->placed_reason, n) && TAKE(s->trail, s->trail_room) && TAKE(s->sets, s->sets_room * s->n_words) &&
-           TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) && TAKE(s->dirty_stamp, s->n_slots) &&
-           TAKE(s->queue, n) && TAKE(s->seen, n);
+           TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n);
 }
 
 tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity) {
@@ -390,10 +393,11 @@ tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_probl
 }
 
 void tide__exact_state_deinit(tide__exact_state *s) {
-    void *const all[] = {s->rank,    s->neighbours, s->first_neighbour, s->slot_items,    s->first_in_slot, s->n_open,
-                         s->slot_at, s->first_slot, s->open_load,       s->bounds,        s->placed,        s->offsets,
-                         s->trail,   s->sets,       s->rests_reason,    s->placed_reason, s->conflict,      s->dirty,
-                         s->queue,   s->seen,       s->dirty_stamp};
+    void *const all[] = {
+        s->rank,         s->neighbours,    s->first_neighbour, s->slot_items, s->first_in_slot, s->n_open, s->slot_at,
+        s->first_slot,   s->open_load,     s->bounds,          s->placed,     s->offsets,       s->trail,  s->sets,
+        s->rests_reason, s->placed_reason, s->conflict,        s->dirty,      s->queue,         s->seen,
+    };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
     *s = (tide__exact_state){0};
 }

@@ -57,11 +57,9 @@ typedef struct tide__exact_state {
     size_t n_words, n_sets, sets_room;
     uint64_t *conflict; /* a set */
 
-    /* Stamps say "in this step" without clearing; 64 bits, as they must never come round. */
-    uint32_t *dirty, n_dirty; /* slots whose test is due */
-    uint64_t *dirty_stamp, stamp;
-    uint32_t *queue; /* of the walk that explains a failure */
-    uint64_t *seen, seen_stamp;
+    int32_t *dirty;             /* per slot, one extra: summed up, above 0 where the test is due */
+    uint32_t *queue;            /* of the walk that explains a failure */
+    uint64_t *seen, seen_stamp; /* the stamp says "in this walk" without clearing; it must never come round */
 } tide__exact_state;
 
 tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity);
