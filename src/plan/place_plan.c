@@ -10,9 +10,10 @@
 #include "plan/place_plan.h"
 #include "plan/schedule.h"
 
-/* How far the exact search goes where the heuristics stay above the load. A node costs time in proportion to the
- * items; this is some 0.05 s, and counts the same on every machine. */
-enum { SEARCH_WORK = 400000 };
+/* How far the exact search goes where the heuristics stay above the load: some 0.1 s, counted in nodes, so that it is
+ * the same on every machine. A node takes time in proportion to the items that are left in the core, and more where
+ * they do not fit a cache; fewer nodes than items lead nowhere. */
+static uint64_t search_nodes(uint64_t n) { return n + tide__min_u64(25000, UINT64_C(6000000000) / (n * n + 1)); }
 
 /* Disjoint sets over the residencies, or the copies, of a plan. What is carried occupies its place at the start of
  * the step, until `head`, and again at its end, from `tail`; other groups from `head` to `tail`:
@@ -250,8 +251,7 @@ static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, uint
     uint64_t *item_offsets = malloc((n + 1) * sizeof *item_offsets);
     size_t n_items;
     tide__place_result result;
-    tide__place_options options = {.capacity = capacity == UINT64_MAX ? 0 : capacity,
-                                   .node_limit = 1 + SEARCH_WORK / (n + 1)};
+    tide__place_options options = {.capacity = capacity == UINT64_MAX ? 0 : capacity, .node_limit = search_nodes(n)};
     tide_status status = items && item_offsets ? merge_groups(claims, n, items, &n_items) : tide__fail_memory();
     if (status == TIDE_OK) status = tide__place(items, n_items, &options, item_offsets, &result);
     for (size_t i = 0, item = 0; status == TIDE_OK && i < n; i++) {

@@ -9,6 +9,9 @@
 #include "base/size.h"
 #include "plan/place/fit.h"
 
+/* Putting items in again looks at their conflicts: those of all together, some 0.05 s. */
+#define MOST_CONFLICTS UINT64_C(1000000)
+
 /* Items by number and by size. */
 typedef struct amount {
     uint64_t count, size;
@@ -17,6 +20,7 @@ typedef struct amount {
 typedef struct peeler {
     const tide__place_problem *p;
     uint64_t capacity;
+    uint64_t looked; /* at conflicts, when what was taken out is put in again */
     bool *out;       /* per item */
     uint32_t *taken; /* items in the order they were taken out */
     size_t n_taken;
@@ -93,8 +97,7 @@ static amount conflicts_of(const peeler *peel, const tide__place_item *it) {
 }
 
 /* Of the offsets, only multiples of the alignment count; one conflict blocks a stretch of them. */
-static bool always_fits(const peeler *peel, const tide__place_item *it) {
-    amount others = conflicts_of(peel, it);
+static bool always_fits(const peeler *peel, const tide__place_item *it, amount others) {
     uint64_t per_item, blocked;
     if (it->fixed != TIDE__PLACE_FREE || peel->capacity < it->size) return false;
     if (!tide__mul(others.count, it->size - 1 + it->align - 1, &per_item) ||
@@ -106,8 +109,13 @@ static bool always_fits(const peeler *peel, const tide__place_item *it) {
 static bool take_out_some(peeler *peel) {
     size_t before = peel->n_taken;
     sum_up(peel);
-    for (uint32_t i = 0; i < peel->p->n; i++)
-        if (!peel->out[i] && always_fits(peel, &peel->p->items[i])) peel->taken[peel->n_taken++] = i;
+    for (uint32_t i = 0; i < peel->p->n; i++) {
+        if (peel->out[i]) continue;
+        amount others = conflicts_of(peel, &peel->p->items[i]);
+        if (peel->looked + others.count > MOST_CONFLICTS || !always_fits(peel, &peel->p->items[i], others)) continue;
+        peel->looked += others.count;
+        peel->taken[peel->n_taken++] = i;
+    }
     for (size_t k = before; k < peel->n_taken; k++) peel->out[peel->taken[k]] = true;
     return peel->n_taken > before;
 }

@@ -6,19 +6,14 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "plan/place/core.h"
 #include "plan/place/exact.h"
-#include "plan/place/fit.h"
-#include "plan/place/orders.h"
+#include "plan/place/heuristics.h"
 #include "plan/place/refine.h"
-#include "plan/place/skyline.h"
-#include "plan/place/stack.h"
 
-/* Limits of the heuristics, counted in work rather than time so that results do not depend on the machine. */
-#define MOST_SKYLINE_ITEMS UINT64_C(400000) /* of all skyline runs together: some 0.5 s */
-#define MOST_FIT_ITEMS 4000                 /* beyond, the skyline is as good and much faster */
-#define MOST_CONFLICTS UINT64_C(2000000)    /* of one ordered fit: some 0.2 s */
-
-#define MOST_SECONDS 1e9 /* longer is forever */
+#define MOST_CONFLICTS UINT64_C(2000000) /* of a fit that was asked for by name: some 0.2 s */
+#define MOST_CORE_ITEMS 20000            /* beyond, skylines are what there is time for */
+#define MOST_SECONDS 1e9                 /* longer is forever */
 
 typedef enum choice { AUTO, SMARTPOOL, FIRST_FIT, SKYLINE, EXACT, N_CHOICES } choice;
 
@@ -26,85 +21,18 @@ typedef struct search {
     tide__place_problem problem;
     tide__place_options options;
     choice choice;
-    uint64_t start_ns;
-    uint64_t *best, *trial; /* offsets in units, per item of the problem */
-    uint32_t *order;
-    uint64_t height; /* of best */
+    uint64_t deadline_ns; /* 0: none */
+    uint64_t *offsets;    /* units, per item of the problem */
+    uint64_t height;      /* of the offsets */
     const char *algorithm;
 } search;
 
-static void keep_if_lower(search *s, const char *algorithm) {
-    uint64_t height = tide__place_height(&s->problem, s->trial);
-    if (s->algorithm && height >= s->height) return;
-    memcpy(s->best, s->trial, s->problem.n * sizeof *s->best);
-    s->height = height;
-    s->algorithm = algorithm;
+/* Units: a height that needs no search for a lower one. */
+static uint64_t enough(const search *s) {
+    return tide__max_u64(s->problem.lower_bound, s->options.capacity / s->problem.unit);
 }
 
-static tide_status try_fit(search *s, tide__fit_rule rule, const char *algorithm) {
-    TIDE_TRY(tide__fit(&s->problem, s->order, rule, MOST_CONFLICTS, s->trial));
-    keep_if_lower(s, algorithm);
-    return TIDE_OK;
-}
-
-/* For a heuristic that may be too slow for a problem, or not of its kind, when others follow. */
-static tide_status unless_memory(tide_status status) { return status == TIDE_E_MEMORY ? status : TIDE_OK; }
-
-static bool is_optimal(const search *s) { return s->algorithm && s->height == s->problem.lower_bound; }
-
-/* One run per order, until the bound is reached or the work is too much for a heuristic. */
-static tide_status run_orders(search *s, tide__skyline *skyline, const tide__order_data *data, double *keys) {
-    const tide__place_problem *p = &s->problem;
-    uint64_t *scratch = malloc((2 * p->n + 1) * sizeof *scratch), work = 0;
-    if (!scratch) return tide__fail_memory();
-    for (int kind = 0; kind < TIDE__N_ORDERS && !is_optimal(s); kind++, work += p->n) {
-        if (kind > 0 && work + p->n > MOST_SKYLINE_ITEMS) break;
-        tide__order_keys(data, (tide__order_kind)kind, keys);
-        tide__order_sort(keys, p->n, scratch, s->order);
-        tide__skyline_run(skyline, s->order, s->trial);
-        keep_if_lower(s, tide__order_name((tide__order_kind)kind));
-    }
-    free(scratch);
-    return TIDE_OK;
-}
-
-static tide_status try_skylines(search *s) {
-    tide__skyline *skyline = NULL;
-    tide__order_data data = {0};
-    double *keys = malloc((s->problem.n + 1) * sizeof *keys);
-    tide_status status = keys ? tide__skyline_create(&s->problem, &skyline) : tide__fail_memory();
-    if (status == TIDE_OK) status = tide__order_data_init(&data, &s->problem);
-    if (status == TIDE_OK) status = run_orders(s, skyline, &data, keys);
-    tide__order_data_deinit(&data);
-    tide__skyline_destroy(skyline);
-    free(keys);
-    return status;
-}
-
-static tide_status try_fits(search *s) {
-    if (s->algorithm && s->problem.n > MOST_FIT_ITEMS) return TIDE_OK;
-    TIDE_TRY(unless_memory(try_fit(s, TIDE__FIT_BEST, "smartpool")));
-    return is_optimal(s) ? TIDE_OK : unless_memory(try_fit(s, TIDE__FIT_FIRST, "first-fit"));
-}
-
-/* The stack always answers. */
-static tide_status run_heuristics(search *s) {
-    TIDE_TRY(unless_memory(try_skylines(s)));
-    TIDE_TRY(tide__order_by_size(&s->problem, s->order));
-    if (!is_optimal(s)) TIDE_TRY(try_fits(s));
-    if (s->algorithm) return TIDE_OK;
-    TIDE_TRY(tide__stack(&s->problem, s->trial));
-    keep_if_lower(s, "stack");
-    return TIDE_OK;
-}
-
-/* ---- the exact search ---- */
-
-static uint64_t deadline_of(const search *s) {
-    double limit = s->options.time_limit_s;
-    if (!(limit > 0)) return 0;
-    return s->start_ns + (uint64_t)((limit < MOST_SECONDS ? limit : MOST_SECONDS) * 1e9);
-}
+/* ---- the core: heuristics, then the exact search ---- */
 
 /* How much a real size may be below its size in units: what is proved in units holds in bytes up to that. */
 static uint64_t most_rounding(const search *s, const tide__place_item *items) {
@@ -114,35 +42,94 @@ static uint64_t most_rounding(const search *s, const tide__place_item *items) {
     return most;
 }
 
-static tide_status refine(search *s, const tide__place_item *items) {
+static void raise_bound(search *s, const tide__place_item *items, uint64_t bound) {
     tide__place_problem *p = &s->problem;
-    tide__refine_options o = {.capacity = s->options.capacity / p->unit,
+    if (bound <= p->lower_bound) return;
+    p->lower_bound = bound;
+    p->lower_bound_bytes = tide__max_u64(p->lower_bound_bytes, bound * p->unit - most_rounding(s, items));
+}
+
+/* What is found and proved stays, whatever stops the search. */
+static void refine(search *s, const tide__core *core, tide__attempt *a, const tide__place_item *items) {
+    uint64_t capacity = s->options.capacity / s->problem.unit, bound = s->problem.lower_bound - core->bottom;
+    tide__refine_options o = {.capacity = capacity > core->bottom ? capacity - core->bottom : 0,
                               .seed = s->options.seed,
                               .node_limit = s->options.node_limit,
-                              .deadline_ns = deadline_of(s)};
-    uint64_t bound = p->lower_bound;
-    memcpy(s->trial, s->best, p->n * sizeof *s->trial);
-    tide_status status = tide__refine(p, &o, s->trial, &bound);
-    keep_if_lower(s, "exact");
-    if (bound > p->lower_bound) {
-        p->lower_bound = bound;
-        p->lower_bound_bytes = tide__max_u64(p->lower_bound_bytes, bound * p->unit - most_rounding(s, items));
+                              .deadline_ns = s->deadline_ns};
+    memcpy(a->trial, a->best, a->p->n * sizeof *a->trial);
+    (void)tide__refine(a->p, &o, a->trial, &bound);
+    tide__attempt_keep_if_lower(a, "exact");
+    raise_bound(s, items, bound + core->bottom);
+}
+
+/* Worth a search: limits to search within, and a capacity that is not known to be too small. */
+static bool may_search(const search *s) {
+    const tide__place_options *o = &s->options;
+    return (o->time_limit_s > 0 || o->node_limit) && (!o->capacity || s->problem.lower_bound_bytes <= o->capacity);
+}
+
+/* Takes over what an attempt on the whole has found. */
+static void take(search *s, const tide__attempt *a) {
+    if (!a->algorithm) return;
+    memcpy(s->offsets, a->best, s->problem.n * sizeof *s->offsets);
+    s->height = a->height;
+    s->algorithm = a->algorithm;
+}
+
+static tide_status complete(search *s, const tide__core *core, const tide__attempt *a) {
+    uint64_t *offsets = malloc((s->problem.n + 1) * sizeof *offsets);
+    if (!offsets) return tide__fail_memory();
+    tide_status status = tide__core_complete(core, a->best, offsets);
+    uint64_t height = status == TIDE_OK ? tide__place_height(&s->problem, offsets) : UINT64_MAX;
+    if (status == TIDE_OK && (!s->algorithm || height < s->height)) {
+        memcpy(s->offsets, offsets, s->problem.n * sizeof *offsets);
+        s->height = height;
+        s->algorithm = a->algorithm;
     }
+    free(offsets);
     return status;
 }
 
-/* Worth a search: limits to search within, a height above the bound, and a capacity that is missed but may exist. */
-static bool is_open(const search *s) {
-    const tide__place_options *o = &s->options;
-    if (!(o->time_limit_s > 0 || o->node_limit) || is_optimal(s)) return false;
-    return !o->capacity || (s->height > o->capacity / s->problem.unit && s->problem.lower_bound_bytes <= o->capacity);
+static tide_status search_core(search *s, const tide__core *core, const tide__place_item *items) {
+    tide__attempt a;
+    tide_status status;
+    TIDE_TRY_GOTO(tide__attempt_init(&a, &core->problem, core->capacity, enough(s) - core->bottom), done);
+    a.seed = s->options.seed;
+    if (core->problem.n > TIDE__EXACT_MOST_ITEMS) a.deadline_ns = s->deadline_ns;
+    TIDE_TRY_GOTO(tide__try_heuristics(&a), done);
+    if (!tide__attempt_is_good(&a) && may_search(s)) refine(s, core, &a, items);
+    TIDE_TRY_GOTO(complete(s, core, &a), done);
+done:
+    tide__attempt_deinit(&a);
+    return status;
 }
 
+static tide_status improve(search *s, const tide__place_item *items) {
+    tide__core core;
+    TIDE_TRY(tide__core_init(&core, &s->problem, s->problem.lower_bound));
+    tide_status status = search_core(s, &core, items);
+    tide__core_deinit(&core);
+    return status;
+}
+
+/* Large problems, and those that may overflow, end with the heuristics on the whole. For the others skylines are a
+ * quick first answer; with one at hand, running out of memory later is no failure. */
 static tide_status run_all(search *s, const tide__place_item *items) {
+    bool last = s->problem.huge || s->problem.n > MOST_CORE_ITEMS;
     if (s->choice == EXACT && s->problem.huge)
         return tide__fail(TIDE_E_UNSUPPORTED, "exact: the sizes are too large for it");
-    TIDE_TRY(run_heuristics(s));
-    return !s->problem.huge && is_open(s) ? refine(s, items) : TIDE_OK;
+    tide__attempt a;
+    tide_status status = tide__attempt_init(&a, &s->problem, s->problem.lower_bound, enough(s));
+    a.seed = s->options.seed;
+    a.deadline_ns = s->deadline_ns;
+    if (status == TIDE_OK && last) status = tide__try_heuristics(&a);
+    if (status == TIDE_OK && !last) (void)tide__try_skylines(&a, 0);
+    if (status == TIDE_OK) take(s, &a);
+    bool good = status == TIDE_OK && tide__attempt_is_good(&a);
+    tide__attempt_deinit(&a);
+    if (status != TIDE_OK || last || good) return status;
+    status = improve(s, items);
+    return s->algorithm ? TIDE_OK : status;
 }
 
 /* ---- by name ---- */
@@ -157,35 +144,41 @@ static tide_status find_choice(const char *name, choice *out) {
     return tide__fail(TIDE_E_ARGUMENT, "unknown algorithm \"%.40s\"; known: " TIDE__PLACE_ALGORITHMS, name);
 }
 
+static tide_status run_one(search *s) {
+    tide__attempt a;
+    tide_status status = tide__attempt_init(&a, &s->problem, s->problem.lower_bound, s->problem.lower_bound);
+    if (status == TIDE_OK && s->choice == SKYLINE) status = tide__try_skylines(&a, 0);
+    if (status == TIDE_OK && s->choice == SMARTPOOL)
+        status = tide__try_fit(&a, TIDE__FIT_BEST, MOST_CONFLICTS, "smartpool");
+    if (status == TIDE_OK && s->choice == FIRST_FIT)
+        status = tide__try_fit(&a, TIDE__FIT_FIRST, MOST_CONFLICTS, "first-fit");
+    if (status == TIDE_OK) take(s, &a);
+    tide__attempt_deinit(&a);
+    return status;
+}
+
 static tide_status run_chosen(search *s, const tide__place_item *items) {
-    switch (s->choice) {
-    case SKYLINE: return try_skylines(s);
-    case SMARTPOOL:
-    case FIRST_FIT: break;
-    case AUTO:
-    case EXACT:
-    case N_CHOICES: return run_all(s, items);
-    }
-    TIDE_TRY(tide__order_by_size(&s->problem, s->order));
-    return s->choice == SMARTPOOL ? try_fit(s, TIDE__FIT_BEST, "smartpool") : try_fit(s, TIDE__FIT_FIRST, "first-fit");
+    return s->choice == AUTO || s->choice == EXACT ? run_all(s, items) : run_one(s);
+}
+
+static uint64_t deadline_of(double limit_s) {
+    if (!(limit_s > 0)) return 0;
+    return tide__now_ns() + (uint64_t)((limit_s < MOST_SECONDS ? limit_s : MOST_SECONDS) * 1e9);
 }
 
 static tide_status search_init(search *s, const tide__place_item *items, size_t n, const tide__place_options *options) {
-    *s = (search){.start_ns = tide__now_ns()};
+    *s = (search){0};
     if (options) s->options = *options;
+    s->deadline_ns = deadline_of(s->options.time_limit_s);
     TIDE_TRY(find_choice(s->options.algorithm, &s->choice));
     TIDE_TRY(tide__place_problem_init(&s->problem, items, n));
-    s->best = malloc((s->problem.n + 1) * sizeof *s->best);
-    s->trial = malloc((s->problem.n + 1) * sizeof *s->trial);
-    s->order = malloc((s->problem.n + 1) * sizeof *s->order);
-    return s->best && s->trial && s->order ? TIDE_OK : tide__fail_memory();
+    s->offsets = malloc((s->problem.n + 1) * sizeof *s->offsets);
+    return s->offsets ? TIDE_OK : tide__fail_memory();
 }
 
 static void search_deinit(search *s) {
     tide__place_problem_deinit(&s->problem);
-    free(s->best);
-    free(s->trial);
-    free(s->order);
+    free(s->offsets);
 }
 
 /* Offsets in bytes for all of the caller's items. The height is that of the real sizes, which may end below the
@@ -197,7 +190,7 @@ static void write_offsets(const search *s, const tide__place_item *items, size_t
     *height = s->problem.idle_height_bytes;
     for (size_t i = 0; i < s->problem.n; i++) {
         uint32_t origin = s->problem.origin[i];
-        offsets[origin] = s->best[i] * s->problem.unit;
+        offsets[origin] = s->offsets[i] * s->problem.unit;
         *height = tide__max_u64(*height, offsets[origin] + items[origin].size);
     }
 }

@@ -1,0 +1,118 @@
+/* See heuristics.h. Limits are counted in work rather than time, so that results do not depend on the machine. */
+#include "plan/place/heuristics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/place/orders.h"
+#include "plan/place/skyline.h"
+#include "plan/place/squeak.h"
+#include "plan/place/stack.h"
+
+#define MOST_SKYLINE_ITEMS UINT64_C(400000) /* of all skyline runs together: some 0.3 s */
+#define MOST_SQUEAKS 20                     /* the exact search is better at what is still open after some */
+#define MOST_FIT_ITEMS 4000                 /* beyond, the skyline is as good and much faster */
+#define MOST_CONFLICTS UINT64_C(300000)     /* of one ordered fit: some 0.03 s */
+
+tide_status tide__attempt_init(tide__attempt *a, const tide__place_problem *p, uint64_t least, uint64_t enough) {
+    *a = (tide__attempt){.p = p, .least = least, .enough = enough};
+    a->best = malloc((p->n + 1) * sizeof *a->best);
+    a->trial = malloc((p->n + 1) * sizeof *a->trial);
+    a->order = malloc((p->n + 1) * sizeof *a->order);
+    return a->best && a->trial && a->order ? TIDE_OK : tide__fail_memory();
+}
+
+void tide__attempt_deinit(tide__attempt *a) {
+    free(a->best);
+    free(a->trial);
+    free(a->order);
+    *a = (tide__attempt){0};
+}
+
+bool tide__attempt_is_good(const tide__attempt *a) { return a->algorithm && a->height <= a->enough; }
+
+void tide__attempt_keep_if_lower(tide__attempt *a, const char *algorithm) {
+    uint64_t height = tide__place_height(a->p, a->trial);
+    if (a->algorithm && height >= a->height) return;
+    memcpy(a->best, a->trial, a->p->n * sizeof *a->best);
+    a->height = height;
+    a->algorithm = algorithm;
+}
+
+/* ---- skylines ---- */
+
+static bool is_least(const tide__attempt *a) { return a->algorithm && a->height <= a->least; }
+
+/* One run per order, until nothing is lower or the work is too much. best_kind: the order that gave the lowest. */
+static void run_orders(tide__attempt *a, tide__skyline *skyline, const tide__order_data *data, double *keys,
+                       uint64_t *scratch, tide__order_kind *best_kind) {
+    uint64_t work = 0, n = a->p->n;
+    for (int kind = 0; kind < TIDE__N_ORDERS && !is_least(a); kind++, work += n) {
+        if (kind > 0 && work + n > MOST_SKYLINE_ITEMS) break;
+        tide__order_keys(data, (tide__order_kind)kind, keys);
+        tide__order_sort(keys, n, scratch, a->order);
+        tide__skyline_run(skyline, a->order, a->trial);
+        uint64_t before = a->algorithm ? a->height : UINT64_MAX;
+        tide__attempt_keep_if_lower(a, tide__order_name((tide__order_kind)kind));
+        if (a->height < before) *best_kind = (tide__order_kind)kind;
+    }
+}
+
+static uint32_t count_squeaks(const tide__attempt *a, uint32_t most) {
+    uint64_t runs = MOST_SKYLINE_ITEMS / (a->p->n + 1);
+    runs = runs > TIDE__N_ORDERS ? runs - TIDE__N_ORDERS : 0;
+    return runs < most ? (uint32_t)runs : most;
+}
+
+static tide_status run_skylines(tide__attempt *a, tide__skyline *skyline, const tide__order_data *data,
+                                uint32_t most_squeaks) {
+    double *keys = malloc((a->p->n + 1) * sizeof *keys);
+    uint64_t *scratch = malloc((2 * a->p->n + 1) * sizeof *scratch);
+    tide__order_kind kind = TIDE__ORDER_DURATION;
+    tide_status status = keys && scratch ? TIDE_OK : tide__fail_memory();
+    if (status == TIDE_OK) {
+        run_orders(a, skyline, data, keys, scratch, &kind);
+        tide__squeak_options o = {skyline, data, kind, count_squeaks(a, most_squeaks)};
+        if (most_squeaks > 0 && !tide__attempt_is_good(a)) status = tide__squeak(a, &o);
+    }
+    free(keys);
+    free(scratch);
+    return status;
+}
+
+tide_status tide__try_skylines(tide__attempt *a, uint32_t most_squeaks) {
+    tide__skyline *skyline = NULL;
+    tide__order_data data = {0};
+    tide_status status = tide__skyline_create(a->p, &skyline);
+    if (status == TIDE_OK) status = tide__order_data_init(&data, a->p);
+    if (status == TIDE_OK) status = run_skylines(a, skyline, &data, most_squeaks);
+    tide__order_data_deinit(&data);
+    tide__skyline_destroy(skyline);
+    return status;
+}
+
+/* ---- fits ---- */
+
+tide_status tide__try_fit(tide__attempt *a, tide__fit_rule rule, uint64_t most_conflicts, const char *algorithm) {
+    TIDE_TRY(tide__order_by_size(a->p, a->order));
+    TIDE_TRY(tide__fit(a->p, a->order, rule, most_conflicts, a->trial));
+    tide__attempt_keep_if_lower(a, algorithm);
+    return TIDE_OK;
+}
+
+/* Without a skyline (fixed offsets, huge sizes) fits are all there is, and may take longer. */
+static void try_fits(tide__attempt *a) {
+    if (a->algorithm && a->p->n > MOST_FIT_ITEMS) return;
+    uint64_t most = a->algorithm ? MOST_CONFLICTS : 10 * MOST_CONFLICTS;
+    if (!tide__attempt_is_good(a)) (void)tide__try_fit(a, TIDE__FIT_BEST, most, "smartpool");
+    if (!tide__attempt_is_good(a)) (void)tide__try_fit(a, TIDE__FIT_FIRST, most, "first-fit");
+}
+
+tide_status tide__try_heuristics(tide__attempt *a) {
+    (void)tide__try_skylines(a, MOST_SQUEAKS);
+    try_fits(a);
+    if (a->algorithm) return TIDE_OK;
+    TIDE_TRY(tide__stack(a->p, a->trial));
+    tide__attempt_keep_if_lower(a, "stack");
+    return TIDE_OK;
+}

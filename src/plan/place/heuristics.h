@@ -1,0 +1,36 @@
+/* The fast heuristics, tried one after the other on one problem; the lowest placement is kept. */
+#ifndef TIDE_PLAN_PLACE_HEURISTICS_H
+#define TIDE_PLAN_PLACE_HEURISTICS_H
+
+#include "plan/place/fit.h"
+#include "plan/place/problem.h"
+
+typedef struct tide__attempt {
+    const tide__place_problem *p;
+    uint64_t least;         /* units: nothing lower exists */
+    uint64_t enough;        /* units, >= least: no lower placement is wanted, though a cheap one is taken */
+    uint64_t seed;          /* of what is random */
+    uint64_t deadline_ns;   /* on the clock of tide__now_ns; 0: work is limited by its amount only */
+    uint64_t *best, *trial; /* offsets in units, per item; best is valid once there is an algorithm */
+    uint32_t *order;        /* a permutation of the items: what the trial is made from */
+    uint64_t height;        /* of best */
+    const char *algorithm;  /* which one found it: a static string; NULL: none so far */
+} tide__attempt;
+
+/* The problem must outlive it. */
+tide_status tide__attempt_init(tide__attempt *a, const tide__place_problem *p, uint64_t least, uint64_t enough);
+void tide__attempt_deinit(tide__attempt *a);
+
+bool tide__attempt_is_good(const tide__attempt *a);                        /* low enough */
+void tide__attempt_keep_if_lower(tide__attempt *a, const char *algorithm); /* the trial becomes the best */
+
+/* Skylines in several orders, then, unless most_squeaks is 0, again as squeaky wheels: at most that many runs, and more
+ * until the deadline. */
+tide_status tide__try_skylines(tide__attempt *a, uint32_t most_squeaks);
+/* Size descending. most_conflicts: as in tide__fit. */
+tide_status tide__try_fit(tide__attempt *a, tide__fit_rule rule, uint64_t most_conflicts, const char *algorithm);
+
+/* All of them. Some do not apply to every problem, and may run out of memory; there is always one that answers. */
+tide_status tide__try_heuristics(tide__attempt *a);
+
+#endif
