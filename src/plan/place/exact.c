@@ -14,6 +14,7 @@
 #define FIRST_RUN_NODES 500
 #define RUN_GROWTH 1.2     /* of a run's nodes, every N_ORDERS runs */
 #define ORDER_NOISE 0.1    /* added to the logarithm that ranks an item */
+#define TROUBLE_WEIGHT 2   /* of failures learnt in earlier runs, against the width, in logarithms */
 #define NODES_PER_CLOCK 16 /* how often the clock is read */
 
 /* What ranks items with equal floors. Tight: the highest load of its times comes first. */
@@ -42,19 +43,28 @@ static int by_key(const void *a, const void *b) {
     return x->item < y->item ? -1 : 1;
 }
 
-static double key_of(const search *s, uint32_t i, uint32_t order) {
-    const tide__place_item *it = &s->state.items[i];
-    double width = (double)s->lengths[i];
-    if (order == BY_WIDTH) return log(width);
-    double spread = order == BY_TIGHT_AREA ? log(width * (double)it->size) : log(width);
-    return 1000 * s->tightness[i] + spread;
+/* How often the worst of its slots could not go on: where it is tight beyond what the load shows. */
+static double trouble_of(const search *s, const tide__place_item *it) {
+    uint64_t most = 0;
+    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t))
+        most = tide__max_u64(most, s->state.failures[t]);
+    return log(1 + (double)most);
 }
 
-/* The first run of each order is plain, the others are noisy. */
+static double key_of(const search *s, uint32_t i, uint32_t order, bool learns) {
+    const tide__place_item *it = &s->state.items[i];
+    double key = log((double)s->lengths[i]) + (learns ? TROUBLE_WEIGHT * trouble_of(s, it) : 0);
+    if (order == BY_TIGHT_AREA) key += log((double)it->size);
+    return order == BY_WIDTH ? key : 1000 * s->tightness[i] + key;
+}
+
+/* The first run of each order is plain, the others are noisy, and every other one learns from failures: that makes
+ * most problems much easier, and a few harder. */
 static void rank_items(search *s, uint32_t run) {
+    bool learns = run / N_ORDERS % 2 == 1;
     for (uint32_t i = 0; i < s->state.n; i++) {
         double noise = ORDER_NOISE * (2 * (double)tide__random_unit(s->options.seed, run, i) - 1);
-        s->ranking[i] = (ranked){key_of(s, i, run % N_ORDERS) + (run < N_ORDERS ? 0 : noise), i};
+        s->ranking[i] = (ranked){key_of(s, i, run % N_ORDERS, learns) + (run < N_ORDERS ? 0 : noise), i};
     }
     qsort(s->ranking, s->state.n, sizeof *s->ranking, by_key);
     for (uint32_t k = 0; k < s->state.n; k++) s->state.rank[s->ranking[k].item] = k;

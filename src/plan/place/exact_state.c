@@ -128,6 +128,7 @@ static bool slot_can_go_on(const tide__exact_state *s, uint32_t slot) {
 }
 
 static void explain_slot(tide__exact_state *s, uint32_t slot) {
+    s->failures[slot]++;
     const uint32_t *list = s->slot_items + s->first_in_slot[slot];
     clear_conflict(s);
     for (uint32_t k = 0; k < s->n_open[slot]; k++)
@@ -375,9 +376,10 @@ static bool take_memory(tide__exact_state *s) {
     return TAKE(s->rank, n) && TAKE(s->neighbours, n_conflicts) && TAKE(s->first_neighbour, n) &&
            TAKE(s->slot_items, n_lives) && TAKE(s->first_in_slot, s->n_slots) && TAKE(s->n_open, s->n_slots) &&
            TAKE(s->slot_at, n_lives) && TAKE(s->first_slot, n) && TAKE(s->open_load, s->n_slots) &&
-           TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->offsets, n) && TAKE(s->rests_reason, n) &&
-           TAKE(s->placed_reason, n) && TAKE(s->trail, s->trail_room) && TAKE(s->sets, s->sets_room * s->n_words) &&
-           TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n);
+           TAKE(s->failures, s->n_slots) && TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->offsets, n) &&
+           TAKE(s->rests_reason, n) && TAKE(s->placed_reason, n) && TAKE(s->trail, s->trail_room) &&
+           TAKE(s->sets, s->sets_room * s->n_words) && TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) &&
+           TAKE(s->queue, n) && TAKE(s->seen, n);
 }
 
 tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity) {
@@ -394,9 +396,9 @@ tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_probl
 
 void tide__exact_state_deinit(tide__exact_state *s) {
     void *const all[] = {
-        s->rank,         s->neighbours,    s->first_neighbour, s->slot_items, s->first_in_slot, s->n_open, s->slot_at,
-        s->first_slot,   s->open_load,     s->bounds,          s->placed,     s->offsets,       s->trail,  s->sets,
-        s->rests_reason, s->placed_reason, s->conflict,        s->dirty,      s->queue,         s->seen,
+        s->failures, s->rank,         s->neighbours,    s->first_neighbour, s->slot_items, s->first_in_slot, s->n_open,
+        s->slot_at,  s->first_slot,   s->open_load,     s->bounds,          s->placed,     s->offsets,       s->trail,
+        s->sets,     s->rests_reason, s->placed_reason, s->conflict,        s->dirty,      s->queue,         s->seen,
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
     *s = (tide__exact_state){0};

@@ -44,6 +44,7 @@ typedef struct tide__exact_state {
      * places of item i in the lists of its slots, in their order, from first_slot[i]. */
     uint32_t *slot_items, *first_in_slot, *n_open, *slot_at, *first_slot;
     uint64_t *open_load; /* per slot: sizes of the open items */
+    uint64_t *failures;  /* per slot: how often it could not go on, in all runs */
 
     tide__exact_bound *bounds;
     bool *placed;
