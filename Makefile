@@ -14,7 +14,7 @@ help:
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make bench       measure and print the figures"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
-	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log"
+	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
@@ -43,6 +43,7 @@ bench-place: build
 bench-plan: build
 	@$(BUILD)/bench_plan
 	@$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log))
+	@$(BUILD)/bench_plan_swap $(SINGA_DIR)
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)

@@ -186,6 +186,9 @@ typedef struct tide_import_options {
     const char *from;           /* "dtr", "singa-access", "singa-malloc"; NULL: chosen by content */
     uint64_t iteration_time_ns; /* singa: spread evenly over the ops instead of the stream's own times; 0 = off */
     uint32_t unroll;            /* iterations in the program of a repeating stream; 0: as few as can be planned */
+    /* singa: bytes that nothing reads are not kept. A Free needs none; blocks of an iteration that are written but
+     * never read (scratch) hold nothing between two accesses. */
+    bool drop_unread;
 } tide_import_options;
 /* What an import saw, beyond the program itself. */
 typedef struct tide_import_stats {

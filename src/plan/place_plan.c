@@ -419,18 +419,32 @@ static tide_status join_copies(const tide_program *program, const tide_plan *pla
     return TIDE_OK;
 }
 
+/* begins[copy]: when the value to be saved comes into being. A SAVE starts then if its channel is free, wherever in
+ * the issue order it stands; a slot that somebody else still needs would make it wait. What is carried has to share
+ * its slot, and takes it as late as it can. */
+static void find_save_begins(const tide_plan *plan, uint32_t *begins) {
+    for (uint32_t i = 0; i < plan->copies.count; i++) begins[i] = plan->copies.data[i].begin;
+    for (uint32_t i = 0; i < plan->actions.count; i++) {
+        const tide__action *a = &plan->actions.data[i];
+        if (a->kind != TIDE_SAVE || plan->copies.data[a->copy].at_end) continue;
+        begins[a->copy] = plan->residencies.data[plan->uses.data[a->uses]].begin;
+    }
+}
+
 static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups *g, tide_plan *plan) {
     size_t n = plan->copies.count, used = 0;
+    uint32_t *begins = malloc((n ? n : 1) * sizeof *begins);
     claim *claims = malloc((n ? n : 1) * sizeof *claims);
     uint64_t *offsets = malloc((n ? n : 1) * sizeof *offsets);
-    tide_status status = claims && offsets ? TIDE_OK : tide__fail_memory();
+    tide_status status = claims && offsets && begins ? TIDE_OK : tide__fail_memory();
     if (status != TIDE_OK) goto done;
+    find_save_begins(plan, begins);
     for (uint32_t i = 0; i < n; i++) {
         const tide_copy *c = &plan->copies.data[i];
         if (c->tier != tier) continue;
         claims[used++] = (claim){.member = i,
                                  .group = groups_find(g, i),
-                                 .begin = c->at_start ? 0 : c->begin + 1,
+                                 .begin = c->at_start ? 0 : begins[i] + 1,
                                  .end = c->end + 1,
                                  .size = c->size_bytes,
                                  .align = machine->tier[tier].block_bytes};
@@ -438,6 +452,7 @@ static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups
     TIDE_TRY_GOTO(place_claims(claims, used, 0, offsets, &plan->tier_bytes[tier]), done);
     for (size_t k = 0; k < used; k++) plan->copies.data[claims[k].member].offset_bytes = offsets[k];
 done:
+    free(begins);
     free(claims);
     free(offsets);
     return status;

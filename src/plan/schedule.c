@@ -42,7 +42,8 @@ static const char *tensor_name(const scheduler *s, tide_id t) { return tide_prog
 
 static int by_key(const void *a, const void *b) {
     const slotted *x = a, *y = b;
-    return x->key < y->key ? -1 : x->key > y->key;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
 }
 
 static tide_status slot_list_alloc(slot_list *list, size_t room) {
@@ -92,7 +93,7 @@ static tide_status sort_decisions(scheduler *s) {
         const tide__swap *w = &d->swaps.data[i];
         TIDE_TRY(check_swap(s, w));
         if (w->save_slot != TIDE_NONE) slot_list_add(&s->saves, w->save_slot, (uint32_t)i, i);
-        if (w->load_slot != TIDE_NONE) slot_list_add(&s->loads, w->load_slot, (uint32_t)i, i);
+        if (w->load_slot != TIDE_NONE) slot_list_add(&s->loads, w->load_slot, w->needed_slot, i);
     }
     for (size_t i = 0; i < d->reruns.count; i++) {
         const tide__rerun *r = &d->reruns.data[i];

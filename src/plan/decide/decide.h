@@ -16,12 +16,14 @@
 
 #include "base/vec.h"
 
-/* One absence of a tensor from the arena. With neither slot a PRESENT tensor is in the tier from start to end. */
+/* One absence of a tensor from the arena. With neither slot a PRESENT tensor is in the tier from start to end. SAVEs of
+ * one slot go in the order of the decisions. A SAVE may stand before the last use: the bytes are free after both. */
 typedef struct tide__swap {
     tide_id tensor;
     uint32_t tier;
-    uint32_t save_slot; /* TIDE_NONE: the tier has it already (start map, client tier, an earlier SAVE) */
-    uint32_t load_slot; /* TIDE_NONE: never back in this step (it stays in the tier to the end) */
+    uint32_t save_slot;   /* TIDE_NONE: the tier has it already (start map, client tier, an earlier SAVE) */
+    uint32_t load_slot;   /* TIDE_NONE: never back in this step (it stays in the tier to the end) */
+    uint32_t needed_slot; /* LOADs of one slot go in this order, then in that of the decisions; 0: as good as any */
 } tide__swap;
 
 /* Re-run `op` just before the original `slot`; within a slot re-runs go by ascending op. The new instance of each

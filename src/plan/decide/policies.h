@@ -9,6 +9,8 @@ tide_status tide__decide_liveness(const tide__policy_input *in, tide__decisions 
 tide_status tide__decide_cache(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_delta(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_dtr(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_autoswap(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_capuchin(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out);

@@ -20,6 +20,7 @@ typedef struct maker {
     uint32_t *older;  /* per block: what it was one iteration ago, if live at the end; else TIDE_NONE */
     tide_id *first;   /* per block: its value at the start; TIDE_NONE if it is not live there */
     tide_id *current; /* per block: its value now */
+    bool *is_read;    /* per block: its bytes matter after they are written; true for all unless asked for */
 } maker;
 
 static bool is_live(const tide__block *block, size_t at) {
@@ -150,6 +151,23 @@ static uint64_t even_cost(const maker *m, size_t i, uint64_t total_ns) {
 
 /* ---- ops and tensors ---- */
 
+/* Blocks that live over a cut always matter: what reads them may lie outside of what was recorded. */
+static void find_read_blocks(maker *m) {
+    const tide__stream *stream = m->stream;
+    bool drop = stream->in->options.drop_unread;
+    for (size_t i = 0; i < stream->blocks.count; i++)
+        m->is_read[i] = !drop || is_live(&stream->blocks.data[i], m->cut) ||
+                        is_live(&stream->blocks.data[i], m->cut + m->period.length);
+    for (size_t i = 0; i < stream->events.count; i++)
+        if (stream->events.data[i].kind == TIDE__EVENT_READ) m->is_read[stream->events.data[i].block] = true;
+}
+
+/* Does the event need what is in the block? */
+static bool event_reads(const maker *m, const tide__event *event) {
+    if (event->kind == TIDE__EVENT_MALLOC || !m->is_read[event->block]) return false;
+    return event->kind != TIDE__EVENT_FREE || !m->stream->in->options.drop_unread;
+}
+
 static tide_status add_tensor(maker *m, uint32_t block, tide_start start, tide_id *out) {
     const tide__block *from = &m->stream->blocks.data[block];
     tide_tensor tensor = {.name = tide__names_text(&m->stream->names, from->name),
@@ -176,12 +194,13 @@ static tide_status add_op(maker *m, const tide__event *event, uint64_t cost_ns) 
     bool writes = event->kind == TIDE__EVENT_MALLOC || event->kind == TIDE__EVENT_MUTABLE;
     tide_variant variant = {.cost_ns = cost_ns};
     tide_id read = m->current[event->block], write = TIDE_NONE;
+    bool reads = event_reads(m, event);
     if (writes) TIDE_TRY(add_tensor(m, event->block, TIDE_START_ABSENT, &write));
     tide_op op = {.name = names[event->kind],
                   .phase = TIDE_FORWARD,
-                  .n_reads = event->kind != TIDE__EVENT_MALLOC,
+                  .n_reads = reads,
                   .n_writes = writes,
-                  .n_inplace = event->kind == TIDE__EVENT_MUTABLE,
+                  .n_inplace = reads && event->kind == TIDE__EVENT_MUTABLE,
                   .n_variants = 1,
                   .reads = &read,
                   .writes = &write,
@@ -227,6 +246,7 @@ static tide_status find_period(maker *m) {
 static tide_status make_program(maker *m, tide_program **out) {
     const char *slash = strrchr(m->stream->in->name, '/');
     TIDE_TRY(tide_program_builder_create(slash ? slash + 1 : m->stream->in->name, true, &m->b));
+    find_read_blocks(m);
     TIDE_TRY(add_starts(m));
     TIDE_TRY(add_ops(m));
     TIDE_TRY(add_carries(m));
@@ -250,7 +270,8 @@ static tide_status allocate(maker *m) {
     m->older = calloc(n, sizeof *m->older);
     m->first = calloc(n, sizeof *m->first);
     m->current = calloc(n, sizeof *m->current);
-    return m->older && m->first && m->current ? TIDE_OK : tide__fail_memory();
+    m->is_read = calloc(n, sizeof *m->is_read);
+    return m->older && m->first && m->current && m->is_read ? TIDE_OK : tide__fail_memory();
 }
 
 tide_status tide__stream_program(const tide__stream *stream, tide_program **out, tide_import_stats *stats) {
@@ -272,5 +293,6 @@ done:
     free(m.older);
     free(m.first);
     free(m.current);
+    free(m.is_read);
     return status;
 }
