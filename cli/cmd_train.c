@@ -12,7 +12,7 @@ enum { MAX_RUNS = 8 };
 
 typedef struct train_options {
     model_args model;
-    const char *machine, *device, *policy, *compare, *decisions, *disk_path, *data, *checkpoint, *resume;
+    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *data, *checkpoint, *resume;
     budget_args budgets;
     uint64_t seed;
     uint32_t steps, samples, test_samples, threads, save_every;
@@ -98,6 +98,8 @@ static void close_session(session *s) {
     tide_model_destroy(s->model);
     tide_device_close(s->device);
 }
+
+static bool is_online(const train_options *o) { return strcmp(o->mode, "online") == 0; }
 
 static tide_status trainer_options(const session *s, const char *policy, tide_trainer_options *t) {
     const train_options *o = s->options;
@@ -196,6 +198,9 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         out->saved_bytes = report.saved_bytes;
         out->loaded_bytes = report.loaded_bytes;
         out->n_reruns = report.n_reruns;
+        out->arena_bytes = report.arena_bytes;
+        out->tier_bytes = 0;
+        for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += report.tier_bytes[t];
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
         status = after_step(o, trainer);
     }
@@ -220,20 +225,16 @@ static tide_status train_steps(const session *s, tide_trainer *trainer, outcome 
     return status;
 }
 
-static void describe_plan(const session *s, const tide_plan *plan, outcome *out) {
-    out->arena_bytes = tide_plan_arena_bytes(plan);
-    for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += tide_plan_tier_bytes(plan, t);
-}
-
 static tide_status train_once(const session *s, const char *policy, bool budgeted, tide_fit_report *fit, outcome *out) {
     tide_trainer_options options;
     tide_trainer *trainer;
     snprintf(out->policy, sizeof out->policy, "%s", policy);
     tide_status status = trainer_options(s, policy, &options);
     if (status == TIDE_OK && budgeted) status = set_budgets(s, &options);
+    options.online = budgeted && is_online(s->options); /* the reference is planned */
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
     if (status != TIDE_OK) return status;
-    describe_plan(s, tide_trainer_plan(trainer), out);
+    if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
     status = resume(s->options, trainer, out);
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
@@ -250,9 +251,12 @@ typedef struct run_list {
     int n;
 } run_list;
 
+/* Without what follows its ':'. */
 static bool is_policy(const char *name) {
+    size_t length = strcspn(name, ":");
     for (uint32_t i = 0; tide_policy_name(i, NULL); i++)
-        if (strcmp(tide_policy_name(i, NULL), name) == 0) return true;
+        if (strlen(tide_policy_name(i, NULL)) == length && strncmp(tide_policy_name(i, NULL), name, length) == 0)
+            return true;
     return false;
 }
 
@@ -268,7 +272,7 @@ static tide_status add_run(run_list *list, const char *name, size_t length) {
 }
 
 static tide_status list_runs(const train_options *o, run_list *list) {
-    const char *policy = o->policy ? o->policy : "liveness";
+    const char *policy = o->policy ? o->policy : is_online(o) ? "delta" : "liveness";
     list->n = 0;
     if (!o->compare) {
         if (o->verify_bits) (void)add_run(list, "liveness", 8);
@@ -302,7 +306,7 @@ static int run_all(const session *s, const run_list *list) {
     for (int i = 0; i < list->n && exit_code == 0; i++) {
         bool reference = o->verify_bits && i == 0;
         tide_status status = train_once(s, list->policy[i], !reference, &fit, &runs[i]);
-        if (status == TIDE_E_FIT)
+        if (status == TIDE_E_FIT && !is_online(o))
             exit_code = report_fit(&fit, NULL, o->json);
         else if (status != TIDE_OK)
             exit_code = report_failure(status);
@@ -319,6 +323,8 @@ static bool runs_manual(const run_list *list) {
 }
 
 static tide_status check(const train_options *o, const run_list *list) {
+    if (!is_online(o) && strcmp(o->mode, "planned") != 0)
+        return complain(TIDE_E_ARGUMENT, "--mode: \"%s\" is neither planned nor online", o->mode);
     if (o->data && strcmp(o->data, "digits") != 0 && strcmp(o->data, "grammar") != 0)
         return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits or grammar", o->data);
     if (o->compare && o->verify_bits)
@@ -335,6 +341,7 @@ static tide_status check(const train_options *o, const run_list *list) {
 int cmd_train(int argc, char **argv) {
     train_options o = {.machine = "cpu",
                        .device = "cpu",
+                       .mode = "planned",
                        .steps = 100,
                        .samples = 8192,
                        .test_samples = 1000,
@@ -354,6 +361,7 @@ int cmd_train(int argc, char **argv) {
         {"--learning-rate", ARG_NUMBER, &o.learning_rate, "X", "[0.05]"},
         {"--seed", ARG_U64, &o.seed, "N", "of weights, order and dropout [1]"},
         {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [liveness]"},
+        {"--mode", ARG_TEXT, &o.mode, "NAME", "planned, or online: delta, cache or dtr decide as it goes [planned]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},
         {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
         BUDGET_OPTIONS(o.budgets),

@@ -1,7 +1,9 @@
-/* The runtime: follows a verified plan on a device with its tiers.
+/* The runtime: follows a verified plan on a device with its tiers, or decides as it goes (online).
  *
  * A client hands over a program, a plan and one closure per op. The closure enqueues the op's kernels on the queue
- * it is given and never waits. Nothing is searched, decided or allocated inside a step. */
+ * it is given and never waits. With a plan nothing is searched, decided or allocated inside a step. Without one an
+ * online policy decides whenever memory is short; a step that cannot fit fails at the first op that cannot, with
+ * TIDE_E_FIT. */
 #ifndef TIDEMARK_RUN_H
 #define TIDEMARK_RUN_H
 
@@ -35,7 +37,7 @@ typedef struct tide_run_options {
     tide_device *device;
     const tide_program *program;
     const tide_machine *machine;
-    const tide_plan *plan; /* verified again here; borrowed until tide_run_destroy */
+    const tide_plan *plan; /* verified again here; borrowed until tide_run_destroy; NULL: online */
     tide_budgets budgets;
     tide_op_fn op;
     void *op_context;
@@ -46,6 +48,7 @@ typedef struct tide_run_options {
      * large enough, and goes first. Values that are in the way wait on the disk tier, within its budget. Meanwhile the
      * other can be read, but neither stepped nor written to. NULL: an arena of its own. */
     tide_run *host;
+    const char *online; /* without a plan: the policy that decides as it goes, "delta", "cache" or "dtr" */
 } tide_run_options;
 TIDE_API void tide_run_options_init(tide_run_options *options);
 TIDE_API tide_status tide_run_create(const tide_run_options *options, tide_run **out);
@@ -59,6 +62,9 @@ TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, ui
 /* Between steps: size_bytes in the arena that hold no value, for the client's own use until the next call on this run
  * that is not a read or a write; NULL if there is no such stretch, or the host cannot see the arena. */
 TIDE_API void *tide_run_scratch(tide_run *run, uint64_t size_bytes);
+
+/* Between steps: the largest arena that a guest of this run may have. */
+TIDE_API uint64_t tide_run_guest_bytes(const tide_run *run);
 
 typedef struct tide_step_report {
     uint64_t step_ns;    /* measured, first enqueue to last completion */

@@ -58,6 +58,7 @@ typedef struct tide_trainer_options {
     uint64_t seed;               /* of weights, order and dropout */
     float learning_rate;
     const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
+    bool online;           /* no plan: plan.policy, an online one (NULL: "delta"), decides as it goes */
 } tide_trainer_options;
 TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 /* TIDE_E_FIT fills *fit (may be NULL). */
@@ -85,7 +86,7 @@ TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
 TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those before a checkpoint included */
 
-TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);
+TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer); /* NULL: online */
 TIDE_API const tide_step *tide_trainer_step_program(const tide_trainer *trainer);
 
 #ifdef __cplusplus

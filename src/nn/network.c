@@ -77,7 +77,7 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     n->machine = *o->machine;
     TIDE_TRY(tide_device_get_info(o->device, &info));
     if (n->machine.align_bytes < info.align_bytes) n->machine.align_bytes = info.align_bytes;
-    TIDE_TRY(tide_plan_create(n->program, &n->machine, &o->plan, fit, &n->plan));
+    if (!o->online) TIDE_TRY(tide_plan_create(n->program, &n->machine, &o->plan, fit, &n->plan));
     tide_run_options run;
     tide_run_options_init(&run);
     run.device = o->device;
@@ -90,6 +90,7 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     run.op_context = run.input_context = n;
     run.disk_path = o->disk_path;
     run.host = host;
+    run.online = o->plan.policy ? o->plan.policy : "delta";
     return tide_run_create(&run, &n->run);
 }
 

@@ -288,7 +288,8 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     step.clip_norm = 0;
     options.plan.policy = "liveness";
     options.plan.decisions = NULL;
-    options.plan.budgets.arena_bytes = tide_plan_arena_bytes(t->network.plan);
+    options.plan.budgets.arena_bytes = tide_run_guest_bytes(t->network.run);
+    options.online = false;
     tide_status status = tide__network_open(&options, &step, &t->network, NULL, network);
     uint64_t budget = t->options.plan.budgets.arena_bytes, used = options.plan.budgets.arena_bytes;
     if (status == TIDE_E_FIT && t->options.plan.policy && !t->options.plan.decisions) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "run/online.h"
 #include "run/run_data.h"
 
 typedef struct window {
@@ -23,9 +24,8 @@ static tide_status to_client(void *context, uint64_t position, void *data, uint6
 }
 
 /* Between steps every queue is idle; any will do. */
-static tide_status access_arena(tide_run *run, const tide_residency *r, window *w, bool write) {
+static tide_status access_arena(tide_run *run, uint64_t offset, window *w, bool write) {
     tide_io io = {.fn = write ? from_client : to_client, .context = w, .channel = TIDE_NONE};
-    uint64_t offset = run->base + r->offset_bytes;
     TIDE_TRY(write ? tide_copy_in(run->queue[0], run->arena, offset, w->size_bytes, io)
                    : tide_copy_out(run->queue[0], run->arena, offset, w->size_bytes, io));
     return tide_queue_sync(run->queue[0]);
@@ -46,7 +46,16 @@ static tide_status access_spot(tide_run *run, const tide__spot *spot, window *w,
     }
     const tide__parked *parked = tide__run_find_parked(run, spot->residency);
     if (parked) return access_slot((tide__tier_slot){.tier = run->park, .offset = parked->offset_bytes}, w, write);
-    return access_arena(run, tide_plan_residency(plan, spot->residency), w, write);
+    return access_arena(run, run->base + tide_plan_residency(plan, spot->residency)->offset_bytes, w, write);
+}
+
+static tide_status access_online(tide_run *run, tide_id tensor, window *w, bool write) {
+    const tide__place *p = tide__run_online_find(run, tensor);
+    if (!p)
+        return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps",
+                          tide_program_tensor(run->options.program, tensor)->name);
+    if (p->in_arena) return access_arena(run, p->offset, w, write);
+    return access_slot((tide__tier_slot){.tier = run->tier[p->tier], .offset = p->slot}, w, write);
 }
 
 /* After a step the end map holds. A value of the start map is then found by what it is carried from: each of its
@@ -65,6 +74,7 @@ static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool w
                           (unsigned long long)t->size_bytes, (unsigned long long)w->size_bytes);
     if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
     if (write && run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot be written to while it has a guest");
+    if (run->online) return access_online(run, tensor, w, write);
     uint32_t at = first_spot(run, tensor);
     if (at == TIDE_NONE) return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps", t->name);
     TIDE_TRY(access_spot(run, &run->spots.data[at], w, write));

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "run/online.h"
 #include "run/run_data.h"
 
 #define GUEST_ALIGN UINT64_C(4096) /* of a guest's first byte: what devices and tiers ask for at most */
@@ -61,7 +62,16 @@ static uint64_t find_gap(const tide_run *run, const span *spans, size_t n, uint6
     return tide__add(begin, size, &end) && end <= limit ? begin : UINT64_MAX;
 }
 
-static tide_status find_free(const tide_run *run, uint64_t size, uint64_t *offset) {
+/* push: values may have to go to tiers for it. */
+static tide_status find_free_online(tide_run *run, uint64_t size, bool push, uint64_t *offset) {
+    tide__range top;
+    TIDE_TRY(tide__run_online_rest(run, push ? size : 0, &top));
+    *offset = top.size >= size ? top.offset : UINT64_MAX;
+    return TIDE_OK;
+}
+
+static tide_status find_free(tide_run *run, uint64_t size, bool push, uint64_t *offset) {
+    if (run->online) return find_free_online(run, size, push, offset);
     span *spans;
     size_t n;
     TIDE_TRY(list_held(run, &spans, &n));
@@ -73,9 +83,13 @@ static tide_status find_free(const tide_run *run, uint64_t size, uint64_t *offse
 void *tide_run_scratch(tide_run *run, uint64_t size_bytes) {
     char *bytes = tide_arena_host(run->arena);
     uint64_t offset;
-    if (!bytes || run->poisoned || find_free(run, size_bytes, &offset) != TIDE_OK || offset == UINT64_MAX) return NULL;
+    if (run->online && run->guest) return NULL; /* it has the free top */
+    if (!bytes || run->poisoned || find_free(run, size_bytes, false, &offset) != TIDE_OK || offset == UINT64_MAX)
+        return NULL;
     return bytes + offset;
 }
+
+uint64_t tide_run_guest_bytes(const tide_run *run) { return run->arena_bytes; }
 
 /* ---- parking ---- */
 
@@ -162,10 +176,13 @@ static tide_status check_host(const tide_run *host, const tide_run *guest) {
 tide_status tide__run_enter(tide_run *guest, tide_run *host) {
     uint64_t offset;
     TIDE_TRY(check_host(host, guest));
-    TIDE_TRY(find_free(host, guest->arena_bytes, &offset));
+    TIDE_TRY(find_free(host, guest->arena_bytes, true, &offset));
+    if (host->online && offset == UINT64_MAX)
+        return tide__fail(TIDE_E_FIT, "the plan needs %llu bytes, and the resting run leaves less",
+                          (unsigned long long)guest->arena_bytes);
     guest->arena = host->arena;
     guest->base = offset != UINT64_MAX ? offset : host->base;
-    tide_status status = park(host, guest);
+    tide_status status = host->online ? TIDE_OK : park(host, guest);
     if (status != TIDE_OK) {
         forget_park(host); /* saving changes nothing in the arena */
         guest->arena = NULL;

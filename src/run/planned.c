@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "run/run_data.h"
 
-static tide_status load_input(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+tide_status tide__run_load_input(void *context, uint64_t position, void *data, uint64_t size_bytes) {
     const tide__move *m = context;
     const tide_run_options *o = &m->run->options;
     if (position >= m->size_bytes) return TIDE_OK; /* padding */
@@ -23,7 +23,7 @@ static tide_status issue_move(tide_run *run, uint32_t i, const tide_action *a) {
     if (m->slot.tier)
         io.fn = tide__tier_load;
     else
-        io = (tide_io){.fn = load_input, .context = m, .channel = a->queue - 1};
+        io = (tide_io){.fn = tide__run_load_input, .context = m, .channel = a->queue - 1};
     return tide_copy_in(queue, run->arena, run->base + r->offset_bytes, r->size_bytes, io);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "run/online.h"
 #include "run/run_data.h"
 
 void tide_run_options_init(tide_run_options *options) {
@@ -16,12 +17,13 @@ void tide_run_options_init(tide_run_options *options) {
 
 static tide_status check_options(const tide_run_options *o) {
     if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_run_options: wrong size");
-    if (!o->device || !o->program || !o->machine || !o->plan || !o->op)
-        return tide__fail(TIDE_E_ARGUMENT, "a run needs a device, a program, a machine, a plan and op closures");
+    if (!o->device || !o->program || !o->machine || (!o->plan && !o->online) || !o->op)
+        return tide__fail(TIDE_E_ARGUMENT,
+                          "a run needs a device, a program, a machine, op closures, and a plan or an online policy");
     for (tide_id t = 0; t < tide_program_tensor_count(o->program) && !o->input; t++)
         if (tide_program_tensor(o->program, t)->start == TIDE_START_CLIENT)
             return tide__fail(TIDE_E_ARGUMENT, "the program has inputs, the run no input function");
-    return tide_plan_verify(o->plan, o->program, o->machine, &o->budgets, NULL);
+    return o->plan ? tide_plan_verify(o->plan, o->program, o->machine, &o->budgets, NULL) : TIDE_OK;
 }
 
 static void *zeros(size_t n, size_t size) { return calloc(n ? n : 1, size); }
@@ -71,10 +73,6 @@ static tide_status read_maps(tide_run *run) {
         tide__spot spot = {.residency = i, .copy = TIDE_NONE};
         if (r->at_start) TIDE_TRY(add_spot(run, spot, &run->starts[r->tensor]));
         if (r->at_end) TIDE_TRY(add_spot(run, spot, &run->ends[r->tensor]));
-    }
-    for (uint32_t i = 0; i < tide_program_carry_count(run->options.program); i++) {
-        const tide_carry *c = tide_program_carry(run->options.program, i);
-        run->carried_from[c->to] = c->from;
     }
     return TIDE_OK;
 }
@@ -148,13 +146,32 @@ static tide_status open_queues(tide_run *run) {
     return tide_event_create(device, &run->end);
 }
 
+static void read_carries(tide_run *run) {
+    for (uint32_t i = 0; i < tide_program_carry_count(run->options.program); i++) {
+        const tide_carry *c = tide_program_carry(run->options.program, i);
+        run->carried_from[c->to] = c->from;
+    }
+}
+
+static tide_status prepare_online(tide_run *run) {
+    if (run->options.host) return tide__fail(TIDE_E_UNSUPPORTED, "an online run needs an arena of its own");
+    run->n_queues = 1 + run->options.machine->n_channels;
+    run->carried_from = nones(tide_program_tensor_count(run->options.program));
+    if (!run->carried_from) return tide__fail_memory();
+    read_carries(run);
+    TIDE_TRY(open_queues(run));
+    return tide__run_online_open(run);
+}
+
 static tide_status prepare(tide_run *run) {
+    if (!run->options.plan) return prepare_online(run);
     run->n_actions = tide_plan_action_count(run->options.plan);
     run->n_queues = 1 + run->options.machine->n_channels;
     TIDE_TRY(allocate(run));
     TIDE_TRY(open_memory(run));
     TIDE_TRY(open_queues(run));
     TIDE_TRY(read_maps(run));
+    read_carries(run);
     return prepare_actions(run);
 }
 
@@ -176,6 +193,7 @@ void tide_run_destroy(tide_run *run) {
     for (uint32_t q = 0; q < run->n_queues; q++) tide_queue_destroy(run->queue[q]);
     for (uint32_t q = 0; q < run->n_queues; q++) tide_event_destroy(run->drained[q]);
     for (uint32_t i = 0; run->done && i < run->n_actions; i++) tide_event_destroy(run->done[i]);
+    tide__run_online_close(run);
     tide_event_destroy(run->begin);
     tide_event_destroy(run->end);
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) tide__tier_destroy(run->tier[t]);
@@ -241,11 +259,11 @@ tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_r
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
     if (run->stepped && !tide_program_is_repeating(run->options.program))
         return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");
-    tide_status status = step(run, args);
+    tide_status status = run->online ? tide__run_online_step(run, args, report) : step(run, args);
     if (status != TIDE_OK) {
         run->poisoned = true;
         return tide__fail_in(status, "step %llu", (unsigned long long)args->step);
     }
     run->stepped = true;
-    return report ? report_step(run, report) : TIDE_OK;
+    return report && !run->online ? report_step(run, report) : TIDE_OK;
 }

@@ -50,7 +50,11 @@ struct tide_run {
     tide_run *host, *guest; /* whose arena this is; who else is in it now */
     tide__tier *park;       /* NULL: nothing is parked */
     TIDE_VEC(tide__parked) parked;
+    struct tide__run_online *online; /* NULL: it follows a plan */
 };
+
+/* tide_io_fn of a client tensor; its context is a tide__move. */
+tide_status tide__run_load_input(void *context, uint64_t position, void *data, uint64_t size_bytes);
 
 /* Enqueues every action of one step, in issue order. */
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args);

@@ -417,7 +417,7 @@ static tide_status end_storage(tide__online *o, tide_id id, bool anywhere) {
 }
 
 static tide_status end_step(tide__online *o) {
-    bool repeating = tide_program_is_repeating(o->program);
+    bool repeating = tide_program_is_repeating(o->program) && !o->ends_anywhere;
     bool *carried = calloc(o->n_storages + (size_t)1, sizeof *carried);
     if (!carried) return tide__fail_memory();
     for (uint32_t i = 0; i < tide_program_carry_count(o->program); i++)

@@ -113,6 +113,7 @@ struct tide__online {
     uint64_t n_reruns, rerun_ns, n_swaps;
     tide_id slot;        /* the op of the program that is at hand; n_ops: after the last */
     bool keep_leftovers; /* as DTR does: they leave when the policy chooses them */
+    bool ends_anywhere;  /* kept values may end in the arena or a tier, wherever they are */
     bool never_share;    /* as DTR does: outputs do not take over the bytes of dying inputs */
 };
 

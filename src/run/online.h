@@ -1,0 +1,67 @@
+/* An online run: no plan; a policy of plan/decide decides at the moment memory is short.
+ *
+ * Invariant: between steps every queue is idle; the values that exist then are in the arena or in a tier, where
+ * `places` says. */
+#ifndef TIDE_RUN_ONLINE_H
+#define TIDE_RUN_ONLINE_H
+
+#include "plan/decide/online.h"
+#include "run/ranges.h"
+#include "run/run_data.h"
+
+/* Where a storage is. */
+typedef struct tide__place {
+    uint64_t offset, slot; /* in the arena, in the tier */
+    uint64_t bytes;
+    uint32_t tier; /* TIDE_NONE: in none */
+    bool in_arena;
+} tide__place;
+
+typedef struct tide__fence {
+    tide__range range;
+    tide_id storage; /* whose event */
+} tide__fence;
+
+struct tide__run_online {
+    tide_run *run;
+    const tide__online_policy *policy;
+    const char *argument;
+    tide__online *engine; /* during a step */
+    const tide_step_args *args;
+    uint64_t arena_bytes, block_bytes;
+    tide__ranges arena, tiers[TIDE_MACHINE_MAX_TIERS];
+    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* capacity */
+    uint32_t n_storages;
+    tide__place *places; /* per storage */
+    tide__move *moves;   /* per storage */
+    tide_event **events; /* per storage; NULL: it never moved */
+    uint64_t *cost_ns;   /* per op: measured, of its latest run */
+    uint64_t *offsets;   /* of the op at hand */
+    TIDE_VEC(tide__fence) fences;
+    tide__range workspace;
+    uint64_t busy_until_ns[TIDE_MACHINE_MAX_CHANNELS]; /* about */
+    tide_status failure;                               /* of calls that cannot return one */
+    uint64_t saved_bytes, loaded_bytes, compute_ns;
+    uint32_t n_actions;
+};
+
+/* The arena has the budget's size, or what the program could ever need if that is less. Arena and queues are opened here;
+ * tide__run_online_close leaves them to the run. */
+tide_status tide__run_online_open(tide_run *run);
+void tide__run_online_close(tide_run *run); /* fine if nothing is open */
+tide_status tide__run_online_step(tide_run *run, const tide_step_args *args, tide_step_report *report);
+/* Between steps: where a value is; NULL if it has none. A carried one answers to both of its ids. */
+const tide__place *tide__run_online_find(const tide_run *run, tide_id tensor);
+
+/* Between steps: the free top of the arena; 0 bytes if the host cannot see it. Values go to tiers if it is smaller than
+ * wanted_bytes. */
+tide_status tide__run_online_rest(tide_run *run, uint64_t wanted_bytes, tide__range *out);
+
+/* ---- online_device.c ---- */
+extern const tide__online_device tide__run_online_device; /* its self is a struct tide__run_online */
+/* Moves everything to the bottom of the arena: what is free is one range on top. Needs an arena the host can see. */
+tide_status tide__run_online_compact(struct tide__run_online *s);
+/* Its copy in a tier, if there is one, is not needed any more. */
+tide_status tide__run_online_give_slot(struct tide__run_online *s, tide_id storage);
+
+#endif

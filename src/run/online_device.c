@@ -1,0 +1,284 @@
+/* Online: the engine of plan/decide/online.h on a real device.
+ *
+ * The host waits for every op, so it decides on measured times and compute is idle whenever it does. Transfers run
+ * beside compute: every storage has an event that its latest SAVE or LOAD records. Bytes that a transfer still uses
+ * when they are given back are *fenced*: whoever writes them next waits for that event. When the free bytes suffice
+ * but lie apart, the arena is compacted. */
+#include "run/online.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/size.h"
+
+typedef struct tide__run_online state;
+typedef tide__place place;
+typedef tide__fence fence;
+
+static void keep_failure(state *s, tide_status status) {
+    if (s->failure == TIDE_OK) s->failure = status;
+}
+
+/* ---- fences ---- */
+
+static bool overlap(tide__range a, tide__range b) {
+    return a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+}
+
+static bool is_moving(const state *s, tide_id id) {
+    bool complete = true;
+    return s->events[id] && tide_event_query(s->events[id], &complete) == TIDE_OK && !complete;
+}
+
+static void add_fence(state *s, tide_id id) {
+    const place *p = &s->places[id];
+    fence f = {.range = {p->offset, p->bytes}, .storage = id};
+    if (is_moving(s, id)) keep_failure(s, tide__vec_push(&s->fences, f));
+}
+
+/* Before bytes are written: by compute (queue NULL: the host waits) or by a transfer (its queue does). */
+static tide_status wait_for_bytes(state *s, tide__range range, tide_queue *queue) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->fences.count; i++) {
+        fence f = s->fences.data[i];
+        if (!is_moving(s, f.storage)) continue;
+        s->fences.data[kept++] = f;
+        if (!overlap(f.range, range)) continue;
+        TIDE_TRY(queue ? tide_event_wait(s->events[f.storage], queue) : tide_event_sync(s->events[f.storage]));
+    }
+    s->fences.count = kept;
+    return TIDE_OK;
+}
+
+/* ---- the arena ---- */
+
+static int by_offset(const void *a, const void *b) {
+    const place *const *x = a, *const *y = b;
+    return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
+}
+
+static tide_status sync_all(tide_run *run) {
+    for (uint32_t q = 0; q < run->n_queues; q++) TIDE_TRY(tide_queue_sync(run->queue[q]));
+    return TIDE_OK;
+}
+
+/* Moves everything to the bottom; one free range is left on top. Needs an arena that the host can see. */
+tide_status tide__run_online_compact(state *s) {
+    char *host = tide_arena_host(s->run->arena);
+    place **sorted = malloc((s->n_storages + (size_t)1) * sizeof(place *));
+    size_t n = 0;
+    uint64_t top = 0;
+    tide_status status = sorted ? sync_all(s->run) : tide__fail_memory();
+    for (tide_id id = 0; status == TIDE_OK && id < s->n_storages; id++)
+        if (s->places[id].in_arena && s->places[id].bytes) sorted[n++] = &s->places[id];
+    if (n) qsort(sorted, n, sizeof(place *), by_offset);
+    for (size_t i = 0; i < n; i++) {
+        memmove(host + top, host + sorted[i]->offset, sorted[i]->bytes);
+        sorted[i]->offset = top;
+        top += sorted[i]->bytes;
+    }
+    free(sorted);
+    TIDE_TRY(status);
+    s->fences.count = 0;
+    TIDE_TRY(tide__ranges_init(&s->arena, s->arena_bytes));
+    uint64_t ignored;
+    (void)tide__ranges_take(&s->arena, top, &ignored);
+    return TIDE_OK;
+}
+
+static bool take(state *s, uint64_t bytes, uint64_t *offset) {
+    if (tide__ranges_take(&s->arena, bytes, offset)) return true;
+    if (s->arena.free_bytes < bytes || !tide_arena_host(s->run->arena) || s->failure != TIDE_OK) return false;
+    keep_failure(s, tide__run_online_compact(s));
+    return tide__ranges_take(&s->arena, bytes, offset);
+}
+
+static bool reserve(void *self, tide_id id, uint64_t bytes) {
+    state *s = self;
+    uint64_t offset;
+    if (id == TIDE_NONE) {
+        if (!tide__align_up(bytes, s->block_bytes, &bytes) || !take(s, bytes, &offset)) return false;
+        s->workspace = (tide__range){offset, bytes};
+        return true;
+    }
+    place *p = &s->places[id];
+    if (p->in_arena) return true; /* it was there at the start */
+    if (!take(s, bytes, &offset)) return false;
+    p->offset = offset;
+    p->bytes = bytes;
+    p->in_arena = true;
+    return true;
+}
+
+static void release(void *self, tide_id id) {
+    state *s = self;
+    if (id == TIDE_NONE) {
+        keep_failure(s, tide__ranges_give(&s->arena, s->workspace.offset, s->workspace.size));
+        return;
+    }
+    place *p = &s->places[id];
+    add_fence(s, id);
+    keep_failure(s, tide__ranges_give(&s->arena, p->offset, p->bytes));
+    p->in_arena = false;
+}
+
+static void inherit(void *self, tide_id read, tide_id write) {
+    state *s = self;
+    place *from = &s->places[read], *to = &s->places[write];
+    to->offset = from->offset;
+    to->bytes = from->bytes;
+    to->in_arena = true;
+    from->in_arena = false;
+    if (is_moving(s, read)) keep_failure(s, tide_event_sync(s->events[read]));
+}
+
+/* ---- running ---- */
+
+static tide_status bind(state *s, const tide_op *op, bool workspace, uint32_t *count) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op->n_reads; i++) {
+        if (is_moving(s, op->reads[i])) TIDE_TRY(tide_event_sync(s->events[op->reads[i]]));
+        s->offsets[n++] = s->places[op->reads[i]].offset;
+    }
+    for (uint32_t i = 0; i < op->n_writes; i++) {
+        const place *p = &s->places[op->writes[i]];
+        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, NULL));
+        s->offsets[n++] = p->offset;
+    }
+    if (workspace) {
+        TIDE_TRY(wait_for_bytes(s, s->workspace, NULL));
+        s->offsets[n++] = s->workspace.offset;
+    }
+    *count = n;
+    return TIDE_OK;
+}
+
+/* An in-place kernel finds its read where its write will be: the engine has handed the bytes over already. */
+static void bind_inherited(state *s, const tide_op *op) {
+    for (uint32_t i = 0; i < op->n_inplace; i++) {
+        tide_inplace pair = op->inplace[i];
+        if (!s->places[op->reads[pair.read]].in_arena) s->offsets[pair.read] = s->places[op->writes[pair.write]].offset;
+    }
+}
+
+static tide_status run_op(void *self, tide_id id, bool rerun) {
+    state *s = self;
+    tide_run *run = s->run;
+    const tide_op *op = tide_program_op(run->options.program, id);
+    tide_call call = {.op = id, .rerun = rerun, .queue = run->queue[0], .arena = run->arena, .offsets = s->offsets};
+    TIDE_TRY(s->failure);
+    TIDE_TRY(bind(s, op, op->variants[0].workspace_bytes > 0, &call.n_offsets));
+    bind_inherited(s, op);
+    call.args = s->args;
+    uint64_t begin = tide__now_ns();
+    TIDE_TRY(run->options.op(run->options.op_context, &call));
+    TIDE_TRY(tide_queue_sync(run->queue[0]));
+    s->cost_ns[id] = s->engine->cost_ns[id] = tide__now_ns() - begin;
+    s->compute_ns += s->cost_ns[id];
+    s->n_actions++;
+    return TIDE_OK;
+}
+
+/* ---- moving ---- */
+
+static tide_status open_tier(state *s, uint32_t tier) {
+    tide_run *run = s->run;
+    const tide_machine_tier *t = &run->options.machine->tier[tier];
+    if (run->tier[tier]) return TIDE_OK;
+    return tide__tier_create(t->kind, s->tier_bytes[tier], t->block_bytes, run->options.disk_path, &run->tier[tier]);
+}
+
+tide_status tide__run_online_give_slot(state *s, tide_id id) {
+    place *p = &s->places[id];
+    uint32_t tier = p->tier;
+    p->tier = TIDE_NONE;
+    if (tier == TIDE_NONE || s->run->options.machine->tier[tier].kind == TIDE_TIER_CLIENT) return TIDE_OK;
+    return tide__ranges_give(&s->tiers[tier], p->slot, p->bytes);
+}
+
+/* Slots of values that the engine has given up are found here, when room is short. */
+static tide_status sweep_slots(state *s) {
+    for (tide_id id = 0; id < s->n_storages; id++)
+        if (s->engine && s->places[id].tier != TIDE_NONE && s->engine->storages[id].tier == TIDE_NONE &&
+            !is_moving(s, id))
+            TIDE_TRY(tide__run_online_give_slot(s, id));
+    return TIDE_OK;
+}
+
+static tide_status take_slot(state *s, tide_id id, uint32_t tier) {
+    place *p = &s->places[id];
+    TIDE_TRY(tide__run_online_give_slot(s, id)); /* of an earlier instance */
+    if (!tide__ranges_take(&s->tiers[tier], p->bytes, &p->slot)) {
+        TIDE_TRY(sweep_slots(s));
+        if (!tide__ranges_take(&s->tiers[tier], p->bytes, &p->slot))
+            return tide__fail(TIDE_E_TIER_FULL, "tier \"%s\" has no room for %llu bytes in one piece",
+                              s->run->options.machine->tier[tier].name, (unsigned long long)p->bytes);
+    }
+    p->tier = tier;
+    return open_tier(s, tier);
+}
+
+static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
+    tide_run *run = s->run;
+    place *p = &s->places[id];
+    uint32_t queue = tide_machine_queue(run->options.machine, tier, out);
+    if (!s->events[id]) TIDE_TRY(tide_event_create(run->options.device, &s->events[id]));
+    TIDE_TRY(tide_event_wait(s->events[id], run->queue[queue])); /* its earlier move, the other way */
+    tide__move *m = &s->moves[id];
+    m->slot = (tide__tier_slot){.tier = run->tier[tier], .offset = p->slot};
+    tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &m->slot, .channel = queue - 1};
+    if (run->options.machine->tier[tier].kind == TIDE_TIER_CLIENT)
+        io = (tide_io){.fn = tide__run_load_input, .context = m, .channel = queue - 1};
+    if (p->bytes && out) TIDE_TRY(tide_copy_out(run->queue[queue], run->arena, p->offset, p->bytes, io));
+    if (p->bytes && !out) {
+        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, run->queue[queue]));
+        TIDE_TRY(tide_copy_in(run->queue[queue], run->arena, p->offset, p->bytes, io));
+    }
+    TIDE_TRY(tide_event_record(s->events[id], run->queue[queue]));
+    uint64_t begin = tide__max_u64(tide__now_ns(), s->busy_until_ns[queue - 1]);
+    s->busy_until_ns[queue - 1] = begin + tide_machine_transfer_ns(run->options.machine, queue - 1, p->bytes);
+    s->n_actions++;
+    return TIDE_OK;
+}
+
+/* The slot of a move under way must not change: its context is read on a copy thread. */
+static tide_status finish_move(state *s, tide_id id) {
+    return is_moving(s, id) ? tide_event_sync(s->events[id]) : TIDE_OK;
+}
+
+static tide_status save(void *self, tide_id id, uint32_t tier) {
+    state *s = self;
+    TIDE_TRY(s->failure);
+    TIDE_TRY(finish_move(s, id));
+    TIDE_TRY(take_slot(s, id, tier));
+    s->saved_bytes += s->places[id].bytes;
+    return start_move(s, id, tier, true);
+}
+
+static tide_status load(void *self, tide_id id, uint32_t tier) {
+    state *s = self;
+    TIDE_TRY(s->failure);
+    s->loaded_bytes += s->places[id].bytes;
+    return start_move(s, id, tier, false);
+}
+
+static uint64_t now_ns(void *self) {
+    (void)self;
+    return tide__now_ns();
+}
+
+static uint64_t free_bytes(void *self) { return ((state *)self)->arena.free_bytes; }
+
+static uint64_t channel_free_ns(void *self, uint32_t tier, bool out) {
+    const state *s = self;
+    return s->busy_until_ns[tide_machine_queue(s->run->options.machine, tier, out) - 1];
+}
+
+static uint64_t ready_ns(void *self, tide_id id) {
+    state *s = self;
+    return is_moving(s, id) ? channel_free_ns(s, s->engine->storages[id].tier, false) : 0;
+}
+
+const tide__online_device tide__run_online_device = {reserve, release, inherit,    run_op,   save,
+                                                     load,    now_ns,  free_bytes, ready_ns, channel_free_ns};
