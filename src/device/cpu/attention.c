@@ -134,6 +134,7 @@ static void softmax_row(const float *x, int64_t row, int64_t context, float *pro
 }
 
 TIDE__WIDE static void backward_row(const float *prob, const float *dprob, int64_t n, float sum, float *dx) {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) dx[i] = prob[i] * (dprob[i] - sum);
 }
 

@@ -2,30 +2,50 @@
  * do not matter, and zero padding stays zero. */
 #include <string.h>
 
+#include "device/cpu/rows.h"
 #include "device/cpu/view.h"
+#include "device/cpu/wide.h"
 
 static int64_t stored_floats(const tide__cpu_kernel *k) {
     return (int64_t)(k->operands.data[0].size_bytes / sizeof(float));
 }
 
+typedef struct operands {
+    const float *a, *b;
+    float *out;
+} operands;
+
 /* ---- relu ---- */
 
 /* Written so that NaN comes through: a diverging run should look like one. */
+TIDE__WIDE static void relu_range(const void *context, int64_t begin, int64_t end) {
+    const operands *o = context;
+    const float *x = o->a;
+    float *y = o->out;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+TIDE__WIDE static void relu_backward_range(const void *context, int64_t begin, int64_t end) {
+    const operands *o = context;
+    const float *y = o->a, *dy = o->b;
+    float *dx = o->out;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) {
+        float slope = dy[i]; /* read in any case: then there is no branch */
+        dx[i] = y[i] > 0 ? slope : 0;
+    }
+}
+
 static tide_status run_relu_forward(const tide__cpu_kernel *k, const tide__call *call) {
-    const float *x = tide__floats(call, 0);
-    float *y = tide__floats(call, 1);
-    int64_t n = stored_floats(k);
-#pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
+    const operands o = {tide__floats(call, 0), NULL, tide__floats(call, 1)};
+    tide__for_ranges(stored_floats(k), relu_range, &o);
     return TIDE_OK;
 }
 
 static tide_status run_relu_backward(const tide__cpu_kernel *k, const tide__call *call) {
-    const float *y = tide__floats(call, 0), *dy = tide__floats(call, 1);
-    float *dx = tide__floats(call, 2);
-    int64_t n = stored_floats(k);
-#pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
-    for (int64_t i = 0; i < n; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
+    const operands o = {tide__floats(call, 0), tide__floats(call, 1), tide__floats(call, 2)};
+    tide__for_ranges(stored_floats(k), relu_backward_range, &o);
     return TIDE_OK;
 }
 
@@ -40,12 +60,17 @@ tide_status tide__build_relu(tide__cpu_kernel *k, const tide_op_desc *source) {
 
 /* ---- add, accumulate ---- */
 
+TIDE__WIDE static void sum_range(const void *context, int64_t begin, int64_t end) {
+    const operands *o = context;
+    const float *a = o->a, *b = o->b;
+    float *y = o->out;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) y[i] = a[i] + b[i];
+}
+
 static tide_status run_sum(const tide__cpu_kernel *k, const tide__call *call) {
-    const float *a = tide__floats(call, 0), *b = tide__floats(call, 1);
-    float *y = tide__floats(call, 2);
-    int64_t n = stored_floats(k);
-#pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
-    for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+    const operands o = {tide__floats(call, 0), tide__floats(call, 1), tide__floats(call, 2)};
+    tide__for_ranges(stored_floats(k), sum_range, &o);
     return TIDE_OK;
 }
 
@@ -66,8 +91,14 @@ tide_status tide__build_accumulate(tide__cpu_kernel *k, const tide_op_desc *sour
 
 /* ---- zero ---- */
 
+static void zero_range(const void *context, int64_t begin, int64_t end) {
+    const operands *o = context;
+    memset(o->out + begin, 0, (size_t)(end - begin) * sizeof *o->out);
+}
+
 static tide_status run_zero(const tide__cpu_kernel *k, const tide__call *call) {
-    memset(tide__at(call, 0), 0, k->operands.data[0].size_bytes);
+    const operands o = {NULL, NULL, tide__floats(call, 0)};
+    tide__for_ranges(stored_floats(k), zero_range, &o);
     return TIDE_OK;
 }
 

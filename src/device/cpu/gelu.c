@@ -18,6 +18,7 @@ TIDE__WIDE static void forward_range(const void *context, int64_t begin, int64_t
     const operands *o = context;
     const float *x = o->x;
     float *y = o->out;
+#pragma omp simd
     for (int64_t i = begin; i < end; i++) y[i] = x[i] * tide__sigmoid(TWICE_ROOT * (x[i] + CUBE * x[i] * x[i] * x[i]));
 }
 
@@ -25,6 +26,7 @@ TIDE__WIDE static void backward_range(const void *context, int64_t begin, int64_
     const operands *o = context;
     const float *x = o->x, *dy = o->dy;
     float *dx = o->out;
+#pragma omp simd
     for (int64_t i = begin; i < end; i++) {
         float square = x[i] * x[i], s = tide__sigmoid(TWICE_ROOT * (x[i] + CUBE * x[i] * square));
         dx[i] = dy[i] * (s + x[i] * s * (1 - s) * (TWICE_ROOT * (1 + 3 * CUBE * square)));

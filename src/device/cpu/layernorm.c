@@ -25,6 +25,7 @@ TIDE__WIDE static double squares_around(const float *x, int64_t n, float mean) {
 
 TIDE__WIDE static void normalise(const float *x, int64_t n, float mean, float inv_std, const float *scale,
                                  const float *shift, float *y) {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * inv_std * scale[i] + shift[i];
 }
 
@@ -58,6 +59,7 @@ TIDE__WIDE static void add_row(const slopes *s, int64_t row, double *dscale, dou
     const float mean = s->mean[row], inv_std = s->inv_std[row];
     const int64_t whole = s->width - s->width % LANES;
     double first[LANES] = {0}, second[LANES] = {0};
+#pragma omp simd
     for (int64_t i = 0; i < s->width; i++) {
         dscale[i] += (double)(dy[i] * ((x[i] - mean) * inv_std));
         dshift[i] += (double)dy[i];
@@ -82,6 +84,7 @@ TIDE__WIDE static void finish_row(const slopes *s, int64_t row, float a, float b
     const float *x = s->x + row * s->width, *dy = s->dy + row * s->width, *scale = s->scale;
     const float mean = s->mean[row], inv_std = s->inv_std[row];
     float *dx = s->dx + row * s->width;
+#pragma omp simd
     for (int64_t i = 0; i < s->width; i++) dx[i] = inv_std * (dy[i] * scale[i] - a - (x[i] - mean) * inv_std * b);
 }
 

@@ -19,9 +19,13 @@ static tide__matrix transposed(const float *data, int64_t stride) { return (tide
 /* One row of gates, before their functions and then after; c is NULL in the first step. */
 TIDE__WIDE static void finish_gates(int64_t n, const float *c, float *gates, float *h_out, float *c_out) {
     float *input = gates, *forget = gates + n, *candidate = gates + 2 * n, *output = gates + 3 * n;
+#pragma omp simd
     for (int64_t i = 0; i < 2 * n; i++) gates[i] = tide__sigmoid(gates[i]);
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) candidate[i] = tide__tanh(candidate[i]);
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) output[i] = tide__sigmoid(output[i]);
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         c_out[i] = input[i] * candidate[i] + (c ? forget[i] * c[i] : 0);
         h_out[i] = output[i] * tide__tanh(c_out[i]);

@@ -40,14 +40,17 @@ TIDE__WIDE double tide__row_dot(const float *x, const float *y, int64_t n) {
 }
 
 TIDE__WIDE void tide__row_exp(const float *x, int64_t n, float shift, float *y) {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) y[i] = tide__exp(x[i] - shift);
 }
 
 TIDE__WIDE void tide__row_scale(const float *x, int64_t n, float factor, float *y) {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) y[i] = x[i] * factor;
 }
 
 TIDE__WIDE void tide__row_add(const float *x, int64_t n, float *y) {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++) y[i] += x[i];
 }
 

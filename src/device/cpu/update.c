@@ -10,60 +10,74 @@
  * with m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t), t = step + 1. */
 #include <math.h>
 
+#include "device/cpu/rows.h"
+#include "device/cpu/wide.h"
 #include "device/cpu/view.h"
 
 #define DEFAULT_ADAM_EPS 1e-8f
 
+/* One call, unpacked. Not every optimizer has all of it. */
+typedef struct update {
+    const float *w, *m, *v, *dw;
+    float *w_out, *m_out, *v_out;
+    float rate, scale, decay, beta1, beta2, eps;
+    float keep;             /* adamw: what its decay leaves of w */
+    float m_share, v_share; /* adam: 1 / (1 - beta^t) */
+} update;
+
+TIDE__WIDE static void sgd_range(const void *context, int64_t begin, int64_t end) {
+    const update u = *(const update *)context;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) u.w_out[i] = u.w[i] - u.rate * (u.dw[i] * u.scale + u.decay * u.w[i]);
+}
+
+TIDE__WIDE static void momentum_range(const void *context, int64_t begin, int64_t end) {
+    const update u = *(const update *)context;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) {
+        float moved = u.beta1 * u.m[i] + (u.dw[i] * u.scale + u.decay * u.w[i]);
+        u.m_out[i] = moved;
+        u.w_out[i] = u.w[i] - u.rate * moved;
+    }
+}
+
+TIDE__WIDE static void adam_range(const void *context, int64_t begin, int64_t end) {
+    const update u = *(const update *)context;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) {
+        float g = u.dw[i] * u.scale + u.decay * u.w[i];
+        float mean = u.beta1 * u.m[i] + (1 - u.beta1) * g, square = u.beta2 * u.v[i] + (1 - u.beta2) * (g * g);
+        u.m_out[i] = mean;
+        u.v_out[i] = square;
+        u.w_out[i] = u.keep * u.w[i] - u.rate * (mean * u.m_share) / (sqrtf(square * u.v_share) + u.eps);
+    }
+}
+
+static void fill_adam(const tide_op_desc *d, const tide_step_args *args, update *u) {
+    const double t = (double)args->step + 1;
+    u->m_share = (float)(1 / (1 - pow((double)d->beta1, t)));
+    u->v_share = (float)(1 / (1 - pow((double)d->beta2, t)));
+    u->eps = d->eps > 0 ? d->eps : DEFAULT_ADAM_EPS;
+    u->keep = 1;
+    if (d->kind != TIDE_OP_ADAMW) return;
+    u->keep = 1 - u->rate * d->weight_decay;
+    u->decay = 0;
+}
+
 /* Reads are w, the state, dw and, with clipping, the scale; writes are w and the state again. */
-static float clip_scale(const tide__cpu_kernel *k, const tide__call *call) {
-    return k->desc.clipped ? *tide__floats(call, k->n_reads - 1) : 1.0f;
-}
-
-static tide_status run_sgd(const tide__cpu_kernel *k, const tide__call *call) {
-    const float *w = tide__floats(call, 0), *dw = tide__floats(call, 1);
-    float *w_out = tide__floats(call, k->n_reads);
-    const float lr = call->args->learning_rate, decay = k->desc.weight_decay, scale = clip_scale(k, call);
-    int64_t n = (int64_t)k->desc.elements;
-#pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
-    for (int64_t i = 0; i < n; i++) w_out[i] = w[i] - lr * (dw[i] * scale + decay * w[i]);
-    return TIDE_OK;
-}
-
-static tide_status run_momentum(const tide__cpu_kernel *k, const tide__call *call) {
-    const float *w = tide__floats(call, 0), *v = tide__floats(call, 1), *dw = tide__floats(call, 2);
-    float *w_out = tide__floats(call, k->n_reads), *v_out = tide__floats(call, k->n_reads + 1);
-    const float lr = call->args->learning_rate, decay = k->desc.weight_decay, mu = k->desc.beta1;
-    const float scale = clip_scale(k, call);
-    int64_t n = (int64_t)k->desc.elements;
-#pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
-    for (int64_t i = 0; i < n; i++) {
-        float moved = mu * v[i] + (dw[i] * scale + decay * w[i]);
-        v_out[i] = moved;
-        w_out[i] = w[i] - lr * moved;
-    }
-    return TIDE_OK;
-}
-
-static tide_status run_adam(const tide__cpu_kernel *k, const tide__call *call) {
+static tide_status run_update(const tide__cpu_kernel *k, const tide__call *call) {
     const tide_op_desc *d = &k->desc;
-    const float *w = tide__floats(call, 0), *m = tide__floats(call, 1), *v = tide__floats(call, 2),
-                *dw = tide__floats(call, 3);
-    float *w_out = tide__floats(call, k->n_reads), *m_out = tide__floats(call, k->n_reads + 1),
-          *v_out = tide__floats(call, k->n_reads + 2);
-    const double t = (double)call->args->step + 1;
-    const float lr = call->args->learning_rate, scale = clip_scale(k, call), beta1 = d->beta1, beta2 = d->beta2;
-    const float m_share = (float)(1 / (1 - pow((double)beta1, t))), v_share = (float)(1 / (1 - pow((double)beta2, t)));
-    const float l2 = d->kind == TIDE_OP_ADAM ? d->weight_decay : 0, eps = d->eps > 0 ? d->eps : DEFAULT_ADAM_EPS;
-    const float keep = d->kind == TIDE_OP_ADAMW ? 1 - lr * d->weight_decay : 1;
-    int64_t n = (int64_t)d->elements;
-#pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
-    for (int64_t i = 0; i < n; i++) {
-        float g = dw[i] * scale + l2 * w[i];
-        float mean = beta1 * m[i] + (1 - beta1) * g, square = beta2 * v[i] + (1 - beta2) * (g * g);
-        m_out[i] = mean;
-        v_out[i] = square;
-        w_out[i] = keep * w[i] - lr * (mean * m_share) / (sqrtf(square * v_share) + eps);
-    }
+    const uint32_t states = (uint32_t)k->operands.count - k->n_reads - 1, out = k->n_reads;
+    update u = {.w = tide__floats(call, 0), .dw = tide__floats(call, states + 1), .w_out = tide__floats(call, out)};
+    u.rate = call->args->learning_rate;
+    u.scale = d->clipped ? *tide__floats(call, k->n_reads - 1) : 1;
+    u.decay = d->weight_decay;
+    u.beta1 = d->beta1;
+    u.beta2 = d->beta2;
+    if (states > 0) u.m = tide__floats(call, 1), u.m_out = tide__floats(call, out + 1);
+    if (states > 1) u.v = tide__floats(call, 2), u.v_out = tide__floats(call, out + 2);
+    if (states > 1) fill_adam(d, call->args, &u);
+    tide__for_ranges((int64_t)d->elements, states > 1 ? adam_range : states > 0 ? momentum_range : sgd_range, &u);
     return TIDE_OK;
 }
 
@@ -75,7 +89,7 @@ static tide_status add_many(tide__cpu_kernel *k, tide__access access, int count)
 tide_status tide__build_update(tide__cpu_kernel *k, const tide_op_desc *source) {
     bool sgd = source->kind == TIDE_OP_SGD, momentum = source->kind == TIDE_OP_MOMENTUM;
     int states = sgd ? 0 : momentum ? 1 : 2;
-    k->run = sgd ? run_sgd : momentum ? run_momentum : run_adam;
+    k->run = run_update;
     TIDE_TRY(add_many(k, TIDE__READ, 1 + states + 1));
     if (source->clipped) TIDE_TRY(tide__add_vector(k, TIDE__READ, 1, dnnl_f32));
     return add_many(k, TIDE__WRITE, 1 + states);

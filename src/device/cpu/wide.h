@@ -1,8 +1,9 @@
 /* Inner loops that are worth wide vectors: compiled twice, for any x86-64 and for AVX2, and chosen when the program is
  * loaded. Sanitizers do not like code that runs so early, so their builds have the plain version only.
  *
- * Loops marked TIDE__WIDE contain no OpenMP (its outlined bodies would not be cloned): a parallel loop outside hands
- * ranges to them. Both versions give the same bits: contraction to fused multiply-add is off, and no sum is reordered. */
+ * Loops marked TIDE__WIDE contain no OpenMP but `simd` (the outlined bodies of others would not be cloned): a parallel
+ * loop outside hands ranges to them. `simd` is for writes that may lie exactly on a read: element i depends on element i
+ * only, which compilers cannot know. Both versions give the same bits: contraction to fused multiply-add is off, and no sum is reordered. */
 #ifndef TIDE_DEVICE_CPU_WIDE_H
 #define TIDE_DEVICE_CPU_WIDE_H
 
