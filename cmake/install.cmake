@@ -1,5 +1,5 @@
-# What `make install` puts where, and the pkg-config file.
-install(TARGETS tidemark tidemark_static LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+# What `make install` puts where, the pkg-config file and the CMake package.
+install(TARGETS tidemark tidemark_static EXPORT tidemark LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/tidemark DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 if(TARGET tidemark_cli)
@@ -36,3 +36,11 @@ file(RELATIVE_PATH TIDE_PC_PREFIX /${pc_dir} /)
 string(REGEX REPLACE "/$" "" TIDE_PC_PREFIX ${TIDE_PC_PREFIX})
 configure_file(cmake/tidemark.pc.in tidemark.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tidemark.pc DESTINATION ${pc_dir})
+
+# find_package(tidemark) gives tidemark::tidemark (shared) and tidemark::tidemark_static.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tidemark)
+write_basic_package_version_file(tidemark-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES cmake/tidemark-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/tidemark-config-version.cmake
+  DESTINATION ${package_dir})
+install(EXPORT tidemark NAMESPACE tidemark:: FILE tidemark-targets.cmake DESTINATION ${package_dir})

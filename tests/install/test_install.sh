@@ -1,7 +1,8 @@
 #!/bin/bash
-# Installs into a temporary prefix and uses only what is there: a C and a C++ program are built through pkg-config,
-# shared and static, and run; every public header compiles alone; the shared library shows tide_* and nothing else, and
-# does not call what a library must not (print, exit, abort). Every command has its man page and its completion.
+# Installs into a temporary prefix and uses only what is there: a C and a C++ program are built through pkg-config and
+# find_package, shared and static, and run; every public header compiles alone; the shared library shows tide_* and
+# nothing else, and does not call what a library must not (print, exit, abort). Every command has its man page and its
+# completion.
 set -eu
 build_dir=$1
 source_dir=$2
@@ -41,6 +42,29 @@ for kind in shared static; do
     consume gcc -std=c17 $kind
     consume g++ -std=c++17 -x c++ $kind
 done
+
+# The same consumer through find_package, shared and static; a version that is not there is refused.
+mkdir "$work/package"
+cat >"$work/package/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(consumer C)
+find_package(tidemark \${WANTED} CONFIG REQUIRED)
+foreach(kind tidemark tidemark_static)
+  add_executable(with_\${kind} $source_dir/tests/install/consumer.c)
+  target_link_libraries(with_\${kind} PRIVATE tidemark::\${kind})
+endforeach()
+END
+configure() { # version
+    cmake -S "$work/package" -B "$work/package/build" -DCMAKE_PREFIX_PATH="$work/shared" -DWANTED="$1"
+}
+if ! configure "$version" >"$work/log" 2>&1 || ! cmake --build "$work/package/build" >>"$work/log" 2>&1; then
+    cat "$work/log"
+    die "the CMake package does not work"
+fi
+for kind in tidemark tidemark_static; do
+    [ "$("$work/package/build/with_$kind")" = "$version" ] || die "the consumer of tidemark::$kind fails"
+done
+if configure 99.0 >"$work/log" 2>&1; then die "the CMake package claims to be version 99"; fi
 
 for header in "$work"/shared/include/tidemark/*.h; do
     name=tidemark/$(basename "$header")

@@ -1,0 +1,5 @@
+# find_package(tidemark): the targets, and what the static library links.
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(OpenMP COMPONENTS C)
+include(${CMAKE_CURRENT_LIST_DIR}/tidemark-targets.cmake)
