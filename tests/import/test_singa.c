@@ -381,8 +381,37 @@ static void random_steps_keep_their_load(void **state) {
     }
 }
 
+/* A lasting scratch block and one of the step, both written and never read, count only while they are written. */
+static void bytes_that_nobody_reads_can_be_dropped(void **state) {
+    (void)state;
+    for (int drop = 0; drop < 2; drop++) {
+        recorder r = begin(true);
+        put(&r, "Malloc", 0x1, 100, 10); /* read: stays */
+        put(&r, "Malloc", 0x2, 1000, 10);
+        for (int i = 0; i < 5; i++) {
+            put(&r, "Mutable", 0x2, 1000, 10);
+            put(&r, "Malloc", 0x3, 2000, 10);
+            put(&r, "Mutable", 0x3, 2000, 10);
+            put(&r, "Mutable", 0x1, 100, 10);
+            put(&r, "Read", 0x1, 100, 10);
+            put(&r, "Free", 0x3, 2000, 10);
+        }
+        tide_import_options options = {.size = sizeof options, .unroll = 1, .drop_unread = drop};
+        tide_import_stats stats;
+        tide_program *p = NULL;
+        tide_liveness *l;
+        assert_ok(finish(&r, &options, &p, &stats));
+        assert_ok(tide_liveness_create(p, &l));
+        assert_int_equal(l->peak_bytes, drop ? 2100 : 3100);
+        assert_int_equal(tide_program_carry_count(p), drop ? 1 : 2);
+        tide_liveness_destroy(l);
+        tide_program_destroy(p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_that_nobody_reads_can_be_dropped),
         cmocka_unit_test(a_step_becomes_a_program),
         cmocka_unit_test(the_same_step_without_accesses),
         cmocka_unit_test(costs_are_medians_or_even),

@@ -151,15 +151,21 @@ static uint64_t even_cost(const maker *m, size_t i, uint64_t total_ns) {
 
 /* ---- ops and tensors ---- */
 
-/* Blocks that live over a cut always matter: what reads them may lie outside of what was recorded. */
+/* A block that lives over the cut is one with what it was an iteration earlier; a few rounds settle chains of those. */
 static void find_read_blocks(maker *m) {
     const tide__stream *stream = m->stream;
-    bool drop = stream->in->options.drop_unread;
-    for (size_t i = 0; i < stream->blocks.count; i++)
-        m->is_read[i] = !drop || is_live(&stream->blocks.data[i], m->cut) ||
-                        is_live(&stream->blocks.data[i], m->cut + m->period.length);
-    for (size_t i = 0; i < stream->events.count; i++)
-        if (stream->events.data[i].kind == TIDE__EVENT_READ) m->is_read[stream->events.data[i].block] = true;
+    for (size_t i = 0; i < stream->blocks.count; i++) m->is_read[i] = !stream->in->options.drop_unread;
+    for (size_t i = 0; i < stream->events.count; i++) {
+        tide__event_kind kind = stream->events.data[i].kind;
+        if (kind == TIDE__EVENT_READ || kind == TIDE__EVENT_LAYER) m->is_read[stream->events.data[i].block] = true;
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < stream->blocks.count; i++) {
+            if (m->older[i] == TIDE_NONE || m->is_read[i] == m->is_read[m->older[i]]) continue;
+            m->is_read[i] = m->is_read[m->older[i]] = changed = true;
+        }
+    }
 }
 
 /* Does the event need what is in the block? */
@@ -181,7 +187,7 @@ static tide_status add_tensor(maker *m, uint32_t block, tide_start start, tide_i
 static tide_status add_starts(maker *m) {
     for (size_t i = 0; i < m->stream->blocks.count; i++) {
         m->first[i] = TIDE_NONE;
-        if (is_live(&m->stream->blocks.data[i], m->cut))
+        if (is_live(&m->stream->blocks.data[i], m->cut) && m->is_read[i])
             TIDE_TRY(add_tensor(m, (uint32_t)i, TIDE_START_PRESENT, &m->first[i]));
         m->current[i] = m->first[i];
     }
@@ -225,7 +231,7 @@ static tide_status add_ops(maker *m) {
 
 static tide_status add_carries(maker *m) {
     for (size_t i = 0; i < m->stream->blocks.count; i++) {
-        if (m->older[i] == TIDE_NONE) continue;
+        if (m->older[i] == TIDE_NONE || !m->is_read[i]) continue;
         TIDE_TRY(tide_program_builder_keep(m->b, m->current[i]));
         TIDE_TRY(tide_program_builder_carry(m->b, (tide_carry){.from = m->current[i], .to = m->first[m->older[i]]}));
     }
