@@ -13,7 +13,7 @@
 /* How far the exact search goes where the heuristics stay above the load: some 0.1 s, counted in nodes, so that it is
  * the same on every machine. A node takes time in proportion to the items that are left in the core, and more where
  * they do not fit a cache; fewer nodes than those (half of the items, as a rule) lead nowhere. */
-static uint64_t search_nodes(uint64_t n) { return n / 2 + tide__min_u64(25000, UINT64_C(6000000000) / (n * n + 1)); }
+static uint64_t search_nodes(uint64_t n) { return n / 2 + tide__min_u64(25000, UINT64_C(10000000000) / (n * n + 1)); }
 
 /* Disjoint sets over the residencies, or the copies, of a plan. What is carried occupies its place at the start of
  * the step, until `head`, and again at its end, from `tail`; other groups from `head` to `tail`:

@@ -12,9 +12,13 @@
 
 static uint64_t *set_at(const tide__exact_state *s, uint32_t set) { return s->sets + set * s->n_words; }
 
-static void unite(const tide__exact_state *s, uint64_t *into, uint32_t set) {
-    const uint64_t *from = set_at(s, set);
-    for (size_t w = 0; w < s->n_words; w++) into[w] |= from[w];
+/* In groups of words that compilers turn into a few wide instructions: most of the search's time is spent here. */
+enum { GROUP = 4 };
+
+static void unite(const tide__exact_state *s, uint64_t *restrict into, uint32_t set) {
+    const uint64_t *restrict from = set_at(s, set);
+    for (size_t w = 0; w < s->n_words; w += GROUP)
+        for (size_t k = 0; k < GROUP; k++) into[w + k] |= from[w + k];
 }
 
 static void copy_set(const tide__exact_state *s, uint64_t *to, const uint64_t *from) {
@@ -38,14 +42,27 @@ void tide__exact_conflict_drop(tide__exact_state *s, uint32_t level) {
     s->conflict[level / 64] &= ~(UINT64_C(1) << level % 64);
 }
 
-/* The oldest reason for "item k is not at `below` or lower": the older, the fewer late levels are in it. */
+/* A set made of placed_reason alone is closed: where it has the level of an item, it has all of its placed_reason. So
+ * most items are in it already after a few late ones. */
+static void unite_placed(const tide__exact_state *s, uint64_t *closed, uint32_t item) {
+    uint32_t level = s->level[item];
+    if (!(closed[level / 64] >> level % 64 & 1)) unite(s, closed, s->placed_reason[item]);
+}
+
+/* The oldest reason for "item k is not at `below` or lower": the older, the fewer late levels are in it. Follows the
+ * long step back where that is not too far. */
 static uint32_t why_above(const tide__exact_state *s, uint32_t k, uint64_t below) {
-    uint32_t reason = s->bounds[k].earliest_reason, at = s->bounds[k].previous;
-    while (at != NONE && s->trail[at].bound.earliest > below) {
-        reason = s->trail[at].bound.earliest_reason;
-        at = s->trail[at].bound.previous;
+    const tide__exact_bound *bound = &s->bounds[k];
+    for (;;) {
+        const tide__exact_bound *further = bound->jump == NONE ? NULL : &s->trail[bound->jump].bound;
+        const tide__exact_bound *before = bound->previous == NONE ? NULL : &s->trail[bound->previous].bound;
+        if (further && further->earliest > below)
+            bound = further;
+        else if (before && before->earliest > below)
+            bound = before;
+        else
+            return bound->earliest_reason;
     }
-    return reason;
 }
 
 /* ---- the trail ---- */
@@ -66,10 +83,23 @@ static void mark_dirty(tide__exact_state *s, uint32_t item) {
     s->dirty[it->end2]--;
 }
 
+/* Steps back of doubling length, as in a skew-binary list: a walk back takes a logarithm of its length. */
+static void link_back(const tide__exact_state *s, tide__exact_bound *bound, const tide__exact_bound *before) {
+    const tide__exact_bound *far = before->jump == NONE ? NULL : &s->trail[before->jump].bound;
+    bool doubles =
+        far && far->jump != NONE && before->depth - far->depth == far->depth - s->trail[far->jump].bound.depth;
+    bound->previous = (uint32_t)s->n_trail;
+    bound->jump = doubles ? far->jump : bound->previous;
+    bound->depth = before->depth + 1;
+}
+
 static void set_bound(tide__exact_state *s, uint32_t item, tide__exact_bound bound) {
-    if (bound.earliest != s->bounds[item].earliest) mark_dirty(s, item);
     s->trail[s->n_trail] = (tide__exact_change){item, false, s->bounds[item]};
-    bound.previous = (uint32_t)s->n_trail++;
+    if (bound.earliest != s->bounds[item].earliest) {
+        mark_dirty(s, item);
+        link_back(s, &bound, &s->bounds[item]);
+    }
+    s->n_trail++;
     s->bounds[item] = bound;
 }
 
@@ -175,22 +205,36 @@ static raise find_raise(const tide__exact_state *s, uint32_t item) {
     return r;
 }
 
-/* Why one neighbour does not let the item, aligned to `align`, come below r->earliest. */
-static void explain_neighbour(const tide__exact_state *s, uint64_t *set, uint32_t k, uint64_t align, const raise *r) {
-    if (s->placed[k])
-        unite(s, set, s->placed_reason[k]);
-    else if (s->bounds[k].earliest >= r->top)
-        unite(s, set, why_above(s, k, r->top - 1));
-    else if (s->items[k].size + align <= r->earliest)
-        unite(s, set, why_above(s, k, r->earliest - s->items[k].size - align));
+/* Why one open neighbour does not let the item, aligned to `align`, come below r->earliest. */
+static uint32_t why_no_lower(const tide__exact_state *s, uint32_t k, uint64_t align, const raise *r) {
+    if (s->bounds[k].earliest >= r->top) return why_above(s, k, r->top - 1);
+    if (s->items[k].size + align > r->earliest) return TIDE__EXACT_NO_REASON;
+    return why_above(s, k, r->earliest - s->items[k].size - align);
+}
+
+/* Items that were lifted together share a reason, and often follow each other. */
+static uint32_t explain_raise(tide__exact_state *s, uint32_t item, const raise *r) {
+    uint32_t reason = push_copy(s, set_at(s, s->bounds[item].wait_reason)), last = TIDE__EXACT_NO_REASON;
+    uint64_t *set = set_at(s, reason);
+    memset(s->closed, 0, s->n_words * sizeof *s->closed);
+    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
+        uint32_t k = s->neighbours[a];
+        if (s->placed[k]) {
+            unite_placed(s, s->closed, k);
+            continue;
+        }
+        uint32_t why = why_no_lower(s, k, s->items[item].align, r);
+        if (why != last) unite(s, set, why);
+        last = why;
+    }
+    for (size_t w = 0; w < s->n_words; w++) set[w] |= s->closed[w];
+    return reason;
 }
 
 static bool raise_waiting(tide__exact_state *s, uint32_t item) {
     raise r = find_raise(s, item);
     if (r.earliest <= s->bounds[item].earliest) return true;
-    uint32_t reason = push_copy(s, set_at(s, s->bounds[item].wait_reason));
-    for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++)
-        explain_neighbour(s, set_at(s, reason), s->neighbours[a], s->items[item].align, &r);
+    uint32_t reason = explain_raise(s, item, &r);
     if (r.earliest > s->capacity - s->items[item].size) {
         copy_set(s, s->conflict, set_at(s, reason));
         return false;
@@ -250,8 +294,9 @@ static void explain_placed(tide__exact_state *s, uint32_t item, uint32_t level) 
     s->placed_reason[item] = push_copy(s, set_at(s, TIDE__EXACT_NO_REASON));
     uint64_t *set = set_at(s, s->placed_reason[item]);
     add_level(set, level);
+    s->level[item] = level;
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++)
-        if (s->placed[s->neighbours[a]]) unite(s, set, s->placed_reason[s->neighbours[a]]);
+        if (s->placed[s->neighbours[a]]) unite_placed(s, set, s->neighbours[a]);
 }
 
 bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level) {
@@ -370,16 +415,16 @@ static void list_slots(tide__exact_state *s) {
 static bool take_memory(tide__exact_state *s) {
     size_t n = s->n, n_lives, n_conflicts;
     count_slots(s, &n_lives, &n_conflicts);
-    s->n_words = n / 64 + 1;
+    s->n_words = (n / 64 / GROUP + 1) * GROUP;
     s->sets_room = 48 * n + 4096;
     s->trail_room = 256 * n + 65536;
     return TAKE(s->rank, n) && TAKE(s->neighbours, n_conflicts) && TAKE(s->first_neighbour, n) &&
            TAKE(s->slot_items, n_lives) && TAKE(s->first_in_slot, s->n_slots) && TAKE(s->n_open, s->n_slots) &&
            TAKE(s->slot_at, n_lives) && TAKE(s->first_slot, n) && TAKE(s->open_load, s->n_slots) &&
-           TAKE(s->failures, s->n_slots) && TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->offsets, n) &&
-           TAKE(s->rests_reason, n) && TAKE(s->placed_reason, n) && TAKE(s->trail, s->trail_room) &&
-           TAKE(s->sets, s->sets_room * s->n_words) && TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) &&
-           TAKE(s->queue, n) && TAKE(s->seen, n);
+           TAKE(s->failures, s->n_slots) && TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->level, n) &&
+           TAKE(s->closed, s->n_words) && TAKE(s->offsets, n) && TAKE(s->rests_reason, n) &&
+           TAKE(s->placed_reason, n) && TAKE(s->trail, s->trail_room) && TAKE(s->sets, s->sets_room * s->n_words) &&
+           TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n);
 }
 
 tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity) {
@@ -396,9 +441,10 @@ tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_probl
 
 void tide__exact_state_deinit(tide__exact_state *s) {
     void *const all[] = {
-        s->failures, s->rank,         s->neighbours,    s->first_neighbour, s->slot_items, s->first_in_slot, s->n_open,
-        s->slot_at,  s->first_slot,   s->open_load,     s->bounds,          s->placed,     s->offsets,       s->trail,
-        s->sets,     s->rests_reason, s->placed_reason, s->conflict,        s->dirty,      s->queue,         s->seen,
+        s->level,         s->closed,        s->failures, s->rank,    s->neighbours, s->first_neighbour,
+        s->slot_items,    s->first_in_slot, s->n_open,   s->slot_at, s->first_slot, s->open_load,
+        s->bounds,        s->placed,        s->offsets,  s->trail,   s->sets,       s->rests_reason,
+        s->placed_reason, s->conflict,      s->dirty,    s->queue,   s->seen,
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
     *s = (tide__exact_state){0};
@@ -418,7 +464,7 @@ void tide__exact_reset(tide__exact_state *s) {
     tide__exact_undo(s, (tide__exact_mark){0, 1});
     for (uint32_t i = 0; i < s->n; i++) {
         uint64_t lowest = is_fixed(&s->items[i]) ? s->items[i].fixed : 0;
-        s->bounds[i] =
-            (tide__exact_bound){.floor = lowest, .earliest = lowest, .previous = NONE, .waits = has_equal_before(s, i)};
+        s->bounds[i] = (tide__exact_bound){
+            .floor = lowest, .earliest = lowest, .previous = NONE, .jump = NONE, .waits = has_equal_before(s, i)};
     }
 }

@@ -18,7 +18,9 @@ typedef struct tide__exact_bound {
     uint64_t floor;    /* top of what is placed under it, aligned; of a fixed item its offset */
     uint64_t earliest; /* no offset below this one is possible */
     uint32_t floor_reason, earliest_reason, wait_reason;
-    uint32_t previous; /* entry of the trail that holds the bound before this one */
+    uint32_t previous; /* entry of the trail that holds the bound before `earliest` was raised to this */
+    uint32_t jump;     /* likewise, an older one */
+    uint32_t depth;    /* how often `earliest` was raised */
     bool waits;        /* must not be put onto its floor */
 } tide__exact_bound;
 
@@ -49,6 +51,7 @@ typedef struct tide__exact_state {
     tide__exact_bound *bounds;
     bool *placed;
     uint64_t *offsets;       /* of placed items */
+    uint32_t *level;         /* of placed items: at which it was decided */
     uint32_t *rests_reason;  /* of placed items: why it is at its offset */
     uint32_t *placed_reason; /* of placed items: why it and all that is connected to it are placed */
 
@@ -57,6 +60,7 @@ typedef struct tide__exact_state {
     uint64_t *sets; /* words per set: n_words */
     size_t n_words, n_sets, sets_room;
     uint64_t *conflict; /* a set */
+    uint64_t *closed;   /* a set, for a while */
 
     int32_t *dirty;             /* per slot, one extra: summed up, above 0 where the test is due */
     uint32_t *queue;            /* of the walk that explains a failure */
