@@ -1,10 +1,10 @@
 /* Policies that swap, on random programs and budgets: what they plan is proved by the verifier and by the symbolic
- * interpreter, or honestly does not fit. And the engine under them: what it predicts is what the simulator sees. */
+ * interpreter, or honestly does not fit. And the local search under them: never worse than its start, never below the
+ * bound, the same twice. */
 #include "support/test.h"
 
-#include "plan/decide/draft.h"
-#include "plan/decide/swap_choice.h"
-#include "plan/decide/swaps.h"
+#include "plan/decide/swap_search.h"
+#include "plan/plan_data.h"
 #include "support/hand_made.h"
 #include "support/interpreter.h"
 #include "support/random_program.h"
@@ -72,8 +72,45 @@ static void test_random_budgets(void **state) {
     assert_true(sum.fitted > 200 && sum.moved > 50 && sum.below > 50);
 }
 
+static tide__swaps_outcome search(tide__swaps *s, bool *chosen) {
+    tide__swap_search_options o = {.work = 200 * (s->n_ops + s->gaps.count), .seed = 3};
+    tide__swaps_outcome out;
+    for (size_t i = 0; i < s->gaps.count; i++) chosen[i] = s->gaps.data[i].forced;
+    assert_ok(tide__swap_search(s, &o, chosen, &out));
+    return out;
+}
+
+static void test_search(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    tide_plan_options options;
+    tide_plan_options_init(&options);
+    uint32_t improved = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        random_program_options o = random_program_varied(seed);
+        tide_program *p = random_program(&o);
+        tide__policy_input in = {.program = p, .machine = &m, .options = &options, .argument = ""};
+        tide__swaps s;
+        tide__swaps_options all = {0};
+        assert_ok(tide__swaps_init(&s, &in, &all));
+        bool *chosen = test_calloc(s.gaps.count + 1, sizeof *chosen);
+        for (size_t i = 0; i < s.gaps.count; i++) chosen[i] = s.gaps.data[i].forced;
+        uint64_t start = tide__swaps_settle(&s, chosen, 0).peak_bytes, bound;
+        assert_ok(tide__swap_bound(&s, &bound));
+        tide__swaps_outcome first = search(&s, chosen), again = search(&s, chosen);
+        assert_true(bound <= first.peak_bytes && first.peak_bytes <= start);
+        assert_true(first.peak_bytes == again.peak_bytes && first.n_idle == 0);
+        improved += first.peak_bytes < start;
+        test_free(chosen);
+        tide__swaps_deinit(&s);
+        tide_program_destroy(p);
+    }
+    assert_true(improved > 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_search),
         cmocka_unit_test(test_random_budgets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
