@@ -325,6 +325,25 @@ static void test_layouts_agree(void **state) {
     rig_close(&rig);
 }
 
+/* Other implementations: each with another amount of workspace and with bits of its own. */
+static void test_variants(void **state) {
+    static const tide_op_kind kinds[] = {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, TIDE_OP_CONV_BWD_WEIGHTS};
+    kernel_rig rig;
+    uint32_t most = 0;
+    rig_open(&rig, *(uint32_t *)*state);
+    for (size_t i = 0; i < 3 * COUNT(convs); i++) {
+        tide_op_desc d = conv_desc(kinds[i % 3], &convs[i / 3], 0);
+        tide_kernel_info info = info_of(&rig, &d);
+        most = info.n_variants > most ? info.n_variants : most;
+        for (uint32_t a = 0; a < info.n_variants; a++)
+            for (uint32_t b = 0; b < a; b++)
+                assert_true(info.variant[a].workspace_bytes != info.variant[b].workspace_bytes &&
+                            info.variant[a].bits_class != info.variant[b].bits_class);
+    }
+    assert_true(most >= 2);
+    rig_close(&rig);
+}
+
 /* ---- special values ---- */
 
 /* Of equal maxima the first wins, also among zeros after a relu. */
@@ -505,6 +524,7 @@ int main(void) {
         cmocka_unit_test_prestate(test_finite_differences, &two),
         cmocka_unit_test_prestate(test_layouts_agree, &one),
         cmocka_unit_test_prestate(test_layouts_agree, &two),
+        cmocka_unit_test_prestate(test_variants, &two),
         cmocka_unit_test_prestate(test_maxpool_ties, &one),
         cmocka_unit_test_prestate(test_nan_comes_through, &one),
         cmocka_unit_test_prestate(test_dropout_replays, &two),

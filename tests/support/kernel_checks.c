@@ -10,19 +10,26 @@ static const rig_options plainly = {.in_place_read = -1};
 void check_reference(const tide_op_desc *d, void *context) {
     rig_case c;
     rig_case_init(&c, d, 1);
-    rig_run(context, &c, &plainly);
-    rig_compare(&c);
+    uint32_t n = rig_variants(context, &c);
+    for (uint32_t i = 0; i < n; i++) {
+        rig_run(context, &c, &(rig_options){.in_place_read = -1, .variant = i});
+        rig_compare(&c);
+    }
     rig_case_deinit(&c);
 }
 
 void check_repeat(const tide_op_desc *d, void *context) {
     rig_case c;
     rig_case_init(&c, d, 2);
-    rig_options moved = {.shift = 64 * 12345, .in_place_read = -1};
-    uint64_t first = rig_run(context, &c, &plainly), again = rig_run(context, &c, &plainly),
-             elsewhere = rig_run(context, &c, &moved);
-    if (first != again || first != elsewhere)
-        fail_msg("%s gives other bits when it runs again or elsewhere", tide_op_kind_name(d->kind));
+    uint32_t n = rig_variants(context, &c);
+    for (uint32_t i = 0; i < n; i++) {
+        rig_options here = {.in_place_read = -1, .variant = i}, moved = here;
+        moved.shift = 64 * 12345;
+        uint64_t first = rig_run(context, &c, &here), again = rig_run(context, &c, &here),
+                 elsewhere = rig_run(context, &c, &moved);
+        if (first != again || first != elsewhere)
+            fail_msg("%s gives other bits when it runs again or elsewhere", tide_op_kind_name(d->kind));
+    }
     rig_case_deinit(&c);
 }
 

@@ -147,10 +147,11 @@ static bool shares(const rig_case *c, const rig_options *o, uint32_t write, uint
 
 static placement place(const rig_case *c, const tide_kernel_info *info, const rig_options *o) {
     placement p = {.n_operands = info->n_reads + info->n_writes, .end = o->shift + GUARD_BYTES};
-    p.n_offsets = p.n_operands + (info->variant[0].workspace_bytes > 0);
+    uint64_t workspace_bytes = info->variant[o->variant].workspace_bytes;
+    p.n_offsets = p.n_operands + (workspace_bytes > 0);
     for (uint32_t i = 0; i < p.n_offsets; i++) {
         uint32_t read;
-        p.size[i] = i < p.n_operands ? operand_size(info, &c->spec, i) : info->variant[0].workspace_bytes;
+        p.size[i] = i < p.n_operands ? operand_size(info, &c->spec, i) : workspace_bytes;
         if (i >= info->n_reads && i < p.n_operands && shares(c, o, i - info->n_reads, &read)) {
             assert_true(p.size[i] == p.size[read]);
             p.offset[i] = p.offset[read];
@@ -201,6 +202,15 @@ static uint64_t collect(const tide_kernel *kernel, rig_case *c, const unsigned c
     return hash;
 }
 
+uint32_t rig_variants(kernel_rig *rig, const rig_case *c) {
+    tide_kernel *kernel = NULL;
+    tide_kernel_info info;
+    assert_ok(tide_kernel_create(rig->device, &c->desc, &kernel));
+    assert_ok(tide_kernel_get_info(kernel, &info));
+    tide_kernel_destroy(kernel);
+    return info.n_variants;
+}
+
 uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
     tide_kernel *kernel = NULL;
     tide_kernel_info info;
@@ -214,7 +224,7 @@ uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
     for (uint32_t i = c->spec.n_reads; i < p.n_offsets; i++) memset(host + p.offset[i], 0xff, p.size[i]); /* NaN */
     for (uint32_t i = 0; i < c->spec.n_reads; i++)
         assert_ok(tide_operand_pack(kernel, i, c->plain[i], host + p.offset[i]));
-    assert_ok(tide_kernel_enqueue(kernel, 0, rig->queue, rig->arena, p.offset, p.n_offsets, &c->args));
+    assert_ok(tide_kernel_enqueue(kernel, options->variant, rig->queue, rig->arena, p.offset, p.n_offsets, &c->args));
     assert_ok(tide_queue_sync(rig->queue));
     check_guards(host, &p, options->shift);
     uint64_t hash = collect(kernel, c, host, &p);

@@ -34,7 +34,9 @@ typedef struct rig_options {
     uint64_t shift;
     int in_place_read;
     bool all_in_place;
+    uint32_t variant;
 } rig_options;
+uint32_t rig_variants(kernel_rig *rig, const rig_case *c); /* how many its kernel has */
 uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options);
 
 /* Fails the test unless the case's writes are those of the reference code, within 1e-4. */

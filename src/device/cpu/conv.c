@@ -3,7 +3,12 @@
  * Each of the three kinds has a list of ways to do it, best first: on the stored layouts, or on plain row-major
  * copies staged in the workspace, where oneDNN has a fast general code. The first way that is not oneDNN's reference
  * code wins (that code is 10 to 100 times slower). The stored layout of weights is the choice of the forward
- * primitive; backward-weights delivers that layout, backward-data states what it wants instead. */
+ * primitive; backward-weights delivers that layout, backward-data states what it wants instead.
+ *
+ * What else oneDNN has for the op, on the same stored operands but with another amount of workspace, becomes a variant:
+ * its general code on plain copies, or its direct code in place of a special one. */
+#include <string.h>
+
 #include "device/cpu/linear.h"
 
 /* What is needed to describe one way. */
@@ -115,6 +120,72 @@ tide_status tide__conv_choose_weights(dnnl_engine_t engine, const tide_op_desc *
     return choose(engine, d, TIDE_OP_CONV_BWD_WEIGHTS, ways, 3, out);
 }
 
+/* ---- variants ---- */
+
+static const char *name_of(const_dnnl_primitive_desc_t pd) {
+    const char *name = "";
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+    return name;
+}
+
+/* Code for older processors is slower at the same workspace. */
+static bool is_worth_it(const_dnnl_primitive_desc_t pd, const char *chosen) {
+    const char *name = name_of(pd);
+    return strncmp(name, "ref", 3) != 0 && !strstr(name, "sse") && strcmp(name, chosen) != 0;
+}
+
+/* Adds pd unless a variant has the same amount of workspace. */
+static tide_status add_variant(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
+    if (k->n_alternatives == TIDE__MAX_ALTERNATIVES) return TIDE_OK;
+    tide_status status = tide__linear_alternative(k, pd);
+    const tide__alternative *newest = &k->alternatives[k->n_alternatives - 1];
+    bool known = newest->workspace_bytes == k->workspace_bytes;
+    for (uint32_t i = 0; i + 1 < k->n_alternatives; i++)
+        known = known || newest->workspace_bytes == k->alternatives[i].workspace_bytes;
+    if (status == TIDE_OK && !known) return TIDE_OK;
+    tide__prim_destroy(newest->prim);
+    k->n_alternatives--;
+    return status == TIDE_E_UNSUPPORTED ? TIDE_OK : status; /* no reorder to its layouts */
+}
+
+/* All implementations that an iterator has to offer. */
+static tide_status add_from(tide__cpu_kernel *k, dnnl_primitive_desc_iterator_t it, const char *chosen) {
+    tide_status status = TIDE_OK;
+    do {
+        dnnl_primitive_desc_t pd = dnnl_primitive_desc_iterator_fetch(it);
+        if (!pd) return tide__fail_memory();
+        if (is_worth_it(pd, chosen)) status = add_variant(k, pd);
+        dnnl_primitive_desc_destroy(pd);
+    } while (status == TIDE_OK && dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+    return status;
+}
+
+/* oneDNN may have nothing for this way: then there is nothing to add. */
+static tide_status add_variants_of(tide__cpu_kernel *k, dnnl_engine_t engine, const way *a, const char *chosen) {
+    const tide_op_desc *d = &k->desc;
+    dnnl_convolution_desc_t op;
+    dnnl_primitive_desc_iterator_t it = NULL;
+    dnnl_primitive_desc_t hint = NULL;
+    way forward = *a;
+    const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w};
+    dnnl_memory_desc_init_by_tag(&forward.w, 4, weights, dnnl_f32, dnnl_format_tag_any);
+    if (describe(d->kind, d->bias, a, &op) != dnnl_success) return TIDE_OK;
+    if (d->kind != TIDE_OP_CONV_FWD && create_pd(engine, d, TIDE_OP_CONV_FWD, &forward, &hint) != TIDE_OK)
+        return TIDE_OK;
+    tide_status status = TIDE_OK;
+    if (tide__pd_iterator_create(engine, &op, hint, &it) == TIDE_OK) status = add_from(k, it, chosen);
+    dnnl_primitive_desc_iterator_destroy(it);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+static tide_status add_variants(tide__cpu_kernel *k, dnnl_engine_t engine, const dnnl_memory_desc_t *weights,
+                                const char *chosen) {
+    const way blocked = make_way(&k->desc, false, weights), plain = make_way(&k->desc, true, NULL);
+    TIDE_TRY(add_variants_of(k, engine, &blocked, chosen));
+    return add_variants_of(k, engine, &plain, chosen);
+}
+
 tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
     dnnl_engine_t engine = ((tide__cpu *)k->base.device)->engine;
     dnnl_primitive_desc_t pd = NULL;
@@ -129,8 +200,10 @@ tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
         status = tide__linear_backward_weights(k, pd, &stored);
     } else {
         TIDE_TRY(tide__conv_choose(engine, source, source->kind, &pd));
+        stored = *tide__pd_md(pd, DNNL_ARG_WEIGHTS);
         status = source->kind == TIDE_OP_CONV_FWD ? tide__linear_forward(k, pd) : tide__linear_backward_data(k, pd);
     }
+    if (status == TIDE_OK) status = add_variants(k, engine, &stored, name_of(pd));
     dnnl_primitive_desc_destroy(pd);
     return status;
 }

@@ -54,6 +54,7 @@ typedef struct tide__command {
         } copy;
         struct {
             const struct tide__cpu_kernel *kernel;
+            uint32_t variant;
             char *arena;
             tide_step_args args;
         } kernel;

@@ -86,6 +86,7 @@ int tide__set_threads(int threads) {
 void tide__cpu_kernel_destroy(tide_kernel *base) {
     tide__cpu_kernel *k = (tide__cpu_kernel *)base;
     tide__prim_destroy(k->prim);
+    for (uint32_t i = 0; i < k->n_alternatives; i++) tide__prim_destroy(k->alternatives[i].prim);
     for (size_t i = 0; i < k->operands.count; i++) tide__operand_deinit(&k->operands.data[i]);
     tide__vec_free(&k->operands);
     free(k->operand_bytes);
@@ -113,8 +114,11 @@ static tide_status fill_info(tide__cpu_kernel *k) {
     info->n_writes = (uint32_t)k->operands.count - k->n_reads;
     fill_operands(k->operands.data, info->n_reads, info->read);
     fill_operands(k->operands.data + k->n_reads, info->n_writes, info->write);
-    info->n_variants = 1;
+    info->n_variants = 1 + k->n_alternatives;
     info->variant[0].workspace_bytes = k->workspace_bytes;
+    for (uint32_t i = 0; i < k->n_alternatives; i++)
+        info->variant[1 + i] =
+            (tide_variant){.workspace_bytes = k->alternatives[i].workspace_bytes, .bits_class = 1 + i};
     k->operand_bytes = malloc(k->operands.count * sizeof *k->operand_bytes);
     if (!k->operand_bytes) return tide__fail_memory();
     for (size_t i = 0; i < k->operands.count; i++) k->operand_bytes[i] = k->operands.data[i].size_bytes;
@@ -140,9 +144,20 @@ destroy:
     return status;
 }
 
+/* Under the device's number of threads, which primitives have built in. */
+static tide_status prepare_variant(const tide__cpu_kernel *k, uint32_t variant) {
+    if (variant == 0) return TIDE_OK;
+    int old = tide__set_threads((int)((tide__cpu *)k->base.device)->threads);
+    tide_status status = tide__prim_realise(k->alternatives[variant - 1].prim);
+    tide__set_threads(old);
+    return status;
+}
+
 tide_status tide__cpu_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                      const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
+    const tide__cpu_kernel *k = (const tide__cpu_kernel *)kernel;
     tide__command command = {.kind = TIDE__COMMAND_KERNEL,
-                             .kernel = {(const tide__cpu_kernel *)kernel, ((tide__host_arena *)arena)->bytes, *args}};
+                             .kernel = {k, variant, ((tide__host_arena *)arena)->bytes, *args}};
+    TIDE_TRY(prepare_variant(k, variant));
     return tide__cpu_enqueue((tide__cpu_queue *)queue, &command, offsets, n_offsets);
 }

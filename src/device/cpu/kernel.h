@@ -57,10 +57,19 @@ void tide__operand_deinit(tide__operand *operand);
 
 typedef struct tide__call {
     char *arena;
+    uint32_t variant;
     const uint64_t *offsets; /* reads, writes, workspace */
     const tide_step_args *args;
     dnnl_stream_t stream;
 } tide__call;
+
+/* Another implementation of the same op, with other bits; its primitive comes into being at its first use. */
+typedef struct tide__alternative {
+    tide__prim *prim;
+    uint64_t workspace_bytes;
+} tide__alternative;
+
+#define TIDE__MAX_ALTERNATIVES 3
 
 typedef tide_status (*tide__run_fn)(const tide__cpu_kernel *k, const tide__call *call);
 
@@ -69,9 +78,11 @@ struct tide__cpu_kernel {
     tide_op_desc desc; /* its pointers are NULL */
     TIDE_VEC(tide__operand) operands;
     uint32_t n_reads;
-    uint64_t workspace_bytes;
+    uint64_t workspace_bytes; /* of variant 0 */
     tide__run_fn run;
-    tide__prim *prim;        /* NULL for own loops */
+    tide__prim *prim;                                       /* of variant 0; NULL for own loops */
+    tide__alternative alternatives[TIDE__MAX_ALTERNATIVES]; /* variants 1, 2 ... */
+    uint32_t n_alternatives;
     uint64_t *operand_bytes; /* what base.operand_bytes points to */
 };
 

@@ -12,6 +12,9 @@ tide_status tide__linear_backward_data(tide__cpu_kernel *k, const_dnnl_primitive
 tide_status tide__linear_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
                                           const dnnl_memory_desc_t *stored);
 
+/* Another primitive for a convolution whose operands are declared. */
+tide_status tide__linear_alternative(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd);
+
 /* ---- convolutions (conv.c) ---- */
 
 /* The best way for a convolution of this kind; weights as it likes them. */

@@ -10,7 +10,8 @@
 
 /* One oneDNN primitive and the description of its scratchpad (NULL if it needs none). */
 typedef struct stage {
-    dnnl_primitive_t primitive;
+    dnnl_primitive_desc_t pd;   /* until the primitive exists */
+    dnnl_primitive_t primitive; /* NULL until it is realised */
     dnnl_memory_t scratchpad;
 } stage;
 
@@ -54,6 +55,17 @@ tide_status tide__pd_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const
     return tide__dnnl(status, "compute this op");
 }
 
+tide_status tide__pd_iterator_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const_dnnl_primitive_desc_t hint,
+                                     dnnl_primitive_desc_iterator_t *out) {
+    dnnl_primitive_attr_t attr = user_scratchpad();
+    if (!attr) return tide__fail_memory();
+    dnnl_primitive_desc_iterator_t it = NULL;
+    dnnl_status_t status = dnnl_primitive_desc_iterator_create(&it, op, attr, engine, hint);
+    dnnl_primitive_attr_destroy(attr);
+    if (status == dnnl_success) *out = it;
+    return tide__dnnl(status, "compute this op");
+}
+
 tide_status tide__reorder_pd_create(dnnl_engine_t engine, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
                                     dnnl_primitive_desc_t *out) {
     dnnl_primitive_attr_t attr = user_scratchpad();
@@ -84,6 +96,7 @@ tide_status tide__md_swapped(const dnnl_memory_desc_t *md, dnnl_memory_desc_t *o
 /* ---- creation ---- */
 
 static void stage_deinit(stage *s) {
+    dnnl_primitive_desc_destroy(s->pd);
     dnnl_primitive_destroy(s->primitive);
     dnnl_memory_destroy(s->scratchpad);
 }
@@ -107,10 +120,24 @@ static tide_status new_memory(tide__prim *prim, const dnnl_memory_desc_t *md, dn
 static tide_status stage_init(tide__prim *prim, const_dnnl_primitive_desc_t pd, stage *out) {
     const dnnl_memory_desc_t *scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     uint64_t size = dnnl_memory_desc_get_size(scratchpad);
-    TIDE_TRY(tide__dnnl(dnnl_primitive_create(&out->primitive, pd), "create a primitive"));
+    TIDE_TRY(tide__dnnl(dnnl_primitive_desc_clone(&out->pd, pd), "describe a primitive"));
     if (size == 0) return TIDE_OK;
     prim->scratchpad_bytes = tide__max_u64(prim->scratchpad_bytes, size);
     return new_memory(prim, scratchpad, &out->scratchpad);
+}
+
+static tide_status stage_realise(stage *s) {
+    if (!s->pd) return TIDE_OK;
+    TIDE_TRY(tide__dnnl(dnnl_primitive_create(&s->primitive, s->pd), "create a primitive"));
+    dnnl_primitive_desc_destroy(s->pd);
+    s->pd = NULL;
+    return TIDE_OK;
+}
+
+tide_status tide__prim_realise(tide__prim *prim) {
+    TIDE_TRY(stage_realise(&prim->main));
+    for (uint32_t i = 0; i < prim->n_ports; i++) TIDE_TRY(stage_realise(&prim->ports[i].reorder));
+    return TIDE_OK;
 }
 
 static tide_status reorder_init(tide__prim *prim, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
@@ -192,7 +219,7 @@ static tide_status run_locked(const tide__prim *prim, const tide__call *call, ch
 }
 
 tide_status tide__prim_run(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__prim *prim = k->prim;
+    tide__prim *prim = call->variant ? k->alternatives[call->variant - 1].prim : k->prim;
     char *workspace = prim->workspace_bytes ? tide__at(call, (uint32_t)k->operands.count) : NULL;
     pthread_mutex_lock(&prim->lock);
     tide_status status = run_locked(prim, call, workspace);
@@ -200,17 +227,31 @@ tide_status tide__prim_run(const tide__cpu_kernel *k, const tide__call *call) {
     return status;
 }
 
-tide_status tide__prim_attach(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, const tide__bind *binds,
-                              uint32_t n_binds) {
-    tide__prim *prim = k->prim = calloc(1, sizeof *prim); /* from here on the kernel owns it, complete or not */
+/* *out is the kernel's from the first moment on, complete or not. */
+static tide_status prim_init(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, const tide__bind *binds,
+                             uint32_t n_binds, tide__prim **out) {
+    tide__prim *prim = *out = calloc(1, sizeof *prim);
     if (!prim) return tide__fail_memory();
-    if (n_binds > MAX_PORTS) return tide__fail(TIDE_E_INTERNAL, "a primitive with %u operands", n_binds);
     pthread_mutex_init(&prim->lock, NULL);
+    if (n_binds > MAX_PORTS) return tide__fail(TIDE_E_INTERNAL, "a primitive with %u operands", n_binds);
     prim->engine = ((tide__cpu *)k->base.device)->engine;
     TIDE_TRY(stage_init(prim, pd, &prim->main));
     for (uint32_t i = 0; i < n_binds; i++) TIDE_TRY(port_init(prim, k, pd, &binds[i], &prim->ports[i]));
-    TIDE_TRY(lay_out_workspace(prim, pd));
-    k->workspace_bytes = prim->workspace_bytes;
+    return lay_out_workspace(prim, pd);
+}
+
+tide_status tide__prim_attach(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, const tide__bind *binds,
+                              uint32_t n_binds) {
+    TIDE_TRY(prim_init(k, pd, binds, n_binds, &k->prim));
+    k->workspace_bytes = k->prim->workspace_bytes;
     k->run = tide__prim_run;
+    return tide__prim_realise(k->prim);
+}
+
+tide_status tide__prim_add_alternative(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, const tide__bind *binds,
+                                       uint32_t n_binds) {
+    tide__alternative *a = &k->alternatives[k->n_alternatives++];
+    TIDE_TRY(prim_init(k, pd, binds, n_binds, &a->prim));
+    a->workspace_bytes = a->prim->workspace_bytes;
     return TIDE_OK;
 }

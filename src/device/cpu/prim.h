@@ -17,6 +17,11 @@ typedef struct tide__bind {
 /* Builds the primitive of `pd` (still the caller's) into k->prim and sets k->run and k->workspace_bytes. */
 tide_status tide__prim_attach(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, const tide__bind *binds,
                               uint32_t n_binds);
+/* Describes another way to the same result as the kernel's next alternative; creates no primitive yet. */
+tide_status tide__prim_add_alternative(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, const tide__bind *binds,
+                                       uint32_t n_binds);
+/* Creates the primitives that are not there yet. */
+tide_status tide__prim_realise(tide__prim *prim);
 /* What k->run is then; for kernels that do more than the primitive does. */
 tide_status tide__prim_run(const tide__cpu_kernel *k, const tide__call *call);
 void tide__prim_destroy(tide__prim *prim); /* NULL is fine */
@@ -24,6 +29,9 @@ void tide__prim_destroy(tide__prim *prim); /* NULL is fine */
 /* A primitive description in user-scratchpad mode; *out is untouched on failure. hint: the forward one, or NULL. */
 tide_status tide__pd_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const_dnnl_primitive_desc_t hint,
                             dnnl_primitive_desc_t *out);
+/* All primitive descriptions for `op`, likewise. */
+tide_status tide__pd_iterator_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const_dnnl_primitive_desc_t hint,
+                                     dnnl_primitive_desc_iterator_t *out);
 tide_status tide__reorder_pd_create(dnnl_engine_t engine, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
                                     dnnl_primitive_desc_t *out);
 /* oneDNN's slow reference code? */

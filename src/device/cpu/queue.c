@@ -23,6 +23,7 @@ static tide_status run_copy(const tide__command *command) {
 static tide_status run_kernel(const tide__cpu_queue *queue, const tide__command *command) {
     const tide__cpu_kernel *kernel = command->kernel.kernel;
     tide__call call = {.arena = command->kernel.arena,
+                       .variant = command->kernel.variant,
                        .offsets = command->offsets,
                        .args = &command->kernel.args,
                        .stream = queue->stream};
