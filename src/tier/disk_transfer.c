@@ -143,24 +143,28 @@ static void complete(state *s, uint32_t tag, int64_t result) {
     s->idle[s->n_idle++] = tag;
 }
 
-/* Waiting may be interrupted, or the kernel short of memory for a moment; after any other failure the lane is lost. The
- * kernel keeps the pages of requests that nobody waits for, so even then only this transfer's memory is at stake. */
+static bool is_passing(int error) { return error == EINTR || error == EAGAIN || error == EBUSY; }
+
+/* Waiting may be interrupted, or the kernel short of memory for a moment. Any other failure fails the transfer, but what
+ * is in flight is still waited for; only when that goes on failing the lane is lost. The kernel keeps the pages of
+ * requests that nobody waits for, so even then only this transfer's memory is at stake. */
 static bool wait_for_one(state *s) {
     uint32_t tag;
     int64_t result;
-    for (int tries = 0;; tries++) {
+    for (int tries = 0; tries < MAX_TRIES;) {
         int error = s->lane->engine->wait(s->lane->lane, &tag, &result);
         if (!error && tag < DEPTH) {
             complete(s, tag, result);
             return true;
         }
-        bool again = error == EINTR || ((error == EAGAIN || error == EBUSY) && tries < MAX_TRIES);
-        if (error == EAGAIN || error == EBUSY) pause_a_moment();
-        if (again) continue;
-        set_error(s, error ? error : EIO, s->transfer->offset);
-        s->lane->lost = true;
-        return false;
+        if (error == EINTR) continue;
+        if (!is_passing(error)) set_error(s, error ? error : EIO, s->transfer->offset);
+        pause_a_moment();
+        tries++;
     }
+    set_error(s, EIO, s->transfer->offset);
+    s->lane->lost = true;
+    return false;
 }
 
 /* Small transfers too are to keep the disk's queue filled. */

@@ -11,7 +11,7 @@
 typedef struct tide__disk_lane {
     const tide__disk_engine *engine;
     void *lane;
-    bool lost; /* waiting failed: nobody knows what is still in flight, so the lane is not used again */
+    bool lost; /* waiting goes on failing: nobody knows what is still in flight, so the lane is not used again */
 } tide__disk_lane;
 
 int tide__disk_lane_open(tide__disk_lane *lane, const tide__disk_engine *engine, int fd);
@@ -24,7 +24,8 @@ typedef struct tide__disk_transfer {
     uint32_t *sums; /* of every block of the file, 0: not known; NULL: no checksums. Only with whole_blocks. */
 } tide__disk_transfer;
 
-/* 0, or the first errno and the offset where it happened; then nothing of the transfer is in flight any more. A read
+/* 0, or the first errno and the offset where it happened; then nothing of the transfer is in flight any more,
+ * unless the lane is lost. A read
  * beyond the end is EIO, a write that moves nothing ENOSPC, a wrong checksum EBADMSG. Interrupted and short requests
  * are taken up again; one that gets nowhere for a hundred tries fails. */
 int tide__disk_run(tide__disk_lane *lane, const tide__disk_transfer *transfer, uint64_t *failed_at);

@@ -1,87 +1,14 @@
 /* Out of host memory at every single allocation, one after the other: the library must say so, give everything back and
- * work again afterwards. The linker sends the program's calls of malloc and its kin to the functions here (--wrap). */
+ * work again afterwards. */
 #include "support/test.h"
 
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include <tidemark/run.h>
 
 #include "support/hand_made.h"
 #include "support/random_program.h"
-
-/* ---- the allocator ---- */
-
-static atomic_long calls, live; /* allocations asked for since the last reset; blocks that are not freed */
-static long fails_at = -1;      /* which call fails; -1: none */
-
-static bool refuses(void) { return atomic_fetch_add(&calls, 1) == fails_at; }
-
-static void *count(void *block) {
-    if (block) atomic_fetch_add(&live, 1);
-    return block;
-}
-
-/* The names are the linker's. NOLINTBEGIN(bugprone-reserved-identifier) */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__real_aligned_alloc(size_t align, size_t size);
-int __real_posix_memalign(void **out, size_t align, size_t size);
-void __real_free(void *block);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-int __wrap_posix_memalign(void **out, size_t align, size_t size);
-void __wrap_free(void *block);
-
-void *__wrap_malloc(size_t size) { return refuses() ? NULL : count(__real_malloc(size)); }
-void *__wrap_calloc(size_t n, size_t size) { return refuses() ? NULL : count(__real_calloc(n, size)); }
-void *__wrap_aligned_alloc(size_t align, size_t size) {
-    return refuses() ? NULL : count(__real_aligned_alloc(align, size));
-}
-
-void *__wrap_realloc(void *block, size_t size) {
-    if (refuses()) return NULL;
-    return block ? __real_realloc(block, size) : count(__real_malloc(size));
-}
-
-int __wrap_posix_memalign(void **out, size_t align, size_t size) {
-    if (refuses()) return 12; /* ENOMEM */
-    int error = __real_posix_memalign(out, align, size);
-    if (error == 0) atomic_fetch_add(&live, 1);
-    return error;
-}
-
-void __wrap_free(void *block) {
-    if (block) atomic_fetch_sub(&live, 1);
-    __real_free(block);
-}
-/* NOLINTEND(bugprone-reserved-identifier) */
-
-/* ---- trying with one call less each time ---- */
-
-typedef tide_status (*task_fn)(void *context);
-
-/* Runs the task until none of its allocations is refused any more. */
-static void exhaust(task_fn task, void *context) {
-    assert_ok(task(context)); /* what is made once and stays does not count */
-    tide_status status;
-    long n = 0;
-    do {
-        long before = atomic_load(&live);
-        atomic_store(&calls, 0);
-        fails_at = n++;
-        status = task(context);
-        fails_at = -1;
-        if (status != TIDE_OK) assert_status(status, TIDE_E_MEMORY);
-        if (status != TIDE_OK) assert_error_has("memory");
-        if (atomic_load(&live) != before) fail_msg("allocation %ld refused: %ld blocks lost", n - 1, live - before);
-    } while (atomic_load(&calls) >= n);
-    assert_ok(status);
-    assert_true(n > 5);
-}
+#include "support/short_memory.h"
 
 /* ---- the tasks ---- */
 

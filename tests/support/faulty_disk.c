@@ -105,6 +105,7 @@ static int push_fault(faulty_lane *lane, const tide__disk_request *r, uint32_t t
     case FAULT_PUSH: return EIO;
     case FAULT_WAIT_EINTR: lane->n_wait_faults = 2; break;
     case FAULT_WAIT: lane->n_wait_faults = 1; break;
+    case FAULT_LOST: lane->n_wait_faults = UINT32_MAX; break;
     case FAULT_FLIP: return tamper(lane, r, tag, 0, r->data + r->size_bytes / 2);
     case FAULT_NONE:
     case FAULT_RESERVE:
@@ -129,7 +130,7 @@ static int faulty_push(void *context, const tide__disk_request *r, uint32_t tag)
 
 static int wait_fault(faulty_lane *lane) {
     lane->n_wait_faults--;
-    if (armed == FAULT_WAIT) return EIO;
+    if (armed == FAULT_WAIT || armed == FAULT_LOST) return EIO;
     return lane->n_wait_faults ? EINTR : EBUSY;
 }
 

@@ -21,6 +21,7 @@
     X(FAULT_STUCK, false)   /* from here on every request is told to try again */                          \
     X(FAULT_PUSH, false)    /* the request is not taken at all */                                          \
     X(FAULT_WAIT, false)    /* the wait after it fails */                                                  \
+    X(FAULT_LOST, false)    /* this wait and all after it fail; for memory that nobody needs any more */   \
     X(FAULT_RESERVE, false) /* the n-th reservation finds the disk full */                                 \
     X(FAULT_FLIP, false)    /* a bit of what is read changes */
 

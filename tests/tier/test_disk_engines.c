@@ -76,7 +76,7 @@ static void try_all(const setup *s, const memory *m, fault_kind kind, long n) {
         return;
     }
     tide__tier *tier = open_tier(s, TIDE_OK);
-    bool lasting = kind == FAULT_STUCK || kind == FAULT_WAIT; /* of the lane: this direction is gone */
+    bool lasting = kind == FAULT_STUCK || kind == FAULT_LOST; /* of the lane: this direction is gone */
     bool dead[2] = {false, false};
     for (uint64_t k = 0; k < 2 * SLOTS; k++) {
         uint64_t slot = k % SLOTS;
@@ -101,7 +101,9 @@ static void test_every_request(void **state) {
     assert_true(total > 2 * SLOTS);
     for (int kind = FAULT_NONE + 1; kind < FAULT_COUNT; kind++) {
         if (kind == FAULT_FLIP && !s->checksums) continue;
-        long stride = kind == FAULT_STUCK ? total / 2 : total / 40 + 1; /* STUCK: a hundred pauses each */
+        if (kind == FAULT_LOST && s->engine == &tide__disk_uring) continue; /* the kernel would write to our heap */
+        long stride =
+            kind == FAULT_STUCK || kind == FAULT_LOST ? total / 2 : total / 40 + 1; /* STUCK: a hundred pauses each */
         for (long n = 0; n < (kind == FAULT_RESERVE ? 1 : total); n += stride) try_all(s, &m, (fault_kind)kind, n);
     }
     free(m.expected);

@@ -1,0 +1,73 @@
+/* Out of host memory at every single allocation of a whole training, from its creation over steps on the CPU with a disk
+ * tier, an evaluation and a checkpoint to its end: it says so or computes the same bits, and loses nothing. */
+#include "support/test.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "support/short_memory.h"
+#include "support/training.h"
+
+typedef struct setting {
+    training training;
+    char decisions[64], checkpoint[64];
+    uint64_t hash; /* of the undisturbed training; 0: not known yet */
+} setting;
+
+static tide_status use(const setting *s, tide_trainer *trainer, uint64_t *hash) {
+    float loss;
+    double accuracy;
+    for (int i = 0; i < 2; i++) {
+        tide_status status = tide_trainer_step(trainer, &loss, NULL);
+        if (status == TIDE_OK) continue;
+        char text[256];
+        snprintf(text, sizeof text, "%s", tide_last_error());
+        assert_status(tide_trainer_step(trainer, &loss, NULL), TIDE_E_POISONED);
+        return tide__fail(status, "%s", text);
+    }
+    TIDE_TRY(tide_trainer_evaluate(trainer, &s->training.data, 8, &accuracy));
+    TIDE_TRY(tide_trainer_save(trainer, s->checkpoint));
+    TIDE_TRY(tide_trainer_load(trainer, s->checkpoint));
+    return tide_trainer_hash(trainer, hash);
+}
+
+static tide_status train(void *context) {
+    setting *s = context;
+    tide_trainer *trainer;
+    uint64_t hash = 0;
+    TIDE_TRY(tide_trainer_create(&s->training.options, NULL, &trainer));
+    tide_status status = use(s, trainer, &hash);
+    tide_trainer_destroy(trainer);
+    if (status != TIDE_OK) return status;
+    if (s->hash && s->hash != hash) fail_msg("a refused allocation changed the bits");
+    s->hash = hash;
+    return TIDE_OK;
+}
+
+static void test_every_allocation(void **state) {
+    (void)state;
+    setting s = {.hash = 0};
+    char folder[] = "/tmp/tidemark-memory-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    snprintf(s.decisions, sizeof s.decisions, "%s/d", folder);
+    snprintf(s.checkpoint, sizeof s.checkpoint, "%s/c", folder);
+    FILE *f = fopen(s.decisions, "w");
+    assert_non_null(f);
+    fputs("{\"tidemark\":\"decisions\",\"version\":1}\n"
+          "{\"swap\":\"relu1\",\"tier\":\"disk\",\"after\":\"fc2\",\"before\":\"fc2.bwd-weights\"}\n",
+          f);
+    fclose(f);
+    training_open(&s.training, "mlp:784,4,10", 4);
+    s.training.options.plan.policy = "manual";
+    s.training.options.plan.decisions = s.decisions;
+    exhaust(train, &s);
+    training_close(&s.training);
+    unlink(s.decisions);
+    unlink(s.checkpoint);
+    assert_int_equal(rmdir(folder), 0); /* no temporary is left */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,14 @@
+/* Out of host memory on demand. The linker sends the calls of malloc and its kin of a program whose name contains
+ * "out_of_memory" to the functions here (--wrap); libraries it loads keep theirs. */
+#ifndef TIDE_TESTS_SHORT_MEMORY_H
+#define TIDE_TESTS_SHORT_MEMORY_H
+
+#include <tidemark/status.h>
+
+typedef tide_status (*task_fn)(void *context);
+
+/* Runs the task again and again, each time with another one of its allocations refused, until none is any more. Each time
+ * it must succeed all the same or fail with TIDE_E_MEMORY and a text, and give back every block. */
+void exhaust(task_fn task, void *context);
+
+#endif
