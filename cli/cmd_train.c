@@ -17,7 +17,7 @@ typedef struct train_options {
     uint64_t seed;
     uint32_t steps, samples, test_samples, threads, save_every;
     double learning_rate;
-    bool verify_bits, json, quiet;
+    bool verify_bits, json, quiet, disk_checksums;
 } train_options;
 
 typedef struct session {
@@ -112,6 +112,7 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     t->seed = o->seed;
     t->learning_rate = (float)o->learning_rate;
     t->disk_path = o->disk_path;
+    t->disk_checksums = o->disk_checksums;
     t->plan.policy = policy;
     t->plan.decisions = strcmp(policy, "manual") == 0 ? o->decisions : NULL;
     return status;
@@ -366,6 +367,7 @@ int cmd_train(int argc, char **argv) {
         {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
         BUDGET_OPTIONS(o.budgets),
         {"--disk-path", ARG_TEXT, &o.disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
+        {"--disk-checksums", ARG_FLAG, &o.disk_checksums, NULL, "verify what comes back from disk"},
         {"--machine", ARG_TEXT, &o.machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o.device, "NAME", "[cpu]"},
         {"--threads", ARG_COUNT, &o.threads, "N", "compute threads [all cores]"},

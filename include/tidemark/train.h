@@ -59,6 +59,7 @@ typedef struct tide_trainer_options {
     float learning_rate;
     const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
     bool online;           /* no plan: plan.policy, an online one (NULL: "delta"), decides as it goes */
+    bool disk_checksums;   /* see tide_run_options */
 } tide_trainer_options;
 TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 /* TIDE_E_FIT fills *fit (may be NULL). */

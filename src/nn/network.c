@@ -89,6 +89,7 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     run.input = give_input;
     run.op_context = run.input_context = n;
     run.disk_path = o->disk_path;
+    run.disk_checksums = o->disk_checksums;
     run.host = host;
     run.online = o->plan.policy ? o->plan.policy : "delta";
     return tide_run_create(&run, &n->run);

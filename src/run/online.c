@@ -91,10 +91,7 @@ static tide_status place_in_tier(state *s, tide_id id) {
         if (tide_machine_queue(m, t, true) == TIDE_NONE || tide_machine_queue(m, t, false) == TIDE_NONE) continue;
         if (!tide__ranges_take(&s->tiers[t], p->bytes, &p->slot)) continue;
         p->tier = t;
-        return s->run->tier[t] || p->bytes == 0
-                   ? TIDE_OK
-                   : tide__tier_create(m->tier[t].kind, s->tier_bytes[t], m->tier[t].block_bytes,
-                                       s->run->options.disk_path, &s->run->tier[t]);
+        return s->run->tier[t] || p->bytes == 0 ? TIDE_OK : tide__run_open_tier(s->run, t, s->tier_bytes[t]);
     }
     return tide__fail(TIDE_E_FIT, "there is no room for \"%s\" at the start, in the arena or in a tier",
                       tide_program_tensor(s->run->options.program, id)->name);

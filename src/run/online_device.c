@@ -183,10 +183,7 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
 /* ---- moving ---- */
 
 static tide_status open_tier(state *s, uint32_t tier) {
-    tide_run *run = s->run;
-    const tide_machine_tier *t = &run->options.machine->tier[tier];
-    if (run->tier[tier]) return TIDE_OK;
-    return tide__tier_create(t->kind, s->tier_bytes[tier], t->block_bytes, run->options.disk_path, &run->tier[tier]);
+    return s->run->tier[tier] ? TIDE_OK : tide__run_open_tier(s->run, tier, s->tier_bytes[tier]);
 }
 
 tide_status tide__run_online_give_slot(state *s, tide_id id) {

@@ -123,6 +123,16 @@ static tide_status prepare_actions(tide_run *run) {
     return status;
 }
 
+tide_status tide__run_open_tier(tide_run *run, uint32_t t, uint64_t size_bytes) {
+    const tide_run_options *o = &run->options;
+    const tide__tier_options options = {.kind = o->machine->tier[t].kind,
+                                        .capacity_bytes = size_bytes,
+                                        .block_bytes = o->machine->tier[t].block_bytes,
+                                        .path = o->disk_path,
+                                        .checksums = o->disk_checksums};
+    return tide__tier_open(&options, &run->tier[t]);
+}
+
 static tide_status open_memory(tide_run *run) {
     const tide_run_options *o = &run->options;
     run->arena_bytes = tide__max_u64(tide_plan_arena_bytes(o->plan), 1);
@@ -131,7 +141,7 @@ static tide_status open_memory(tide_run *run) {
         const tide_machine_tier *tier = &o->machine->tier[t];
         uint64_t bytes = tide_plan_tier_bytes(o->plan, t);
         if (bytes == 0 || tier->kind == TIDE_TIER_CLIENT) continue;
-        TIDE_TRY(tide__tier_create(tier->kind, bytes, tier->block_bytes, o->disk_path, &run->tier[t]));
+        TIDE_TRY(tide__run_open_tier(run, t, bytes));
     }
     return TIDE_OK;
 }

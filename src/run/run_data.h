@@ -59,6 +59,9 @@ tide_status tide__run_load_input(void *context, uint64_t position, void *data, u
 /* Enqueues every action of one step, in issue order. */
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args);
 
+/* Reserves the tier that the machine lists as the t-th. */
+tide_status tide__run_open_tier(tide_run *run, uint32_t t, uint64_t size_bytes);
+
 /* guest.c: the guest's plan is known, its arena_bytes too. On failure the host is as before. */
 tide_status tide__run_enter(tide_run *guest, tide_run *host);
 void tide__run_leave(tide_run *guest); /* the guest's queues are idle or gone */
