@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/size.h"
 #include "plan/decide/autoswap_scores.h"
+#include "plan/decide/draft.h"
 #include "plan/decide/swap_choice.h"
 #include "plan/decide/swap_search.h"
 
@@ -139,6 +140,47 @@ static tide_status find_mix(autoswap *a, const char *argument, mix *m) {
     return search_mix(a, m);
 }
 
+/* Chooses by one mix, waiting included. */
+static tide_status decide_waiting(autoswap *a, const mix *m, tide__decisions *out) {
+    tide__swaps_outcome o;
+    TIDE_TRY(choose(a, m, &o));
+    TIDE_TRY(tide__swaps_choose_waits(&a->swaps, a->mixed, a->target_bytes, a->chosen));
+    return tide__swaps_decide(&a->swaps, a->chosen, out);
+}
+
+/* What a draft of these decisions is worth: the step's time; the worst of all if the load is above the target. */
+static tide_status judge(const autoswap *a, const tide__decisions *d, uint64_t *step_ns) {
+    tide_plan *plan;
+    TIDE_TRY(tide__draft(a->swaps.in, d, &plan));
+    *step_ns = plan->prediction.step_ns;
+    tide_plan_destroy(plan);
+    for (uint32_t k = 0; k <= a->swaps.n_ops; k++)
+        if (a->swaps.loads[k] > a->target_bytes) *step_ns = UINT64_MAX - 1;
+    return TIDE_OK;
+}
+
+/* When there must be waits, which score is best only the simulator can tell: the searched mix and the four alone. */
+static tide_status decide_by_draft(autoswap *a, const mix *searched, tide__decisions *out) {
+    uint64_t best_ns = UINT64_MAX;
+    for (int k = -1; k < TIDE__SWAP_N_SCORES; k++) {
+        tide__decisions d = {0};
+        uint64_t step_ns = 0;
+        mix m = k < 0 ? *searched : (mix){{0}};
+        if (k >= 0) m.weight[k] = 1;
+        tide_status status = decide_waiting(a, &m, &d);
+        if (status == TIDE_OK) status = judge(a, &d, &step_ns);
+        if (status == TIDE_OK && step_ns < best_ns) {
+            tide__decisions swapped = *out;
+            *out = d;
+            d = swapped;
+            best_ns = step_ns;
+        }
+        tide__decisions_free(&d);
+        TIDE_TRY(status);
+    }
+    return TIDE_OK;
+}
+
 static tide_status decide(autoswap *a, const tide__policy_input *in, tide__decisions *out) {
     tide__swaps_outcome o;
     mix m = {{0}};
@@ -150,6 +192,7 @@ static tide_status decide(autoswap *a, const tide__policy_input *in, tide__decis
     TIDE_TRY(find_mix(a, in->argument, &m));
     TIDE_TRY(choose(a, &m, &o));
     if (o.excess > 0 && is_search(in->argument)) TIDE_TRY(search_further(a, &o));
+    if (o.excess > 0 && is_search(in->argument)) return decide_by_draft(a, &m, out);
     if (o.excess > 0) TIDE_TRY(tide__swaps_choose_waits(&a->swaps, a->mixed, a->target_bytes, a->chosen));
     return tide__swaps_decide(&a->swaps, a->chosen, out);
 }

@@ -327,6 +327,28 @@ static void deinit(capuchin *c) {
 
 /* ---- the policy ---- */
 
+static bool is_within(const tide__swaps *s, uint64_t target_bytes) {
+    for (uint32_t k = 0; k <= s->n_ops; k++)
+        if (s->loads[k] > target_bytes) return false;
+    return true;
+}
+
+static tide_status swap_and_wait(capuchin *c) {
+    tide__swaps_outcome o;
+    TIDE_TRY(swap_by_free_time(c, &o));
+    if (o.excess <= 0) return TIDE_OK;
+    return tide__swaps_choose_waits(&c->swaps, c->scores, c->in->target_bytes, c->chosen);
+}
+
+/* Re-runs that keep their sources alive for too long can make matters worse; then there are only swaps. */
+static tide_status swap_only(capuchin *c) {
+    tide__swaps_options options = {0};
+    c->reruns.reruns.count = 0;
+    tide__swaps_deinit(&c->swaps);
+    TIDE_TRY(tide__swaps_init(&c->swaps, c->in, &options));
+    return swap_and_wait(c);
+}
+
 static tide_status decide(capuchin *c, tide__decisions *out) {
     tide__swaps_outcome o;
     TIDE_TRY(init(c));
@@ -334,9 +356,9 @@ static tide_status decide(capuchin *c, tide__decisions *out) {
     if (o.excess > 0) {
         TIDE_TRY(recompute(c));
         TIDE_TRY(renew_swaps(c));
-        TIDE_TRY(swap_by_free_time(c, &o));
+        TIDE_TRY(swap_and_wait(c));
+        if (!is_within(&c->swaps, c->in->target_bytes)) TIDE_TRY(swap_only(c));
     }
-    if (o.excess > 0) TIDE_TRY(tide__swaps_choose_waits(&c->swaps, c->scores, c->in->target_bytes, c->chosen));
     for (size_t i = 0; i < c->reruns.reruns.count; i++)
         TIDE_TRY(tide__vec_push(&out->reruns, c->reruns.reruns.data[i]));
     return tide__swaps_decide(&c->swaps, c->chosen, out);
