@@ -127,40 +127,49 @@ static tide_status read_compared(const tide__json *doc, tide__compared *out) {
 
 /* ---- files ---- */
 
-static tide_status parse(const char *path, tide__file *file, tide__json *doc) {
-    TIDE_TRY(tide__file_open(path, file));
-    if (file->size > (size_t)4 << 20) return tide__fail(TIDE_E_FORMAT, "over 4 MiB");
-    return tide__json_parse(doc, file->text, file->size);
+static tide_status parse(const char *text, size_t size, tide__json *doc) {
+    if (size > (size_t)4 << 20) return tide__fail(TIDE_E_FORMAT, "over 4 MiB");
+    return tide__json_parse(doc, text, size);
 }
 
-tide_status tide__measured_read(const char *path, tide__measured *out) {
-    tide__file file = {0};
+tide_status tide__measured_read_memory(const char *text, size_t size, const char *name, tide__measured *out) {
     tide__json doc = {0};
     tide__measured m = {0};
-    tide_status status = parse(path, &file, &doc);
+    tide_status status = parse(text, size, &doc);
     if (status == TIDE_OK) status = read_measured(&doc, &m);
     if (status == TIDE_OK)
         *out = m;
     else
         tide__measured_free(&m);
-    if (status == TIDE_E_FORMAT) status = tide__fail_in(status, "%s", path);
     tide__json_free(&doc);
-    tide__file_close(&file);
-    return status;
+    return status == TIDE_E_FORMAT ? tide__fail_in(status, "%s", name) : status;
 }
 
-tide_status tide__compared_read(const char *path, tide__compared *out) {
-    tide__file file = {0};
+tide_status tide__compared_read_memory(const char *text, size_t size, const char *name, tide__compared *out) {
     tide__json doc = {0};
     tide__compared c = {0};
-    tide_status status = parse(path, &file, &doc);
+    tide_status status = parse(text, size, &doc);
     if (status == TIDE_OK) status = read_compared(&doc, &c);
     if (status == TIDE_OK)
         *out = c;
     else
         tide__compared_free(&c);
-    if (status == TIDE_E_FORMAT) status = tide__fail_in(status, "%s", path);
     tide__json_free(&doc);
+    return status == TIDE_E_FORMAT ? tide__fail_in(status, "%s", name) : status;
+}
+
+tide_status tide__measured_read(const char *path, tide__measured *out) {
+    tide__file file;
+    TIDE_TRY(tide__file_open(path, &file));
+    tide_status status = tide__measured_read_memory(file.text, file.size, path, out);
+    tide__file_close(&file);
+    return status;
+}
+
+tide_status tide__compared_read(const char *path, tide__compared *out) {
+    tide__file file;
+    TIDE_TRY(tide__file_open(path, &file));
+    tide_status status = tide__compared_read_memory(file.text, file.size, path, out);
     tide__file_close(&file);
     return status;
 }

@@ -42,6 +42,8 @@ typedef struct tide__compared {
 /* On failure *out is untouched; errors begin with the path. */
 tide_status tide__measured_read(const char *path, tide__measured *out);
 tide_status tide__compared_read(const char *path, tide__compared *out);
+tide_status tide__measured_read_memory(const char *text, size_t size, const char *name, tide__measured *out);
+tide_status tide__compared_read_memory(const char *text, size_t size, const char *name, tide__compared *out);
 void tide__measured_free(tide__measured *m);
 void tide__compared_free(tide__compared *c);
 
