@@ -6,13 +6,14 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-place bench-plan bench-tier format install build
+.PHONY: help demo check check-full bench bench-calibrate bench-place bench-plan bench-tier format install build
 
 help:
 	@echo "make demo        train a small network from proved plans and compare the bits; about a minute"
 	@echo "make check       build and run the tests; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make bench       measure and print the figures"
+	@echo "make bench-calibrate  simulated against measured step times, on this machine"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
@@ -35,6 +36,9 @@ check-full:
 
 bench: build
 	@failed=0; for program in $(BUILD)/bench_*; do echo "== $${program##*/}"; $$program || failed=1; done; exit $$failed
+
+bench-calibrate: build
+	@$(BUILD)/bench_calibrate
 
 bench-place: build
 	@$(BUILD)/bench_place $(if $(PLACE_DIR),$(wildcard $(PLACE_DIR)/*.csv)) \

@@ -125,6 +125,10 @@ TIDE_API tide_id tide_program_producer(const tide_program *p, tide_id tensor); /
 /* Sum of the default variants' costs. */
 TIDE_API uint64_t tide_program_cost_ns(const tide_program *p);
 
+/* The same program, the default variant of op i costing cost_ns[i]; the others in the same ratio to it as before. The
+ * signature is the same: plans for one are plans for the other. */
+TIDE_API tide_status tide_program_with_costs(const tide_program *p, const uint64_t *cost_ns, tide_program **out);
+
 /* Equal for equal steps: independent of names, costs, addresses and of the order in which tensors were declared. */
 typedef struct tide_signature {
     uint64_t word[2];

@@ -68,6 +68,10 @@ TIDE_API void tide_trainer_destroy(tide_trainer *trainer);
 
 /* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. */
 TIDE_API tide_status tide_trainer_step(tide_trainer *trainer, float *loss, tide_step_report *report);
+/* The same, timed op by op on the device: op_ns[i] is the time of op i's first run, report->compute_ns (report may be
+ * NULL) that of all runs, re-runs included. For tide_program_with_costs. */
+TIDE_API tide_status tide_trainer_step_timed(tide_trainer *trainer, float *loss, tide_step_report *report,
+                                             uint64_t *op_ns);
 /* Share of the labels of `n_samples` samples of `data` (from index 0) that are predicted rightly, with the weights as they are
  * now. Runs a forward-only step of its own in the same arena, so within the same budget; what is in its way waits on the
  * disk tier. */

@@ -53,8 +53,10 @@ static tide_status run_op(void *context, const tide_call *call) {
     const tide__network *n = context;
     tide_step_args args = *call->args;
     args.counter = tide_program_op(n->program, call->op)->counter;
-    return tide_kernel_enqueue(n->kernels[call->op], call->variant, call->queue, call->arena, call->offsets,
-                               call->n_offsets, &args);
+    if (n->timer) TIDE_TRY(tide__op_timer_begin(n->timer, call->queue, call->op));
+    TIDE_TRY(tide_kernel_enqueue(n->kernels[call->op], call->variant, call->queue, call->arena, call->offsets,
+                                 call->n_offsets, &args));
+    return n->timer ? tide__op_timer_end(n->timer, call->queue) : TIDE_OK;
 }
 
 static tide_status give_input(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes) {

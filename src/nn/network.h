@@ -5,6 +5,8 @@
 
 #include <tidemark/train.h>
 
+#include "nn/op_timer.h"
+
 typedef struct tide__network {
     tide_step *step;
     const tide_program *program;
@@ -17,8 +19,9 @@ typedef struct tide__network {
     uint32_t n_micros;
     float **inputs; /* per micro-batch: pixels as stored on the device */
     int32_t **labels;
-    float *plain; /* one micro-batch of pixels, row-major */
-    bool borrows; /* inputs, labels and plain are the host's */
+    float *plain;          /* one micro-batch of pixels, row-major */
+    bool borrows;          /* inputs, labels and plain are the host's */
+    tide__op_timer *timer; /* borrowed; NULL: ops are not timed */
 } tide__network;
 
 /* `step` decides between training and inference. host: the network of the same model whose arena and buffers this one

@@ -160,6 +160,18 @@ tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *re
     return read_loss(&t->network, loss);
 }
 
+tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_report *report, uint64_t *op_ns) {
+    tide__op_timer timer = {.device = t->options.device};
+    uint64_t sum = 0;
+    t->network.timer = &timer;
+    tide_status status = tide_trainer_step(t, loss, report);
+    t->network.timer = NULL;
+    if (status == TIDE_OK) status = tide__op_timer_read(&timer, op_ns, &sum);
+    if (status == TIDE_OK && report) report->compute_ns = sum;
+    tide__op_timer_free(&timer);
+    return status;
+}
+
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
     tide__network *n = &t->network;
     tide_status status = TIDE_OK;

@@ -21,6 +21,7 @@ typedef struct setup {
     const char *model, *policy, *decisions;
     uint32_t batch, threads;
     tide_step_options step;
+    bool timed;
 } setup;
 
 static setup setup_of(const char *model, const char *policy, uint32_t threads) {
@@ -51,6 +52,21 @@ static tide_model *open_model(const char *spec, uint32_t batch) {
     return model;
 }
 
+/* Every op takes time, and all of them together no more than the step. */
+static void step_timed(tide_trainer *trainer, float *loss, tide_step_report *report) {
+    uint32_t n = tide_program_op_count(tide_step_program(tide_trainer_step_program(trainer)));
+    uint64_t *op_ns = calloc(n, sizeof *op_ns), sum = 0;
+    assert_non_null(op_ns);
+    assert_ok(tide_trainer_step_timed(trainer, loss, report, op_ns));
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(op_ns[i] > 0);
+        sum += op_ns[i];
+    }
+    assert_true(sum <= report->compute_ns && report->compute_ns <= report->step_ns);
+    assert_true(report->n_reruns == 0 || sum < report->compute_ns);
+    free(op_ns);
+}
+
 static result train(const setup *s) {
     result r = {.saved_bytes = 0};
     tide_device *device = open_cpu(s->threads);
@@ -73,7 +89,10 @@ static result train(const setup *s) {
     assert_ok(tide_trainer_create(&o, NULL, &trainer));
     for (int i = 0; i < STEPS; i++) {
         tide_step_report report;
-        assert_ok(tide_trainer_step(trainer, &r.loss[i], &report));
+        if (s->timed)
+            step_timed(trainer, &r.loss[i], &report);
+        else
+            assert_ok(tide_trainer_step(trainer, &r.loss[i], &report));
         r.saved_bytes = report.saved_bytes;
         r.n_reruns = report.n_reruns;
         assert_true(report.step_ns > 0);
@@ -118,6 +137,25 @@ static void test_hand_made_plan(void **state) {
         assert_int_equal(b.n_reruns, 2);
         assert_true(b.saved_bytes > 0 && b.tier_bytes > 0);
         assert_true(b.arena_bytes < a.arena_bytes);
+    }
+}
+
+/* Timing ops changes nothing but the time. The papers' policies train to the same bits. */
+static void test_timed_and_planned(void **state) {
+    (void)state;
+    static const char *const policies[] = {"checkpoint:block", "superneurons:eager", "superneurons:memory"};
+    setup live = setup_of("resnet-cifar:3", "liveness", 1);
+    result a = train(&live);
+    live.timed = true;
+    result b = train(&live);
+    assert_same_bits(&a, &b);
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        setup other = setup_of("resnet-cifar:3", policies[i], 1);
+        other.timed = true;
+        result c = train(&other);
+        assert_same_bits(&a, &c);
+        assert_true(c.n_reruns > 0);
+        assert_true(i != 1 || c.saved_bytes > 0);
     }
 }
 
@@ -252,9 +290,13 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_policies_agree), cmocka_unit_test(test_hand_made_plan),
-        cmocka_unit_test(test_options_agree),  cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_learns),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_policies_agree),
+        cmocka_unit_test(test_hand_made_plan),
+        cmocka_unit_test(test_timed_and_planned),
+        cmocka_unit_test(test_options_agree),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

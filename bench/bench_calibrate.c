@@ -1,0 +1,196 @@
+/* Calibration: is a simulated step as long as a measured one? Trains a small ResNet on the CPU under plans that keep,
+ * move and re-run, and compares each with the simulator, fed with the machine's roofline and with measured op times.
+ *
+ *      bench_calibrate [MODEL [BATCH [STEPS]]]        resnet-cifar:3, 32, 8
+ *
+ * The machine is measured first. Times are of the real clock, the fastest of STEPS steps: run it on an idle machine. The
+ * op times come from timed steps under `liveness` alone; the other plans are predicted from them. RAM copies use cores
+ * and memory bandwidth that the kernels want, too: that is the CPU's doing as a stand-in, not the simulator's. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tidemark/train.h>
+
+#include "base/size.h"
+
+enum { MAX_OPS = 20000 };
+
+static void require(tide_status status) {
+    if (status == TIDE_OK) return;
+    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
+    exit(1);
+}
+
+typedef struct bench {
+    tide_device *device;
+    tide_machine machine;
+    tide_model *model;
+    tide_digits digits;
+    tide_data data;
+    int steps;
+    uint64_t op_ns[MAX_OPS]; /* under liveness, the fastest of the timed steps */
+    tide_program *measured;  /* the program with these costs */
+} bench;
+
+static bench b;
+
+/* ---- hand-made plans ---- */
+
+/* Every second large activation that backward needs leaves for `tier` in between; every other one is computed again, if
+ * the op before it can be: what a person would write. */
+static void write_decisions(const char *path, const tide_program *p, const char *tier, bool reruns) {
+    FILE *f = fopen(path, "w");
+    tide_gap *gaps;
+    size_t n, turn = 0;
+    if (!f) exit(1);
+    require(tide_liveness_gaps(p, &gaps, &n));
+    fprintf(f, "{\"tidemark\":\"decisions\",\"version\":1}\n");
+    for (size_t i = 0; i < n; i++) {
+        tide_id t = gaps[i].tensor, producer = tide_program_producer(p, t);
+        const tide_op *before = tide_program_op(p, gaps[i].before_op);
+        bool large = tide_program_tensor(p, t)->size_bytes >= 256 * 1024 && producer != TIDE_NONE;
+        if (!large || tide_program_op(p, gaps[i].after_op)->phase != TIDE_FORWARD || before->phase == TIDE_FORWARD)
+            continue;
+        turn++;
+        if (tier && turn % 2)
+            fprintf(f, "{\"swap\":%u,\"tier\":\"%s\",\"after\":%u,\"before\":%u}\n", t, tier, gaps[i].after_op,
+                    gaps[i].before_op > gaps[i].after_op + 6 ? gaps[i].before_op - 4 : gaps[i].before_op);
+        else if (reruns && turn % 2 == 0 && tide_program_op(p, producer)->rerunnable)
+            fprintf(f, "{\"rerun\":%u,\"before\":%u}\n", producer, gaps[i].before_op);
+    }
+    free(gaps);
+    fclose(f);
+}
+
+/* ---- one plan ---- */
+
+static tide_trainer *open_trainer(const char *policy, const char *decisions, uint64_t arena_bytes) {
+    tide_trainer_options o;
+    tide_trainer *t;
+    tide_trainer_options_init(&o);
+    o.model = b.model;
+    o.device = b.device;
+    o.machine = &b.machine;
+    o.data = &b.data;
+    o.plan.policy = policy;
+    o.plan.decisions = decisions;
+    o.plan.budgets.arena_bytes = arena_bytes;
+    require(tide_trainer_create(&o, NULL, &t));
+    return t;
+}
+
+/* The fastest step, and what of a timed one was not computing. */
+static void measure(tide_trainer *t, uint64_t *op_ns, uint64_t *step_ns, uint64_t *exposed_ns) {
+    static uint64_t once[MAX_OPS];
+    tide_step_report r;
+    float loss;
+    *step_ns = *exposed_ns = UINT64_MAX;
+    require(tide_trainer_step(t, &loss, &r)); /* warm-up */
+    for (int i = 0; i < b.steps; i++) {
+        require(tide_trainer_step(t, &loss, &r));
+        *step_ns = tide__min_u64(*step_ns, r.step_ns);
+        require(tide_trainer_step_timed(t, &loss, &r, once));
+        *exposed_ns = tide__min_u64(*exposed_ns, r.step_ns - tide__min_u64(r.compute_ns, r.step_ns));
+        for (uint32_t k = 0; k < tide_program_op_count(tide_step_program(tide_trainer_step_program(t))) && op_ns; k++)
+            op_ns[k] = i == 0 ? once[k] : tide__min_u64(op_ns[k], once[k]);
+    }
+}
+
+static tide_prediction simulate(const tide_plan *plan, const tide_program *program) {
+    tide_timeline *timeline;
+    require(tide_plan_simulate(plan, program, &b.machine, &timeline));
+    tide_prediction p = timeline->prediction;
+    tide_timeline_destroy(timeline);
+    return p;
+}
+
+static double ms(uint64_t ns) { return (double)ns * 1e-6; }
+
+static uint64_t compare(const char *label, const char *policy, const char *decisions, uint64_t arena_bytes) {
+    tide_trainer *t = open_trainer(policy, decisions, arena_bytes);
+    const tide_plan *plan = tide_trainer_plan(t);
+    uint64_t step, exposed, arena = tide_plan_arena_bytes(plan);
+    measure(t, NULL, &step, &exposed);
+    tide_prediction roofline = *tide_plan_prediction(plan), by_ops = simulate(plan, b.measured);
+    printf("%-26s %8.1f %9.1f %9.1f %9.1f %7.2f %7.2f %9.1f %9.1f %9.1f\n", label, (double)arena / 1048576,
+           (double)roofline.moved_bytes / 1048576, ms(step), ms(by_ops.step_ns), (double)by_ops.step_ns / (double)step,
+           (double)roofline.step_ns / (double)step, ms(exposed), ms(by_ops.exposed_ns), ms(by_ops.recomputed_ns));
+    tide_trainer_destroy(t);
+    return arena;
+}
+
+/* ---- the whole ---- */
+
+static void open_all(const char *model, uint32_t batch) {
+    tide_measure_options mo;
+    tide_model_options o;
+    require(tide_device_open("cpu", NULL, &b.device));
+    tide_measure_options_init(&mo);
+    require(tide_machine_measure(b.device, &mo, &b.machine));
+    tide_device_info info;
+    require(tide_device_get_info(b.device, &info));
+    b.machine.align_bytes = info.align_bytes;
+    tide_model_options_init(&o);
+    o.batch = batch;
+    require(tide_model_create(model, &o, &b.model));
+    tide_shape in = tide_model_input(b.model);
+    b.digits = (tide_digits){.seed = 1, .channels = (uint32_t)in.c, .height = (uint32_t)in.h, .width = (uint32_t)in.w};
+    require(tide_data_digits(&b.digits, 10000, &b.data));
+}
+
+static void close_all(void) {
+    tide_program_destroy(b.measured);
+    tide_model_destroy(b.model);
+    tide_device_close(b.device);
+}
+
+/* Op times from timed steps under liveness. */
+static void time_ops(void) {
+    tide_trainer *t = open_trainer("liveness", NULL, UINT64_MAX);
+    const tide_program *p = tide_step_program(tide_trainer_step_program(t));
+    uint64_t step, exposed;
+    if (tide_program_op_count(p) > MAX_OPS) exit(1);
+    measure(t, b.op_ns, &step, &exposed);
+    require(tide_program_with_costs(p, b.op_ns, &b.measured));
+    printf("op times: sum %.1f ms measured, %.1f ms by the roofline\n", ms(tide_program_cost_ns(b.measured)),
+           ms(tide_program_cost_ns(p)));
+    tide_trainer_destroy(t);
+}
+
+static void compare_by_hand(const char *label, const char *tier, bool reruns) {
+    char path[] = "/tmp/tidemark-calibrate-XXXXXX";
+    int fd = mkstemp(path);
+    if (fd < 0) exit(1);
+    close(fd);
+    write_decisions(path, b.measured, tier, reruns);
+    compare(label, "manual", path, UINT64_MAX);
+    unlink(path);
+}
+
+int main(int argc, char **argv) {
+    const char *model = argc > 1 ? argv[1] : "resnet-cifar:3";
+    uint32_t batch = argc > 2 ? (uint32_t)atoi(argv[2]) : 32;
+    b.steps = argc > 3 ? atoi(argv[3]) : 8;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    open_all(model, batch);
+    printf("%s, batch %u, machine %s: %.1f GFLOP/s x %.2f, %.1f GB/s x %.2f\n", model, batch, b.machine.name,
+           b.machine.flops_per_s * 1e-9, b.machine.matrix_efficiency, b.machine.bytes_per_s * 1e-9,
+           b.machine.vector_efficiency);
+    time_ops();
+    printf("%-26s %8s %9s %9s %9s %7s %7s %9s %9s %9s\n", "", "arena", "moved", "measured", "simulated", "ratio",
+           "ratio", "exposed", "exposed", "re-run");
+    printf("%-26s %8s %9s %9s %9s %7s %7s %9s %9s %9s\n", "plan", "MiB", "MiB", "ms", "ms, ops", "ops", "roofl.",
+           "meas. ms", "sim. ms", "sim. ms");
+    compare("none", "none", NULL, UINT64_MAX);
+    uint64_t arena = compare("liveness", "liveness", NULL, UINT64_MAX);
+    compare_by_hand("by hand: RAM", "ram", false);
+    compare_by_hand("by hand: disk", "disk", false);
+    compare_by_hand("by hand: re-runs", NULL, true);
+    compare_by_hand("by hand: RAM and re-runs", "ram", true);
+    compare("checkpoint:block", "checkpoint:block", NULL, UINT64_MAX);
+    compare("superneurons at 60 %", "superneurons", NULL, arena / 10 * 6);
+    close_all();
+    return 0;
+}

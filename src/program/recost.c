@@ -1,0 +1,48 @@
+/* The same program with other costs: measured ones instead of modelled ones. Sizes, order and signature stay, so plans
+ * for the one are plans for the other. */
+#include <tidemark/program.h>
+
+#include <stdlib.h>
+
+#include "base/vec.h"
+
+typedef TIDE_VEC(tide_variant) variant_list;
+
+/* The other variants keep their ratio to the default one, which is all that is known of them. */
+static tide_status scale_variants(const tide_op *op, uint64_t cost_ns, variant_list *out) {
+    double factor = op->variants[0].cost_ns ? (double)cost_ns / (double)op->variants[0].cost_ns : 1;
+    out->count = 0;
+    for (uint32_t i = 0; i < op->n_variants; i++) {
+        tide_variant v = op->variants[i];
+        double scaled = (double)v.cost_ns * factor;
+        v.cost_ns = i == 0 ? cost_ns : scaled < 0x1p62 ? (uint64_t)scaled : UINT64_C(1) << 62;
+        TIDE_TRY(tide__vec_push(out, v));
+    }
+    return TIDE_OK;
+}
+
+static tide_status copy_all(const tide_program *p, const uint64_t *cost_ns, variant_list *variants,
+                            tide_program_builder *b) {
+    for (tide_id t = 0; t < tide_program_tensor_count(p); t++)
+        TIDE_TRY(tide_program_builder_tensor(b, tide_program_tensor(p, t), NULL));
+    for (tide_id i = 0; i < tide_program_op_count(p); i++) {
+        tide_op op = *tide_program_op(p, i);
+        TIDE_TRY(scale_variants(&op, cost_ns[i], variants));
+        op.variants = variants->data;
+        TIDE_TRY(tide_program_builder_op(b, &op, NULL));
+    }
+    for (uint32_t i = 0; i < tide_program_carry_count(p); i++)
+        TIDE_TRY(tide_program_builder_carry(b, *tide_program_carry(p, i)));
+    return TIDE_OK;
+}
+
+tide_status tide_program_with_costs(const tide_program *p, const uint64_t *cost_ns, tide_program **out) {
+    tide_program_builder *b;
+    variant_list variants = {0};
+    TIDE_TRY(tide_program_builder_create(tide_program_name(p), tide_program_is_repeating(p), &b));
+    tide_status status = copy_all(p, cost_ns, &variants, b);
+    if (status == TIDE_OK) status = tide_program_builder_finish(b, out);
+    if (status != TIDE_OK) tide_program_builder_destroy(b);
+    tide__vec_free(&variants);
+    return status;
+}
