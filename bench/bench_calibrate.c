@@ -1,7 +1,7 @@
 /* Calibration: is a simulated step as long as a measured one? Trains a small ResNet on the CPU under plans that keep,
  * move and re-run, and compares each with the simulator, fed with the machine's roofline and with measured op times.
  *
- *      bench_calibrate [MODEL [BATCH [STEPS]]]        resnet-cifar:3, 32, 8
+ *      bench_calibrate [MODEL [BATCH [STEPS]]]        resnet-cifar:3, 32, 10
  *
  * The machine is measured first. Times are of the real clock, the fastest of STEPS steps: run it on an idle machine. The
  * op times come from timed steps under `liveness` alone; the other plans are predicted from them. RAM copies use cores
@@ -23,18 +23,29 @@ static void require(tide_status status) {
     exit(1);
 }
 
+/* One plan and what it took. */
+typedef struct entry {
+    const char *label;
+    tide_trainer *trainer;
+    uint64_t step_ns, exposed_ns; /* the smallest so far */
+} entry;
+
 typedef struct bench {
     tide_device *device;
     tide_machine machine;
     tide_model *model;
     tide_digits digits;
     tide_data data;
-    int steps;
-    uint64_t op_ns[MAX_OPS]; /* under liveness, the fastest of the timed steps */
-    tide_program *measured;  /* the program with these costs */
+    entry entries[8];
+    size_t n_entries;
+    uint64_t op_ns[MAX_OPS], once[MAX_OPS]; /* of the first entry, the fastest of the timed steps; scratch */
 } bench;
 
 static bench b;
+
+static const tide_program *program_of(const entry *e) {
+    return tide_step_program(tide_trainer_step_program(e->trainer));
+}
 
 /* ---- hand-made plans ---- */
 
@@ -64,11 +75,11 @@ static void write_decisions(const char *path, const tide_program *p, const char 
     fclose(f);
 }
 
-/* ---- one plan ---- */
+/* ---- plans ---- */
 
-static tide_trainer *open_trainer(const char *policy, const char *decisions, uint64_t arena_bytes) {
+static void add(const char *label, const char *policy, const char *decisions, uint64_t arena_bytes) {
     tide_trainer_options o;
-    tide_trainer *t;
+    entry *e = &b.entries[b.n_entries++];
     tide_trainer_options_init(&o);
     o.model = b.model;
     o.device = b.device;
@@ -77,25 +88,40 @@ static tide_trainer *open_trainer(const char *policy, const char *decisions, uin
     o.plan.policy = policy;
     o.plan.decisions = decisions;
     o.plan.budgets.arena_bytes = arena_bytes;
-    require(tide_trainer_create(&o, NULL, &t));
-    return t;
+    *e = (entry){.label = label, .step_ns = UINT64_MAX, .exposed_ns = UINT64_MAX};
+    require(tide_trainer_create(&o, NULL, &e->trainer));
 }
 
-/* The fastest step, and what of a timed one was not computing. */
-static void measure(tide_trainer *t, uint64_t *op_ns, uint64_t *step_ns, uint64_t *exposed_ns) {
-    static uint64_t once[MAX_OPS];
+static void add_by_hand(const char *label, const char *tier, bool reruns) {
+    char path[] = "/tmp/tidemark-calibrate-XXXXXX";
+    int fd = mkstemp(path);
+    if (fd < 0) exit(1);
+    close(fd);
+    write_decisions(path, program_of(&b.entries[0]), tier, reruns);
+    add(label, "manual", path, UINT64_MAX);
+    unlink(path);
+}
+
+/* ---- measuring ---- */
+
+/* One step on the clock, and one timed op by op: what of it was not computing is exposed. */
+static void measure(entry *e) {
     tide_step_report r;
     float loss;
-    *step_ns = *exposed_ns = UINT64_MAX;
-    require(tide_trainer_step(t, &loss, &r)); /* warm-up */
-    for (int i = 0; i < b.steps; i++) {
-        require(tide_trainer_step(t, &loss, &r));
-        *step_ns = tide__min_u64(*step_ns, r.step_ns);
-        require(tide_trainer_step_timed(t, &loss, &r, once));
-        *exposed_ns = tide__min_u64(*exposed_ns, r.step_ns - tide__min_u64(r.compute_ns, r.step_ns));
-        for (uint32_t k = 0; k < tide_program_op_count(tide_step_program(tide_trainer_step_program(t))) && op_ns; k++)
-            op_ns[k] = i == 0 ? once[k] : tide__min_u64(op_ns[k], once[k]);
-    }
+    require(tide_trainer_step(e->trainer, &loss, &r));
+    e->step_ns = tide__min_u64(e->step_ns, r.step_ns);
+    require(tide_trainer_step_timed(e->trainer, &loss, &r, b.once));
+    e->exposed_ns = tide__min_u64(e->exposed_ns, r.step_ns - tide__min_u64(r.compute_ns, r.step_ns));
+    for (uint32_t k = 0; e == b.entries && k < tide_program_op_count(program_of(e)); k++)
+        b.op_ns[k] = b.op_ns[k] ? tide__min_u64(b.op_ns[k], b.once[k]) : b.once[k];
+}
+
+/* Round by round, so that what else the machine does hits all plans alike. */
+static void measure_all(int steps) {
+    float loss;
+    for (size_t k = 0; k < b.n_entries; k++) require(tide_trainer_step(b.entries[k].trainer, &loss, NULL));
+    for (int i = 0; i < steps; i++)
+        for (size_t k = 0; k < b.n_entries; k++) measure(&b.entries[k]);
 }
 
 static tide_prediction simulate(const tide_plan *plan, const tide_program *program) {
@@ -108,17 +134,28 @@ static tide_prediction simulate(const tide_plan *plan, const tide_program *progr
 
 static double ms(uint64_t ns) { return (double)ns * 1e-6; }
 
-static uint64_t compare(const char *label, const char *policy, const char *decisions, uint64_t arena_bytes) {
-    tide_trainer *t = open_trainer(policy, decisions, arena_bytes);
-    const tide_plan *plan = tide_trainer_plan(t);
-    uint64_t step, exposed, arena = tide_plan_arena_bytes(plan);
-    measure(t, NULL, &step, &exposed);
-    tide_prediction roofline = *tide_plan_prediction(plan), by_ops = simulate(plan, b.measured);
-    printf("%-26s %8.1f %9.1f %9.1f %9.1f %7.2f %7.2f %9.1f %9.1f %9.1f\n", label, (double)arena / 1048576,
-           (double)roofline.moved_bytes / 1048576, ms(step), ms(by_ops.step_ns), (double)by_ops.step_ns / (double)step,
-           (double)roofline.step_ns / (double)step, ms(exposed), ms(by_ops.exposed_ns), ms(by_ops.recomputed_ns));
-    tide_trainer_destroy(t);
-    return arena;
+static void print(const entry *e, const tide_program *measured) {
+    const tide_plan *plan = tide_trainer_plan(e->trainer);
+    tide_prediction roofline = *tide_plan_prediction(plan), by_ops = simulate(plan, measured);
+    printf("%-26s %8.1f %9.1f %9.1f %9.1f %7.2f %7.2f %9.1f %9.1f %9.1f\n", e->label,
+           (double)tide_plan_arena_bytes(plan) / 1048576, (double)roofline.moved_bytes / 1048576, ms(e->step_ns),
+           ms(by_ops.step_ns), (double)by_ops.step_ns / (double)e->step_ns,
+           (double)roofline.step_ns / (double)e->step_ns, ms(e->exposed_ns), ms(by_ops.exposed_ns),
+           ms(by_ops.recomputed_ns));
+}
+
+static void print_all(void) {
+    const tide_program *p = program_of(&b.entries[0]);
+    tide_program *measured;
+    require(tide_program_with_costs(p, b.op_ns, &measured));
+    printf("op times: sum %.1f ms measured, %.1f ms by the roofline\n", ms(tide_program_cost_ns(measured)),
+           ms(tide_program_cost_ns(p)));
+    printf("%-26s %8s %9s %9s %9s %7s %7s %9s %9s %9s\n", "", "arena", "moved", "measured", "simulated", "ratio",
+           "ratio", "exposed", "exposed", "re-run");
+    printf("%-26s %8s %9s %9s %9s %7s %7s %9s %9s %9s\n", "plan", "MiB", "MiB", "ms", "ms, ops", "ops", "roofl.",
+           "meas. ms", "sim. ms", "sim. ms");
+    for (size_t i = 0; i < b.n_entries; i++) print(&b.entries[i], measured);
+    tide_program_destroy(measured);
 }
 
 /* ---- the whole ---- */
@@ -141,56 +178,30 @@ static void open_all(const char *model, uint32_t batch) {
 }
 
 static void close_all(void) {
-    tide_program_destroy(b.measured);
+    for (size_t i = 0; i < b.n_entries; i++) tide_trainer_destroy(b.entries[i].trainer);
     tide_model_destroy(b.model);
     tide_device_close(b.device);
-}
-
-/* Op times from timed steps under liveness. */
-static void time_ops(void) {
-    tide_trainer *t = open_trainer("liveness", NULL, UINT64_MAX);
-    const tide_program *p = tide_step_program(tide_trainer_step_program(t));
-    uint64_t step, exposed;
-    if (tide_program_op_count(p) > MAX_OPS) exit(1);
-    measure(t, b.op_ns, &step, &exposed);
-    require(tide_program_with_costs(p, b.op_ns, &b.measured));
-    printf("op times: sum %.1f ms measured, %.1f ms by the roofline\n", ms(tide_program_cost_ns(b.measured)),
-           ms(tide_program_cost_ns(p)));
-    tide_trainer_destroy(t);
-}
-
-static void compare_by_hand(const char *label, const char *tier, bool reruns) {
-    char path[] = "/tmp/tidemark-calibrate-XXXXXX";
-    int fd = mkstemp(path);
-    if (fd < 0) exit(1);
-    close(fd);
-    write_decisions(path, b.measured, tier, reruns);
-    compare(label, "manual", path, UINT64_MAX);
-    unlink(path);
 }
 
 int main(int argc, char **argv) {
     const char *model = argc > 1 ? argv[1] : "resnet-cifar:3";
     uint32_t batch = argc > 2 ? (uint32_t)atoi(argv[2]) : 32;
-    b.steps = argc > 3 ? atoi(argv[3]) : 8;
-    setvbuf(stdout, NULL, _IOLBF, 0);
     open_all(model, batch);
     printf("%s, batch %u, machine %s: %.1f GFLOP/s x %.2f, %.1f GB/s x %.2f\n", model, batch, b.machine.name,
            b.machine.flops_per_s * 1e-9, b.machine.matrix_efficiency, b.machine.bytes_per_s * 1e-9,
            b.machine.vector_efficiency);
-    time_ops();
-    printf("%-26s %8s %9s %9s %9s %7s %7s %9s %9s %9s\n", "", "arena", "moved", "measured", "simulated", "ratio",
-           "ratio", "exposed", "exposed", "re-run");
-    printf("%-26s %8s %9s %9s %9s %7s %7s %9s %9s %9s\n", "plan", "MiB", "MiB", "ms", "ms, ops", "ops", "roofl.",
-           "meas. ms", "sim. ms", "sim. ms");
-    compare("none", "none", NULL, UINT64_MAX);
-    uint64_t arena = compare("liveness", "liveness", NULL, UINT64_MAX);
-    compare_by_hand("by hand: RAM", "ram", false);
-    compare_by_hand("by hand: disk", "disk", false);
-    compare_by_hand("by hand: re-runs", NULL, true);
-    compare_by_hand("by hand: RAM and re-runs", "ram", true);
-    compare("checkpoint:block", "checkpoint:block", NULL, UINT64_MAX);
-    compare("superneurons at 60 %", "superneurons", NULL, arena / 10 * 6);
+    add("liveness", "liveness", NULL, UINT64_MAX);
+    if (tide_program_op_count(program_of(b.entries)) > MAX_OPS) exit(1);
+    add("none", "none", NULL, UINT64_MAX);
+    add_by_hand("by hand: RAM", "ram", false);
+    add_by_hand("by hand: disk", "disk", false);
+    add_by_hand("by hand: re-runs", NULL, true);
+    add_by_hand("by hand: RAM and re-runs", "ram", true);
+    add("checkpoint:block", "checkpoint:block", NULL, UINT64_MAX);
+    add("superneurons at 60 %", "superneurons", NULL,
+        tide_plan_arena_bytes(tide_trainer_plan(b.entries[0].trainer)) / 10 * 6);
+    measure_all(argc > 3 ? atoi(argv[3]) : 10);
+    print_all();
     close_all();
     return 0;
 }

@@ -70,12 +70,18 @@ static tide_status take_small_workspaces(const tide__policy_input *in, tide__dec
     return TIDE_OK;
 }
 
-/* loads[k]: the most bytes in slot k with the smallest workspaces. What is left of the target is the op's. */
+/* loads[k]: the most bytes in slot k with the smallest workspaces. What is left of the target is the op's; without one,
+ * what is left of the peak, so that workspaces alone never make the arena larger. */
 static void take_fast_workspaces(const tide__policy_input *in, const uint64_t *loads, tide__decisions *out) {
+    uint64_t limit = in->target_bytes;
+    if (limit == UINT64_MAX) {
+        limit = 0;
+        for (size_t i = 0; i <= out->variants.count; i++) limit = tide__max_u64(limit, loads[i]);
+    }
     for (tide_id i = 0; i < out->variants.count; i++) {
         const tide_op *op = tide_program_op(in->program, i);
         uint64_t others = loads[i] - tide__min_u64(loads[i], op->variants[out->variants.data[i]].workspace_bytes);
-        uint64_t room = in->target_bytes - tide__min_u64(others, in->target_bytes);
+        uint64_t room = limit - tide__min_u64(others, limit);
         out->variants.data[i] = pick_variant(op, in->options->bits_any, room);
     }
 }
