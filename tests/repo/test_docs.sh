@@ -6,9 +6,9 @@ cd "$2"
 folders='src|tests|include|cli|docs|tools|examples|machines|bench|cmake'
 
 mentions() { # file:path, one per line
-    grep -oHE "(^|[^A-Za-z0-9_/.-])($folders)/[A-Za-z0-9_./*<>-]+" -- *.md docs/*.md |
+    grep -oHE "(^|[^A-Za-z0-9_/.-])($folders)/[A-Za-z0-9_./*<>-]+" -- *.md docs/*.md docs/*/*.md |
         sed -E "s#:[^A-Za-z]*($folders)/#:\1/#"
-    grep -roHE 'docs/[a-z_-]+\.md' src include cli tests tools CMakeLists.txt
+    grep -roHE 'docs/[a-z_/-]+\.md' src include cli tests tools CMakeLists.txt
 }
 
 missing=0
