@@ -1,6 +1,8 @@
 /* SuperNeurons' recomputation: peaks and counts of re-run layers, from plans of the policy. AlexNet, batch 200:
- * speed-centric 993.018 MB with 14 layers, memory-centric 886.23 with 23, cost-aware 886.23 with 17 (MB = 2^20). */
+ * speed-centric 993.018 MB with 14 layers, memory-centric 886.23 with 23, cost-aware 886.23 with 17 (MB = 2^20).
+ * ResNet-50: 84, 118 and 85 layers; ResNet-101: 169, 237 and 170. */
 #include "papers/superneurons.h"
+#include "papers/superneurons_resnet.h"
 
 #include <tidemark/plan.h>
 
@@ -58,7 +60,23 @@ static void alexnet(void **state) {
     tide_program_destroy(p);
 }
 
+/* Cost-aware is speed-centric but for the stem, as in the paper. */
+static void check_resnet(const uint32_t blocks[4], uint32_t speed, uint32_t memory, uint32_t cost) {
+    tide_program *p = resnet_program(blocks, 16);
+    assert_int_equal(plan_with(p, "superneurons:speed").reruns, speed);
+    assert_int_equal(plan_with(p, "superneurons:memory").reruns, memory);
+    assert_int_equal(plan_with(p, "superneurons:cost").reruns, cost);
+    assert_int_equal(plan_with(p, "superneurons:norecompute").reruns, 0);
+    tide_program_destroy(p);
+}
+
+static void resnets(void **state) {
+    (void)state;
+    check_resnet((uint32_t[]){3, 4, 6, 3}, 84, 118, 85);
+    check_resnet((uint32_t[]){3, 4, 23, 3}, 169, 237, 170);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(alexnet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(alexnet), cmocka_unit_test(resnets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ static const tide__policy table[] = {
     {"capuchin", "swaps what transfers can hide, by free time; recomputes the rest, by bytes saved per second",
      tide__decide_capuchin, false, true},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false},
+    {"checkpoint", "what people do by hand: keep the values between stretches, re-run a stretch; :sqrt, :block",
+     tide__decide_checkpoint, true, true},
     {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
      tide__decide_superneurons, true, true},
     {"hybrid", "keeps, moves or re-runs each value, whatever costs the least time inside the budget",

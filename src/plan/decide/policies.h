@@ -12,6 +12,7 @@ tide_status tide__decide_dtr(const tide__policy_input *in, tide__decisions *out)
 tide_status tide__decide_autoswap(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_capuchin(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out);
+tide_status tide__decide_checkpoint(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out);
 

@@ -34,7 +34,7 @@ static uint64_t largest_result(const tide_program *p, const tide_op *op) {
     return largest;
 }
 
-static void find_side_results(const tide_program *p, bool *side) {
+void tide__find_side_results(const tide_program *p, bool *side) {
     for (tide_id id = 0; id < tide_program_op_count(p); id++) {
         const tide_op *op = tide_program_op(p, id);
         uint64_t small = largest_result(p, op) / SIDE_RESULT_SHARE;
@@ -252,7 +252,7 @@ tide_status tide__segments_create(const tide_program *p, tide__segments *out) {
     roles r = {0};
     tide_status status = s.of && s.position && s.next && s.side ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
-        find_side_results(p, s.side);
+        tide__find_side_results(p, s.side);
         status = roles_init(p, s.side, &r);
     }
     if (status == TIDE_OK) {

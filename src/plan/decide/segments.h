@@ -26,6 +26,9 @@ typedef struct tide__segments {
     bool *side;
 } tide__segments;
 
+/* side[tensor], as in the segments, of every tensor that an op writes; the others are left alone. */
+void tide__find_side_results(const tide_program *p, bool *side);
+
 tide_status tide__segments_create(const tide_program *p, tide__segments *out);
 void tide__segments_free(tide__segments *s);
 

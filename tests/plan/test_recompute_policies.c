@@ -1,0 +1,177 @@
+/* Policies `superneurons` and `checkpoint` on random programs and random budgets: every plan is proved and runs on
+ * symbolic values, or the answer is an honest "does not fit". And what they promise, one by one. */
+#include "support/test.h"
+
+#include <tidemark/nn.h>
+
+#include "support/hand_made.h"
+#include "support/interpreter.h"
+#include "support/random_program.h"
+
+static tide_status try_make(const tide_program *p, const tide_machine *m, const char *policy, uint64_t arena_bytes,
+                            tide_plan **plan) {
+    tide_plan_options o;
+    tide_plan_options_init(&o);
+    o.policy = policy;
+    o.budgets.arena_bytes = arena_bytes;
+    return tide_plan_create(p, m, &o, NULL, plan);
+}
+
+static void check_by_running(const tide_plan *plan, const tide_program *p, const tide_machine *m, uint64_t seed) {
+    for (uint64_t timing = 0; plan->arena_bytes <= 8192 && timing < 2; timing++) {
+        interpretation result = interpret(plan, p, m, NULL, seed + timing);
+        if (!result.ok) fail_msg("seed %llu: action %u %s", (unsigned long long)seed, result.action, result.why);
+    }
+}
+
+static const char *const settings[] = {
+    "superneurons",      "superneurons:speed",       "superneurons:eager", "superneurons:memory,noworkspace",
+    "superneurons:cost", "superneurons:norecompute", "checkpoint",         "checkpoint:sqrt",
+    "checkpoint:block",
+};
+
+/* ---- random programs ---- */
+
+static void random_programs(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    uint32_t made = 0, refused = 0, with_moves = 0, with_reruns = 0;
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        uint64_t rng = seed * 31 + 7;
+        random_program_options o = random_program_varied(seed);
+        tide_program *p = random_program(&o);
+        tide_plan *live = NULL, *plan = NULL;
+        if (try_make(p, &m, "liveness", UINT64_MAX, &live) == TIDE_OK) {
+            uint64_t most = tide_plan_arena_bytes(live) + 1, budget = most / 4 + random_below(&rng, most);
+            if (random_below(&rng, 8) == 0) budget = UINT64_MAX;
+            const char *policy = settings[random_below(&rng, sizeof settings / sizeof *settings)];
+            tide_status status = try_make(p, &m, policy, budget, &plan);
+            if (status == TIDE_OK) { /* tide_plan_create has verified it */
+                assert_true(tide_plan_arena_bytes(plan) <= budget);
+                check_by_running(plan, p, &m, seed);
+                made++;
+                with_moves += tide_plan_prediction(plan)->moved_bytes > 0;
+                with_reruns += tide_plan_prediction(plan)->recomputed_ns > 0;
+            } else {
+                if (status != TIDE_E_FIT) fail_msg("seed %llu: %s", (unsigned long long)seed, tide_last_error());
+                assert_int_not_equal(budget, UINT64_MAX);
+                refused++;
+            }
+        }
+        tide_plan_destroy(live);
+        tide_plan_destroy(plan);
+        tide_program_destroy(p);
+    }
+    print_message("%u plans, %u with moves, %u with re-runs; %u do not fit\n", made, with_moves, with_reruns, refused);
+    assert_true(made > 500 && with_moves > 100 && with_reruns > 100 && refused > 50);
+}
+
+static void arguments(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"superneurons:quick", "superneurons:speed,memory", "superneurons:speed,,noswap",
+                                        "checkpoint:sqrt,block", "checkpoint:7"};
+    tide_machine m = machine_with_disk();
+    random_program_options o = random_program_defaults(1);
+    tide_program *p = random_program(&o);
+    tide_plan *plan;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_status(try_make(p, &m, wrong[i], UINT64_MAX, &plan), TIDE_E_ARGUMENT);
+        assert_error_has(i < 3 ? "superneurons" : "checkpoint");
+    }
+    tide_program_destroy(p);
+}
+
+/* ---- a network ---- */
+
+typedef struct network {
+    tide_machine machine;
+    tide_model *model;
+    tide_step *step;
+    const tide_program *program;
+} network;
+
+static network network_make(const char *spec, uint32_t batch) {
+    network n;
+    tide_model_options mo;
+    tide_step_options so;
+    tide_model_options_init(&mo);
+    mo.batch = batch;
+    tide_step_options_init(&so);
+    assert_ok(tide_machine_load("k40c", &n.machine));
+    so.machine = &n.machine;
+    assert_ok(tide_model_create(spec, &mo, &n.model));
+    assert_ok(tide_step_create(n.model, &so, &n.step));
+    n.program = tide_step_program(n.step);
+    return n;
+}
+
+static void network_free(network *n) {
+    tide_step_destroy(n->step);
+    tide_model_destroy(n->model);
+}
+
+static tide_plan *plan_network(const network *n, const char *policy, uint64_t arena_bytes) {
+    tide_plan *plan = NULL;
+    assert_ok(try_make(n->program, &n->machine, policy, arena_bytes, &plan));
+    return plan;
+}
+
+/* Arena and prediction of one plan. */
+typedef struct outcome {
+    uint64_t arena_bytes;
+    tide_prediction prediction;
+} outcome;
+
+static outcome outcome_of(const network *n, const char *policy, uint64_t arena_bytes) {
+    tide_plan *plan = plan_network(n, policy, arena_bytes);
+    outcome o = {.arena_bytes = tide_plan_arena_bytes(plan), .prediction = *tide_plan_prediction(plan)};
+    tide_plan_destroy(plan);
+    return o;
+}
+
+/* Without an argument: nothing when all fits, less than everything when some of it is enough. */
+static void checkpoint_as_much_as_needed(void **state) {
+    (void)state;
+    network n = network_make("resnet-cifar:9", 32);
+    outcome live = outcome_of(&n, "liveness", UINT64_MAX), block = outcome_of(&n, "checkpoint:block", UINT64_MAX);
+    outcome root = outcome_of(&n, "checkpoint:sqrt", UINT64_MAX), free = outcome_of(&n, "checkpoint", UINT64_MAX);
+    uint64_t between = (live.arena_bytes + block.arena_bytes) / 2;
+    outcome half = outcome_of(&n, "checkpoint", between);
+    assert_true(block.arena_bytes < live.arena_bytes / 2 && root.arena_bytes < live.arena_bytes / 2);
+    assert_int_equal(free.prediction.recomputed_ns, 0);
+    assert_int_equal(free.arena_bytes, live.arena_bytes);
+    assert_true(half.prediction.recomputed_ns > 0);
+    assert_true(half.prediction.recomputed_ns < block.prediction.recomputed_ns * 3 / 4);
+    network_free(&n);
+}
+
+/* The cache moves nothing until memory is short; each part can be left out. */
+static void superneurons_parts(void **state) {
+    (void)state;
+    network n = network_make("resnet-cifar:9", 32);
+    outcome live = outcome_of(&n, "liveness", UINT64_MAX), all = outcome_of(&n, "superneurons", UINT64_MAX);
+    assert_int_equal(all.prediction.moved_bytes, 0);
+    assert_true(all.prediction.recomputed_ns > 0 && all.arena_bytes < live.arena_bytes);
+    assert_true(all.prediction.compute_ns - all.prediction.recomputed_ns < live.prediction.compute_ns); /* workspaces */
+    outcome less = outcome_of(&n, "superneurons", live.arena_bytes / 2);
+    assert_true(less.prediction.moved_bytes > 0);
+    outcome swaps = outcome_of(&n, "superneurons:norecompute,noworkspace", live.arena_bytes / 2);
+    assert_int_equal(swaps.prediction.compute_ns, live.prediction.compute_ns);
+    assert_true(swaps.prediction.moved_bytes > less.prediction.moved_bytes);
+    outcome eager = outcome_of(&n, "superneurons:eager", UINT64_MAX);
+    assert_true(eager.prediction.moved_bytes > less.prediction.moved_bytes);
+    outcome nothing = outcome_of(&n, "superneurons:norecompute,noworkspace,noswap", UINT64_MAX);
+    assert_int_equal(nothing.arena_bytes, live.arena_bytes);
+    assert_int_equal(nothing.prediction.step_ns, live.prediction.step_ns);
+    tide_plan *plan;
+    assert_status(try_make(n.program, &n.machine, "superneurons:norecompute,noswap", live.arena_bytes / 2, &plan),
+                  TIDE_E_FIT);
+    network_free(&n);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs), cmocka_unit_test(arguments),
+                                       cmocka_unit_test(checkpoint_as_much_as_needed),
+                                       cmocka_unit_test(superneurons_parts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
