@@ -1,18 +1,45 @@
 /* Policy `hybrid`: keep, move or re-run, per gap, jointly, for the least time inside the budget.
  *
- * A search over sketches (hybrid/): greedy re-runs by relief per time, pruning, large-neighbourhood search. */
+ *   hybrid            both
+ *   hybrid:norerun    moves only
+ *   hybrid:nomove     re-runs only
+ *
+ * Moves that hide behind compute are free, so they come first; re-runs take what they leave above the target; then
+ * moves are chosen again beside those re-runs, which stretch the step, and re-runs that have become needless go.
+ * Drafts of these, of either kind alone and of moves that compute waits for are compared by the simulator. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/size.h"
+#include "plan/decide/draft.h"
+#include "plan/decide/hybrid/moves.h"
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/policies.h"
+#include "plan/decide/workspaces.h"
+
+typedef struct hybrid {
+    const tide__policy_input *in;
+    tide__model *model;
+    tide__sketch *sketch;
+    uint64_t work; /* for one search */
+    bool moves, reruns;
+    tide__decisions best;
+    bool any, fits; /* there is a best; its arena is within the target */
+    uint64_t best_ns, best_bytes;
+} hybrid;
+
+enum { ROUNDS = 2 };
 
 static uint64_t work_of(tide_effort effort) {
-    static const uint64_t work[] = {
-        [TIDE_EFFORT_LOW] = 1, [TIDE_EFFORT_NORMAL] = 10 * 1000 * 1000, [TIDE_EFFORT_HIGH] = 300 * 1000 * 1000};
+    static const uint64_t work[] = {[TIDE_EFFORT_LOW] = 1000 * 1000,
+                                    [TIDE_EFFORT_NORMAL] = 6 * 1000 * 1000,
+                                    [TIDE_EFFORT_HIGH] = 200 * 1000 * 1000};
     return work[effort];
 }
 
-static tide_status write_out(const tide__sketch *s, tide__decisions *out) {
+/* ---- what the search found, as decisions ---- */
+
+static tide_status add_reruns(const tide__sketch *s, tide__decisions *out) {
     for (size_t i = 0; i < s->extra.count; i++) {
         uint64_t key = s->extra.data[i];
         tide__rerun rerun = {.slot = tide__event_slot(key), .op = tide__event_id(key)};
@@ -21,15 +48,165 @@ static tide_status write_out(const tide__sketch *s, tide__decisions *out) {
     return TIDE_OK;
 }
 
-tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out) {
-    tide__model *model = NULL;
-    tide__sketch *sketch = NULL;
+static tide_status rerun_keys(const tide__sketch *s, tide__keys *out) {
+    out->count = 0;
+    for (size_t i = 0; i < s->extra.count; i++)
+        if (tide__event_kind_of(s->extra.data[i]) == TIDE__EVENT_RUN) TIDE_TRY(tide__vec_push(out, s->extra.data[i]));
+    return TIDE_OK;
+}
+
+static bool is_better(const hybrid *h, const tide_plan *draft, bool fits) {
+    if (!h->any || fits != h->fits) return !h->any || fits;
+    uint64_t ns = draft->prediction.step_ns;
+    if (!fits) return draft->arena_bytes < h->best_bytes;
+    return ns != h->best_ns ? ns < h->best_ns : draft->arena_bytes < h->best_bytes;
+}
+
+/* Workspaces as large as the load leaves room for. */
+static tide_status fill_workspaces(const hybrid *h, tide__decisions *d) {
+    uint64_t *loads = malloc((h->model->n_ops + (size_t)1) * sizeof *loads);
+    tide_status status = loads ? tide__workspaces_shrink(h->in, d) : tide__fail_memory();
+    if (status == TIDE_OK) status = tide__draft_loads(h->in, d, loads);
+    if (status == TIDE_OK) status = tide__workspaces_fill(h->in, loads, d);
+    free(loads);
+    return status;
+}
+
+static bool fits(const hybrid *h, const tide_plan *draft) {
+    const tide_budgets *b = &h->in->options->budgets;
+    for (uint32_t t = 0; t < h->in->machine->n_tiers; t++)
+        if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], h->in->machine->tier[t].capacity_bytes))
+            return false;
+    return draft->arena_bytes <= b->arena_bytes;
+}
+
+static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
+    tide__decisions_free(&h->best);
+    h->best = *d;
+    *d = (tide__decisions){0};
+    h->any = true;
+    h->fits = fits(h, draft);
+    h->best_ns = draft->prediction.step_ns;
+    h->best_bytes = draft->arena_bytes;
+}
+
+/* Takes *d over if it is the best so far; empties it in any case. */
+static tide_status judge(hybrid *h, tide__decisions *d) {
+    tide_plan *draft = NULL;
+    tide_status status = d->variants.count ? TIDE_OK : fill_workspaces(h, d);
+    if (status == TIDE_OK) status = tide__draft(h->in, d, &draft);
+    if (status == TIDE_OK && is_better(h, draft, fits(h, draft))) take_over(h, d, draft);
+    tide_plan_destroy(draft);
+    tide__decisions_free(d);
+    *d = (tide__decisions){0};
+    return status;
+}
+
+/* ---- ways to a plan ---- */
+
+/* Moves beside what the sketch re-runs, then re-runs beside those moves; the result is in the sketch, and judged. */
+static tide_status try_round(hybrid *h, const tide__keys *reruns, tide__moves_way way) {
+    tide__decisions d = {0};
     bool fits;
-    TIDE_TRY(tide__model_create(in->program, in->machine, &model));
-    tide_status status = tide__sketch_create(model, in->target_bytes, &sketch);
-    if (status == TIDE_OK) status = tide__search(sketch, work_of(in->options->effort), &fits);
-    if (status == TIDE_OK) status = write_out(sketch, out);
-    tide__sketch_destroy(sketch);
-    tide__model_destroy(model);
+    tide_status status = TIDE_OK;
+    if (h->moves) status = tide__moves_choose(h->in, h->model, reruns, way, h->work, &d);
+    if (status == TIDE_OK) status = tide__moves_apply(h->sketch, &d, reruns);
+    if (status == TIDE_OK && h->reruns) status = tide__search(h->sketch, h->work, &fits);
+    if (status == TIDE_OK) status = add_reruns(h->sketch, &d);
+    if (status == TIDE_OK) return judge(h, &d);
+    tide__decisions_free(&d);
+    return status;
+}
+
+static tide_status try_rounds(hybrid *h, tide__moves_way way) {
+    tide__keys reruns = {0};
+    tide_status status = TIDE_OK;
+    int rounds = h->in->options->effort == TIDE_EFFORT_LOW ? 1 : ROUNDS;
+    for (int i = 0; i < rounds && status == TIDE_OK; i++) {
+        status = try_round(h, &reruns, way);
+        if (status == TIDE_OK) status = rerun_keys(h->sketch, &reruns);
+        if (reruns.count == 0 || !h->moves) break;
+    }
+    tide__vec_free(&reruns);
+    return status;
+}
+
+static tide_status try_alone(hybrid *h, bool moves) {
+    static const tide__keys none;
+    bool both = h->moves;
+    h->moves = moves;
+    tide_status status = try_round(h, &none, TIDE__MOVES_WAIT);
+    h->moves = both;
+    return status;
+}
+
+static uint64_t least_ns(const tide__policy_input *in) {
+    uint64_t sum = 0;
+    for (tide_id i = 0; i < tide_program_op_count(in->program); i++) {
+        const tide_op *op = tide_program_op(in->program, i);
+        uint32_t fastest = tide__workspaces_pick(op, in->options->bits_any, UINT64_MAX);
+        sum = tide__add_capped(sum, op->variants[fastest].cost_ns);
+    }
+    return sum;
+}
+
+static bool is_ideal(const hybrid *h) { return h->fits && h->best_ns <= least_ns(h->in); }
+
+/* What the papers would do; now and then that is better than what the search finds. */
+static tide_status try_others(hybrid *h) {
+    static const struct {
+        tide__policy_fn decide;
+        const char *argument;
+        bool moves, reruns;
+    } others[] = {{tide__decide_superneurons, "", true, true},
+                  {tide__decide_superneurons, "norecompute", true, false},
+                  {tide__decide_superneurons, "noswap", false, true},
+                  {tide__decide_delta, "", true, true},
+                  {tide__decide_capuchin, "", true, true},
+                  {tide__decide_checkpoint, "", false, true},
+                  {tide__decide_autoswap, "swdoa", true, false}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        tide__policy_input in = *h->in;
+        tide__decisions d = {0};
+        if ((others[i].moves && !h->moves) || (others[i].reruns && !h->reruns)) continue;
+        in.argument = others[i].argument;
+        tide_status status = others[i].decide(&in, &d);
+        if (status == TIDE_OK) status = judge(h, &d);
+        tide__decisions_free(&d);
+        TIDE_TRY(status);
+    }
+    return TIDE_OK;
+}
+
+static tide_status try_all(hybrid *h) {
+    TIDE_TRY(try_rounds(h, TIDE__MOVES_LEAST));
+    if (is_ideal(h)) return TIDE_OK;
+    if (h->moves && h->reruns) TIDE_TRY(try_rounds(h, TIDE__MOVES_DEAREST));
+    if (h->fits && h->in->options->effort == TIDE_EFFORT_LOW) return TIDE_OK;
+    if (h->moves && h->reruns) TIDE_TRY(try_alone(h, false));
+    if (h->moves) TIDE_TRY(try_alone(h, true));
+    return is_ideal(h) ? TIDE_OK : try_others(h);
+}
+
+static tide_status check_argument(const char *argument) {
+    bool known = !*argument || strcmp(argument, "nomove") == 0 || strcmp(argument, "norerun") == 0;
+    return known ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "policy hybrid:%.32s: it takes nomove or norerun", argument);
+}
+
+tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out) {
+    TIDE_TRY(check_argument(in->argument));
+    hybrid h = {.in = in, .work = work_of(in->options->effort), .moves = true, .reruns = true};
+    if (in->target_bytes == UINT64_MAX) return TIDE_OK;
+    h.moves = !tide__policy_has(in->argument, "nomove");
+    h.reruns = !tide__policy_has(in->argument, "norerun");
+    TIDE_TRY(tide__model_create(in, &h.model));
+    tide_status status = tide__sketch_create(h.model, in->target_bytes, &h.sketch);
+    if (status == TIDE_OK) status = try_all(&h);
+    tide__sketch_destroy(h.sketch);
+    tide__model_destroy(h.model);
+    if (status == TIDE_OK)
+        *out = h.best;
+    else
+        tide__decisions_free(&h.best);
     return status;
 }

@@ -14,6 +14,7 @@
 #include "plan/decide/policies.h"
 #include "plan/decide/segments.h"
 #include "plan/decide/superneurons_cache.h"
+#include "plan/decide/workspaces.h"
 
 typedef struct settings {
     bool speed, memory, norecompute, eager, noswap, noworkspace;
@@ -40,50 +41,6 @@ static tide_status read_settings(const char *argument, settings *s) {
     if (s->speed + s->memory + s->norecompute + tide__policy_has(argument, "cost") > 1)
         return tide__fail(TIDE_E_ARGUMENT, "superneurons: one of speed, memory, cost and norecompute");
     return TIDE_OK;
-}
-
-/* ---- workspaces ---- */
-
-/* The fastest variant of the default's bits class with at most `room` bytes of workspace; of equally fast ones that
- * with the smaller workspace. The smallest workspace if none has so little. */
-static uint32_t pick_variant(const tide_op *op, bool bits_any, uint64_t room) {
-    uint32_t fastest = TIDE_NONE, smallest = 0;
-    for (uint32_t i = 0; i < op->n_variants; i++) {
-        const tide_variant *v = &op->variants[i];
-        if (!bits_any && v->bits_class != op->variants[0].bits_class) continue;
-        if (v->workspace_bytes < op->variants[smallest].workspace_bytes) smallest = i;
-        if (v->workspace_bytes > room) continue;
-        const tide_variant *best = fastest == TIDE_NONE ? NULL : &op->variants[fastest];
-        if (!best || v->cost_ns < best->cost_ns ||
-            (v->cost_ns == best->cost_ns && v->workspace_bytes < best->workspace_bytes))
-            fastest = i;
-    }
-    return fastest == TIDE_NONE ? smallest : fastest;
-}
-
-static tide_status take_small_workspaces(const tide__policy_input *in, tide__decisions *out) {
-    uint32_t n = tide_program_op_count(in->program);
-    TIDE_TRY(tide__vec_reserve(&out->variants, n));
-    for (tide_id i = 0; i < n; i++)
-        out->variants.data[i] = pick_variant(tide_program_op(in->program, i), in->options->bits_any, 0);
-    out->variants.count = n;
-    return TIDE_OK;
-}
-
-/* loads[k]: the most bytes in slot k with the smallest workspaces. What is left of the target is the op's; without one,
- * what is left of the peak, so that workspaces alone never make the arena larger. */
-static void take_fast_workspaces(const tide__policy_input *in, const uint64_t *loads, tide__decisions *out) {
-    uint64_t limit = in->target_bytes;
-    if (limit == UINT64_MAX) {
-        limit = 0;
-        for (size_t i = 0; i <= out->variants.count; i++) limit = tide__max_u64(limit, loads[i]);
-    }
-    for (tide_id i = 0; i < out->variants.count; i++) {
-        const tide_op *op = tide_program_op(in->program, i);
-        uint64_t others = loads[i] - tide__min_u64(loads[i], op->variants[out->variants.data[i]].workspace_bytes);
-        uint64_t room = limit - tide__min_u64(others, limit);
-        out->variants.data[i] = pick_variant(op, in->options->bits_any, room);
-    }
 }
 
 /* ---- recomputation ---- */
@@ -134,12 +91,11 @@ static tide_status recompute(const tide__policy_input *in, const settings *s, ui
 /* ---- the stages ---- */
 
 static tide_status decide(const tide__policy_input *in, const settings *s, uint64_t *loads, tide__decisions *out) {
-    if (!s->noworkspace) TIDE_TRY(take_small_workspaces(in, out));
+    if (!s->noworkspace) TIDE_TRY(tide__workspaces_shrink(in, out));
     if (!s->norecompute) TIDE_TRY(recompute(in, s, loads, out));
     TIDE_TRY(tide__draft_loads(in, out, loads));
     if (!s->noswap) TIDE_TRY(tide__superneurons_decide(in, s->eager, loads, out));
-    if (!s->noworkspace) take_fast_workspaces(in, loads, out);
-    return TIDE_OK;
+    return s->noworkspace ? TIDE_OK : tide__workspaces_fill(in, loads, out);
 }
 
 tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out) {

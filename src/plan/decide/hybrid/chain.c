@@ -40,7 +40,16 @@ static uint32_t stay_before(const tide__sketch *s, tide_id tensor, uint32_t even
     return i;
 }
 
+/* Long intervals are estimated: every event above the target stays above it by more than one value's bytes. */
+enum { LONG_EVENTS = 4096 };
+static bool is_long(uint32_t from, uint32_t to) { return to - from > LONG_EVENTS; }
+
+static double bytes_over(const tide__sketch *s, uint64_t size, uint32_t from, uint32_t to) {
+    return (double)size * (double)(s->over[to + 1] - s->over[from]);
+}
+
 static double excess_of_holding(const tide__sketch *s, uint64_t size, uint32_t from, uint32_t to) {
+    if (is_long(from, to)) return bytes_over(s, size, from, to);
     double sum = 0;
     for (uint32_t e = from; e <= to; e++) {
         uint64_t room = s->target_bytes - tide__min_u64(s->load[e], s->target_bytes);
@@ -120,11 +129,16 @@ typedef struct tally {
     const tide__sketch *s;
     tide__chain *c;
     uint32_t low, high;             /* events with changes */
-    uint64_t freed, held, children; /* bytes, while the chain runs: see load_of_chain */
+    double estimated;               /* relief of changes that are too long to sum */
+    uint64_t freed, held, children; /* bytes, while the chain runs: see excess_of_chain */
 } tally;
 
 static void change(tally *t, uint32_t from, uint32_t to, int64_t bytes) {
     if (from > to) return;
+    if (is_long(from, to)) {
+        t->estimated -= (bytes < 0 ? -1 : 1) * bytes_over(t->s, (uint64_t)(bytes < 0 ? -bytes : bytes), from, to);
+        return;
+    }
     t->c->change[from] += bytes;
     t->c->change[to + 1] -= bytes;
     if (from < t->low) t->low = from;
@@ -250,7 +264,7 @@ static void weigh(const tide__sketch *s, tide__chain *c) {
         change(&t, h->from, h->to, (int64_t)s->model->size[h->tensor]);
         t.held += s->model->size[h->tensor];
     }
-    c->relief = -excess_of_chain(&t);
+    c->relief = t.estimated - excess_of_chain(&t);
     if (t.low != UINT32_MAX) c->relief += relief_of_changes(&t);
 }
 

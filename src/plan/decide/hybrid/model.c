@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/decide/workspaces.h"
 
 void tide__model_destroy(tide__model *m) {
     if (!m) return;
@@ -73,11 +74,12 @@ static void fill_tensors(const tide_program *program, const tide_machine *machin
     }
 }
 
-static void fill_op(const tide_program *program, const tide_machine *machine, tide_id o, tide__model *m) {
-    const tide_op *op = tide_program_op(program, o);
+static void fill_op(const tide__policy_input *in, tide_id o, tide__model *m) {
+    const tide_op *op = tide_program_op(in->program, o);
+    const tide_variant *variant = &op->variants[tide__workspaces_pick(op, in->options->bits_any, 0)];
     uint32_t reads = m->read_at[o], writes = m->write_at[o], pairs = m->pair_at[o];
-    m->cost_ns[o] = op->variants[0].cost_ns;
-    m->workspace_bytes[o] = round_up(op->variants[0].workspace_bytes, machine->align_bytes);
+    m->cost_ns[o] = variant->cost_ns;
+    m->workspace_bytes[o] = round_up(variant->workspace_bytes, in->machine->align_bytes);
     m->rerunnable[o] = op->rerunnable;
     for (uint32_t i = 0; i < op->n_reads; i++) m->reads[reads++] = op->reads[i];
     for (uint32_t i = 0; i < op->n_writes; i++) m->writes[writes++] = op->writes[i];
@@ -93,15 +95,15 @@ static void fill_op(const tide_program *program, const tide_machine *machine, ti
     m->pair_at[o + 1] = pairs;
 }
 
-tide_status tide__model_create(const tide_program *program, const tide_machine *machine, tide__model **out) {
+tide_status tide__model_create(const tide__policy_input *in, tide__model **out) {
     tide__model *m = calloc(1, sizeof *m);
     if (!m) return tide__fail_memory();
-    m->n_ops = tide_program_op_count(program);
-    m->n_tensors = tide_program_tensor_count(program);
-    tide_status status = allocate(program, m);
+    m->n_ops = tide_program_op_count(in->program);
+    m->n_tensors = tide_program_tensor_count(in->program);
+    tide_status status = allocate(in->program, m);
     if (status == TIDE_OK) {
-        fill_tensors(program, machine, m);
-        for (tide_id o = 0; o < m->n_ops; o++) fill_op(program, machine, o, m);
+        fill_tensors(in->program, in->machine, m);
+        for (tide_id o = 0; o < m->n_ops; o++) fill_op(in, o, m);
         *out = m;
     } else {
         tide__model_destroy(m);

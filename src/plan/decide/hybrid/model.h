@@ -16,7 +16,7 @@ typedef struct tide__model {
     uint32_t *read_at, *write_at, *pair_at;
     tide_id *reads, *writes;
     tide__pair *pairs;
-    uint64_t *cost_ns, *workspace_bytes; /* of the chosen variant */
+    uint64_t *cost_ns, *workspace_bytes; /* of the variant with the smallest workspace */
     bool *rerunnable;                    /* and destroys none of its reads */
     /* Per tensor. */
     uint64_t *size;
@@ -25,7 +25,7 @@ typedef struct tide__model {
     bool *present, *client, *keep;
 } tide__model;
 
-tide_status tide__model_create(const tide_program *program, const tide_machine *machine, tide__model **out);
+tide_status tide__model_create(const tide__policy_input *in, tide__model **out);
 void tide__model_destroy(tide__model *m); /* NULL is fine */
 
 #endif

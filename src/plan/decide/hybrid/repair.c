@@ -123,11 +123,9 @@ static bool find_gap(const tide__sketch *s, const tide__candidate *c, tide__span
 
 /* ---- acceptance ---- */
 
-/* Takes the chain's re-runs over; tensors that they read have new gaps. */
-static tide_status accept(tide__repair *r) {
+static tide_status add_chain(tide__repair *r) {
     const tide__chain *c = &r->chain;
     const tide__model *m = r->sketch->model;
-    r->changed.count = 0;
     for (size_t k = 0; k < c->ops.count; k++) {
         tide_id op = c->ops.data[k];
         uint64_t key = tide__event_key(c->slot, TIDE__EVENT_RUN, op);
@@ -136,8 +134,19 @@ static tide_status accept(tide__repair *r) {
         for (uint32_t i = m->read_at[op]; i < m->read_at[op + 1]; i++)
             TIDE_TRY(tide__vec_push(&r->changed, m->reads[i]));
     }
-    TIDE_TRY(tide__sketch_build(r->sketch));
+    return TIDE_OK;
+}
+
+static tide_status rebuild(tide__repair *r) {
     r->work += 4 * (uint64_t)r->sketch->n_events;
+    return tide__sketch_build(r->sketch);
+}
+
+/* Takes the chain's re-runs over; tensors that they read have new gaps. */
+static tide_status accept(tide__repair *r) {
+    r->changed.count = 0;
+    TIDE_TRY(add_chain(r));
+    TIDE_TRY(rebuild(r));
     for (size_t i = 0; i < r->changed.count; i++) TIDE_TRY(consider_tensor(r, r->changed.data[i]));
     return TIDE_OK;
 }
@@ -156,16 +165,45 @@ static tide_status take_top(tide__repair *r) {
     return accept(r);
 }
 
+static tide_status consider_all(tide__repair *r) {
+    r->heap.count = 0;
+    for (tide_id t = 0; t < r->sketch->model->n_tensors; t++) TIDE_TRY(consider_tensor(r, t));
+    return TIDE_OK;
+}
+
+/* For large programs: many candidates at their word between two builds, until they should halve the excess. Scores are
+ * those of the last build, so that a chain's own slot may come out above the target; the next batch sees that. */
+static tide_status take_batch(tide__repair *r) {
+    tide__sketch *s = r->sketch;
+    double wanted = s->excess / 2;
+    r->changed.count = 0;
+    while (wanted > 0 && r->heap.count) {
+        tide__candidate top = pop(r);
+        tide__span gap;
+        bool possible;
+        if (!find_gap(s, &top, &gap)) continue;
+        TIDE_TRY(tide__chain_propose(s, gap, top.hold, &r->chain, &possible));
+        if (!possible || r->chain.relief <= 0) continue;
+        wanted -= r->chain.relief;
+        TIDE_TRY(add_chain(r));
+    }
+    return rebuild(r);
+}
+
+/* Events above which batches are taken. */
+enum { LARGE = 6000, LARGE_PRUNED = 100 };
+
 tide_status tide__repair_run(tide__repair *r) {
-    r->heap.count = r->added.count = 0;
-    TIDE_TRY(tide__sketch_build(r->sketch));
-    r->work += 4 * (uint64_t)r->sketch->n_events;
+    r->added.count = 0;
+    TIDE_TRY(rebuild(r));
     while (!tide__sketch_fits(r->sketch)) {
         double before = r->sketch->excess;
-        for (tide_id t = 0; t < r->sketch->model->n_tensors; t++) TIDE_TRY(consider_tensor(r, t));
-        while (!tide__sketch_fits(r->sketch) && r->heap.count) TIDE_TRY(take_top(r));
+        TIDE_TRY(consider_all(r));
+        if (r->sketch->n_events > LARGE)
+            TIDE_TRY(take_batch(r));
+        else
+            while (!tide__sketch_fits(r->sketch) && r->heap.count) TIDE_TRY(take_top(r));
         if (r->sketch->excess >= before) break;
-        r->heap.count = 0;
     }
     return TIDE_OK;
 }
@@ -193,6 +231,7 @@ tide_status tide__repair_prune(tide__repair *r, const tide__keys *candidates) {
             list[n++] = (priced){.cost_ns = s->model->cost_ns[tide__event_id(key)], .key = key};
     }
     qsort(list, n, sizeof *list, costliest_first);
+    if (s->n_events > LARGE && n > LARGE_PRUNED) n = LARGE_PRUNED; /* each costs a build */
     tide_status status = TIDE_OK;
     for (size_t i = 0; i < n && status == TIDE_OK; i++) {
         tide__sketch_remove(s, list[i].key);

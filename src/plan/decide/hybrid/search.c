@@ -3,6 +3,7 @@
 #include "plan/decide/hybrid/search.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 
@@ -13,6 +14,7 @@ typedef struct searcher {
     tide__sketch *s;
     tide__repair repair;
     tide__keys best, current; /* the best that fits; where the search is */
+    tide__keys reruns;        /* scratch */
     uint64_t best_ns, current_ns;
     bool fits;
     uint64_t limit; /* of repair.work */
@@ -49,21 +51,40 @@ static uint64_t draw(searcher *x, uint64_t below) {
     return tide__random_u64(x->repair.seed, 1, x->repair.draws++) % below;
 }
 
-/* Takes out up to n re-runs: a window of neighbours in time, of one op, or any. */
+static bool is_rerun(uint64_t key) { return tide__event_kind_of(key) == TIDE__EVENT_RUN; }
+
+static tide_status list_reruns(searcher *x) {
+    const tide__keys *extra = &x->s->extra;
+    x->reruns.count = 0;
+    for (size_t i = 0; i < extra->count; i++)
+        if (is_rerun(extra->data[i])) TIDE_TRY(tide__vec_push(&x->reruns, extra->data[i]));
+    return TIDE_OK;
+}
+
+static uint32_t distance(uint64_t key, uint32_t op) {
+    uint32_t other = tide__event_id(key);
+    return other > op ? other - op : op - other;
+}
+
+static size_t nearest(const tide__keys *keys, uint32_t op) {
+    size_t best = 0;
+    for (size_t i = 1; i < keys->count; i++)
+        if (distance(keys->data[i], op) < distance(keys->data[best], op)) best = i;
+    return best;
+}
+
+/* Takes out up to n re-runs: neighbours in time, of neighbouring ops, or any. */
 static void remove_some(searcher *x, size_t n) {
-    tide__keys *extra = &x->s->extra;
+    tide__keys *list = &x->reruns;
     uint64_t way = draw(x, 3);
-    size_t first = draw(x, extra->count);
-    uint32_t op = tide__event_id(extra->data[first]);
-    for (size_t k = 0; k < n && extra->count; k++) {
-        size_t i = way == 0 ? first : draw(x, extra->count);
-        if (way == 1) /* the nearest op */
-            for (size_t j = 0; j < extra->count; j++) {
-                uint32_t a = tide__event_id(extra->data[j]), b = tide__event_id(extra->data[i]);
-                if ((a > op ? a - op : op - a) < (b > op ? b - op : op - b)) i = j;
-            }
-        if (i >= extra->count) i = extra->count - 1;
-        tide__sketch_remove(x->s, extra->data[i]);
+    size_t first = draw(x, list->count);
+    uint32_t op = tide__event_id(list->data[first]);
+    for (size_t k = 0; k < n && list->count; k++) {
+        size_t i = way == 0 ? first : way == 1 ? nearest(list, op) : draw(x, list->count);
+        if (i >= list->count) i = list->count - 1;
+        tide__sketch_remove(x->s, list->data[i]);
+        list->count--;
+        memmove(&list->data[i], &list->data[i + 1], (list->count - i) * sizeof *list->data);
     }
 }
 
@@ -76,7 +97,12 @@ static uint64_t tolerance(searcher *x) {
 
 static tide_status improve_once(searcher *x) {
     TIDE_TRY(tide__keys_copy(&x->current, &x->s->extra));
-    size_t most = x->current.count < MAX_REMOVED ? x->current.count : MAX_REMOVED;
+    TIDE_TRY(list_reruns(x));
+    if (x->reruns.count == 0) {
+        x->limit = 0;
+        return TIDE_OK;
+    }
+    size_t most = x->reruns.count < MAX_REMOVED ? x->reruns.count : MAX_REMOVED;
     remove_some(x, 1 + (x->rounds % 2 ? draw(x, most) : draw(x, 1 + draw(x, most))));
     x->repair.noise = x->rounds % 4 ? 0.5 : 0.1;
     x->repair.mask = x->rounds % 3 ? (1u << TIDE__N_HOLDS) - 1 : 1u << draw(x, TIDE__N_HOLDS);
@@ -89,28 +115,41 @@ static tide_status improve_once(searcher *x) {
     return note_best(x);
 }
 
-static tide_status search(searcher *x, const tide__keys *given) {
+/* Greedy plans from what is given, and from its moves alone; at least one, more while there is work left. */
+static tide_status start_all(searcher *x, const tide__keys *given, const tide__keys *moves) {
     static const double parts[] = {1, 0.97, 0.93, 0.88, 0.8};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && (i == 0 || x->repair.work < x->limit); i++)
-        for (uint32_t hold = 0; hold <= TIDE__N_HOLDS; hold++)
-            TIDE_TRY(start(x, given, hold < TIDE__N_HOLDS ? 1u << hold : (1u << TIDE__N_HOLDS) - 1, parts[i]));
+    const uint32_t all = (1u << TIDE__N_HOLDS) - 1;
+    if (given->count > moves->count) TIDE_TRY(start(x, given, all, 1));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (uint32_t k = 0; k <= TIDE__N_HOLDS; k++)
+            if (x->repair.work < x->limit / 2 || (i == 0 && !x->fits))
+                TIDE_TRY(start(x, moves, k == 0 ? all : 1u << (k - 1), parts[i]));
+    return TIDE_OK;
+}
+
+static tide_status search(searcher *x, const tide__keys *given, tide__keys *moves) {
+    for (size_t i = 0; i < given->count; i++)
+        if (!is_rerun(given->data[i])) TIDE_TRY(tide__vec_push(moves, given->data[i]));
+    TIDE_TRY(start_all(x, given, moves));
     x->current_ns = x->best_ns;
     TIDE_TRY(tide__keys_copy(&x->best, &x->current));
-    for (; x->fits && x->best.count && x->repair.work < x->limit; x->rounds++) TIDE_TRY(improve_once(x));
+    for (; x->fits && x->repair.work < x->limit; x->rounds++) TIDE_TRY(improve_once(x));
     if (x->fits) TIDE_TRY(tide__keys_copy(&x->best, &x->s->extra));
     return tide__sketch_build(x->s);
 }
 
 tide_status tide__search(tide__sketch *s, uint64_t work, bool *fits) {
     searcher x = {.s = s, .limit = work};
-    tide__keys given = {0};
+    tide__keys given = {0}, moves = {0};
     tide_status status = tide__repair_init(s, &x.repair);
     if (status == TIDE_OK) status = tide__keys_copy(&s->extra, &given);
-    if (status == TIDE_OK) status = search(&x, &given);
+    if (status == TIDE_OK) status = search(&x, &given, &moves);
     if (status == TIDE_OK) *fits = x.fits;
     tide__repair_deinit(&x.repair);
     tide__vec_free(&x.best);
     tide__vec_free(&x.current);
+    tide__vec_free(&x.reruns);
     tide__vec_free(&given);
+    tide__vec_free(&moves);
     return status;
 }

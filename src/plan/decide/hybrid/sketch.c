@@ -15,7 +15,10 @@ tide_status tide__sketch_create(const tide__model *model, uint64_t target_bytes,
     s->target_bytes = target_bytes;
     s->slot_at = malloc((model->n_ops + (size_t)2) * sizeof *s->slot_at);
     s->latest = malloc((model->n_tensors + (size_t)1) * sizeof *s->latest);
-    tide_status status = s->slot_at && s->latest ? tide__sketch_build(s) : tide__fail_memory();
+    s->away_first = calloc(model->n_tensors + (size_t)1, sizeof *s->away_first);
+    s->away_last = calloc(model->n_tensors + (size_t)1, sizeof *s->away_last);
+    bool all = s->slot_at && s->latest && s->away_first && s->away_last;
+    tide_status status = all ? tide__sketch_build(s) : tide__fail_memory();
     if (status == TIDE_OK)
         *out = s;
     else
@@ -36,6 +39,8 @@ void tide__sketch_destroy(tide__sketch *s) {
     free(s->change);
     free(s->slot_at);
     free(s->latest);
+    free(s->away_first);
+    free(s->away_last);
     free(s);
 }
 
@@ -180,13 +185,14 @@ static tide_status walk(tide__sketch *s) {
 
 static tide_status begin_step(tide__sketch *s) {
     for (tide_id t = 0; t < s->model->n_tensors; t++)
-        if (s->model->present[t]) TIDE_TRY(begin_stay(s, t, 0));
+        if (s->model->present[t] && !s->away_first[t]) TIDE_TRY(begin_stay(s, t, 0));
     return TIDE_OK;
 }
 
 static tide_status end_step(tide__sketch *s) {
     for (tide_id t = 0; t < s->model->n_tensors; t++)
-        if (s->model->keep[t] && s->latest[t] != TIDE_NONE) TIDE_TRY(add_use(s, s->latest[t], s->n_events));
+        if (s->model->keep[t] && !s->away_last[t] && s->latest[t] != TIDE_NONE)
+            TIDE_TRY(add_use(s, s->latest[t], s->n_events));
     return TIDE_OK;
 }
 

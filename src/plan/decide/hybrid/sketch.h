@@ -41,6 +41,8 @@ typedef struct tide__sketch {
     const tide__model *model;
     uint64_t target_bytes;
     tide__keys extra; /* sorted: the decisions */
+    bool *away_first; /* per tensor: PRESENT, but in a tier until its first LOAD */
+    bool *away_last;  /* per tensor: kept, but in a tier at the end */
     /* What follows, by tide__sketch_build. Event n_events is the end of the step. */
     uint32_t n_events;
     uint64_t *keys;    /* per event */
