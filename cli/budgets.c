@@ -60,10 +60,12 @@ int report_fit(const tide_fit_report *fit, const tide_program *program, bool jso
         json_begin(&j, stdout);
         json_bool(&j, "fits", false);
         json_u64(&j, "needed_bytes", fit->needed_bytes);
+        json_bool(&j, "is_bound", fit->is_bound);
         if (fit->op != TIDE_NONE) json_u64(&j, "peak_op", fit->op);
         if (fit->op != TIDE_NONE && program) json_text(&j, "peak_op_name", tide_program_op(program, fit->op)->name);
         json_end(&j);
     }
-    return report_failure(complain(TIDE_E_FIT, "does not fit: %s; the smallest budget is %" PRIu64 " (%s)",
-                                   tide_last_error(), fit->needed_bytes, show_bytes(fit->needed_bytes)));
+    const char *what = fit->is_bound ? "no budget works below" : "the smallest budget is";
+    return report_failure(complain(TIDE_E_FIT, "does not fit: %s; %s %" PRIu64 " (%s)", tide_last_error(), what,
+                                   fit->needed_bytes, show_bytes(fit->needed_bytes)));
 }

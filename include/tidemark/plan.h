@@ -119,13 +119,29 @@ TIDE_API const char *tide_policy_name(uint32_t i, const char **summary);
 
 /* When a plan does not fit: why, and what would. */
 typedef struct tide_fit_report {
-    uint64_t needed_bytes; /* the smallest budget this policy works in */
+    uint64_t needed_bytes; /* the arena of the smallest plan that the policy found; a lower bound if is_bound */
     tide_id op;            /* the op at the peak; TIDE_NONE if none decides it */
+    bool is_bound;         /* told at once, without a plan: no budget below needed_bytes works, under any policy */
 } tide_fit_report;
 
 /* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT fills *fit (may be NULL). */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
+
+/* The smallest budget of a policy: bracketed by a budget that works and one that does not. Policies search, so a budget
+ * between the two, or even below, may work by luck; only the bound is proved. */
+typedef struct tide_smallest {
+    uint64_t bound_bytes;  /* no budget below works, under any policy: the operands of the largest op */
+    uint64_t failed_bytes; /* the largest budget tried that does not work; bound_bytes - 1 if none was above */
+    uint64_t works_bytes;  /* the smallest budget tried that does: tide_plan_create gives a plan for it */
+    tide_id op;            /* what decides: the op at the peak of that plan, or the largest op where bound and it meet */
+    uint32_t tried;        /* plans made on the way */
+} tide_smallest;
+/* By bisection, until works - failed <= works * tolerance; a policy that heeds no budget has one arena, which is the
+ * answer. options->budgets.arena_bytes is where the search starts (a budget known to work, or UINT64_MAX). TIDE_E_FIT or
+ * TIDE_E_TIER_FULL if no plan works there. */
+TIDE_API tide_status tide_plan_smallest(const tide_program *program, const tide_machine *machine,
+                                        const tide_plan_options *options, double tolerance, tide_smallest *out);
 
 /* ---- files: JSON Lines, fingerprinted, docs/formats.md ---- */
 TIDE_API tide_status tide_plan_read(const char *path, tide_plan **out);

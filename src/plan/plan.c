@@ -41,7 +41,7 @@ static uint64_t shared_bytes(const tide_program *program, const tide_plan *plan,
 }
 
 /* The first op of the most bytes in the arena; TIDE_NONE if no op runs. */
-static tide_status find_peak_op(const tide_program *program, const tide_plan *plan, tide_id *out) {
+tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *plan, tide_id *out) {
     size_t n = plan->actions.count;
     uint64_t *change = calloc(n + 2, sizeof *change), load = 0, peak = 0; /* sums modulo 2^64: losses are negative */
     if (!change) return tide__fail_memory();
@@ -65,7 +65,7 @@ static tide_status find_peak_op(const tide_program *program, const tide_plan *pl
 static tide_status fail_fit(const tide_program *program, const tide_budgets *budgets, const tide_plan *plan,
                             tide_fit_report *fit) {
     tide_fit_report report = {.needed_bytes = plan->arena_bytes, .op = TIDE_NONE};
-    TIDE_TRY(find_peak_op(program, plan, &report.op));
+    TIDE_TRY(tide__plan_peak_op(program, plan, &report.op));
     if (fit) *fit = report;
     return tide__fail(TIDE_E_FIT, "policy %s needs %llu bytes, the budget is %llu; the peak is at op \"%s\"",
                       plan->policy, (unsigned long long)report.needed_bytes, (unsigned long long)budgets->arena_bytes,
@@ -127,8 +127,25 @@ static tide_status decide_and_place(const tide__policy *policy, tide__policy_inp
     return TIDE_OK;
 }
 
+/* A budget below the largest op's operands works under no policy: said at once, before a policy searches in vain. One
+ * that heeds no budget is asked all the same, as it is quick and knows what it needs. */
+static tide_status refuse_early(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *fit) {
+    uint64_t budget = in->options->budgets.arena_bytes;
+    tide_liveness *l;
+    if (!policy->budgeted || budget == UINT64_MAX) return TIDE_OK;
+    TIDE_TRY(tide_liveness_create(in->program, &l));
+    tide_fit_report report = {.needed_bytes = l->largest_op_bytes, .op = l->largest_op, .is_bound = true};
+    tide_liveness_destroy(l);
+    if (budget >= report.needed_bytes) return TIDE_OK;
+    if (fit) *fit = report;
+    return tide__fail(TIDE_E_FIT, "op \"%s\" alone needs %llu bytes, the budget is %llu",
+                      tide_program_op(in->program, report.op)->name, (unsigned long long)report.needed_bytes,
+                      (unsigned long long)budget);
+}
+
 static tide_status make(const tide__policy *policy, tide__policy_input *in, tide_plan *plan, tide_fit_report *fit) {
     const tide_budgets *budgets = &in->options->budgets;
+    TIDE_TRY(refuse_early(policy, in, fit));
     TIDE_TRY(decide_and_place(policy, in, plan));
     TIDE_TRY(check_fit(in->program, in->machine, budgets, plan, fit));
     TIDE_TRY(tide__sync(plan));

@@ -40,6 +40,9 @@ tide_status tide__plan_new(tide_plan **out);
 void tide__plan_clear(tide_plan *plan);
 tide_status tide__plan_clone(const tide_plan *plan, tide_plan **out);
 
+/* The first op of the most bytes in the arena; TIDE_NONE if no op runs. */
+tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *plan, tide_id *out);
+
 /* tide_plan_read_memory without the comparison of the fingerprint: for fuzzing, which cannot guess one. */
 tide_status tide__plan_read_unchecked(const char *text, size_t size, const char *name, tide_plan **out);
 
