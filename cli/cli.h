@@ -14,6 +14,7 @@ enum { EXIT_USAGE = 2 };
 /* One per command file; argv[0] is the command's name; returns the exit code. */
 int cmd_model(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_import(int argc, char **argv);
