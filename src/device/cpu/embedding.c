@@ -39,7 +39,7 @@ static void zero_range(const void *context, int64_t begin, int64_t end) {
     memset(to + begin, 0, (size_t)(end - begin) * sizeof *to);
 }
 
-/* to[row of token i] += dy[i], row_of(i) rows apart. */
+/* One range of columns: every row of dy goes to the row of its token and to that of its position. */
 static void add_columns(const tide_op_desc *d, const int32_t *token, const float *dy, int64_t first, float *table,
                         float *positions) {
     const int64_t width = d->y.c, n = width - first < COLUMNS ? width - first : COLUMNS;

@@ -3,7 +3,8 @@
  *
  * Stored layouts. An activation with 8 or more channels and more than one pixel is nChw8c, channels padded to a
  * multiple of 8 with zeros; every other one is plain row-major. Every kernel keeps padding zero. Weights lie as the
- * forward primitive wants them. Vectors (bias, statistics, labels, scalars) are plain.
+ * forward primitive wants them; those that meet rows are plain. Vectors (bias, statistics, labels, scalars) and
+ * attention's squares (N, heads, T, T) are plain.
  *
  * Own loops give the same bits for any number of threads: partial sums are over ranges that depend on shapes only and
  * are combined in one fixed order. */
