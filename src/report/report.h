@@ -89,7 +89,7 @@ typedef struct tide__report {
     uint32_t *first_run;            /* per op: its first action; TIDE_NONE if it never runs */
     uint32_t peak_action;           /* where the load in issue order is highest; TIDE_NONE without actions */
     uint64_t peak_ns;               /* where the predicted load is highest */
-    tide__measured measured;        /* empty unless tide__report_add_measured was called */
+    tide__measured measured;        /* empty unless the caller has read one; freed with the report, like compared */
     tide__compared compared;
 } tide__report;
 

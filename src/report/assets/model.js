@@ -143,7 +143,9 @@ function stayPhase(i) {
 
 function shapeOf(tensor) {
   if (tensor < 0 || !M.tensor.n.length || !M.tensor.n[tensor]) return '';
-  return [M.tensor.n, M.tensor.c, M.tensor.h, M.tensor.w].map(column => column[tensor]).join(' × ');
+  const sizes = [M.tensor.n, M.tensor.c, M.tensor.h, M.tensor.w].map(column => column[tensor]);
+  while (sizes.length > 1 && sizes[sizes.length - 1] === 1) sizes.pop();
+  return sizes.join(' × ');
 }
 
 function tierName(tier) { return tier < 0 ? '' : M.meta.machine.tiers[tier].name; }

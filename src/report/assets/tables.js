@@ -66,7 +66,7 @@ function writeLegend(onPick) {
 function keyEntry(colour, text) { return make('span', {}, make('i', {style: `background:${colour}`}), text); }
 
 function writeKeys() {
-  $('load-legend').append(keyEntry(afterColour, 'this plan'), keyEntry(beforeColour, 'freeing after the last use only'));
+  $('load-legend').append(keyEntry('var(--accent)', 'this plan'), keyEntry(beforeColour, 'freeing after the last use only'));
   if (budget !== null) $('load-legend').append(keyEntry('repeating-linear-gradient(90deg, #d55e00 0 4px, transparent 4px 6px)', 'budget'));
   const used = new Set(M.action.kind), c = ACTION_COLOURS;
   $('queue-legend').append(keyEntry(c.forward, 'forward'), keyEntry(c.backward, 'backward'), keyEntry(c.update, 'update'));
