@@ -99,7 +99,11 @@ static void close_session(session *s) {
     tide_device_close(s->device);
 }
 
-static bool is_online(const train_options *o) { return strcmp(o->mode, "online") == 0; }
+static bool is_mode(const train_options *o, const char *mode) { return strcmp(o->mode, mode) == 0; }
+
+static tide_train_mode mode_of(const train_options *o) {
+    return is_mode(o, "online") ? TIDE_MODE_ONLINE : is_mode(o, "auto") ? TIDE_MODE_AUTO : TIDE_MODE_PLANNED;
+}
 
 static tide_status trainer_options(const session *s, const char *policy, tide_trainer_options *t) {
     const train_options *o = s->options;
@@ -232,7 +236,7 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     snprintf(out->policy, sizeof out->policy, "%s", policy);
     tide_status status = trainer_options(s, policy, &options);
     if (status == TIDE_OK && budgeted) status = set_budgets(s, &options);
-    options.online = budgeted && is_online(s->options); /* the reference is planned */
+    if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
     if (status != TIDE_OK) return status;
     if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
@@ -273,7 +277,10 @@ static tide_status add_run(run_list *list, const char *name, size_t length) {
 }
 
 static tide_status list_runs(const train_options *o, run_list *list) {
-    const char *policy = o->policy ? o->policy : is_online(o) ? "delta" : "liveness";
+    const char *policy = o->policy              ? o->policy
+                         : is_mode(o, "online") ? "delta"
+                         : is_mode(o, "auto")   ? "hybrid"
+                                                : "liveness";
     list->n = 0;
     if (!o->compare) {
         if (o->verify_bits) (void)add_run(list, "liveness", 8);
@@ -307,7 +314,7 @@ static int run_all(const session *s, const run_list *list) {
     for (int i = 0; i < list->n && exit_code == 0; i++) {
         bool reference = o->verify_bits && i == 0;
         tide_status status = train_once(s, list->policy[i], !reference, &fit, &runs[i]);
-        if (status == TIDE_E_FIT && !is_online(o))
+        if (status == TIDE_E_FIT && is_mode(o, "planned"))
             exit_code = report_fit(&fit, NULL, o->json);
         else if (status != TIDE_OK)
             exit_code = report_failure(status);
@@ -324,8 +331,8 @@ static bool runs_manual(const run_list *list) {
 }
 
 static tide_status check(const train_options *o, const run_list *list) {
-    if (!is_online(o) && strcmp(o->mode, "planned") != 0)
-        return complain(TIDE_E_ARGUMENT, "--mode: \"%s\" is neither planned nor online", o->mode);
+    if (!is_mode(o, "planned") && !is_mode(o, "online") && !is_mode(o, "auto"))
+        return complain(TIDE_E_ARGUMENT, "--mode: \"%s\" is not planned, online or auto", o->mode);
     if (o->data && strcmp(o->data, "digits") != 0 && strcmp(o->data, "grammar") != 0)
         return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits or grammar", o->data);
     if (o->compare && o->verify_bits)
@@ -362,7 +369,8 @@ int cmd_train(int argc, char **argv) {
         {"--learning-rate", ARG_NUMBER, &o.learning_rate, "X", "[0.05]"},
         {"--seed", ARG_U64, &o.seed, "N", "of weights, order and dropout [1]"},
         {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [liveness]"},
-        {"--mode", ARG_TEXT, &o.mode, "NAME", "planned, or online: delta, cache or dtr decide as it goes [planned]"},
+        {"--mode", ARG_TEXT, &o.mode, "NAME",
+         "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},
         {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
         BUDGET_OPTIONS(o.budgets),

@@ -64,6 +64,9 @@ TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, ui
  * that is not a read or a write; NULL if there is no such stretch, or the host cannot see the arena. */
 TIDE_API void *tide_run_scratch(tide_run *run, uint64_t size_bytes);
 
+/* Of an online run that has stepped: what each op took, measured; NULL if it follows a plan. */
+TIDE_API const uint64_t *tide_run_costs(const tide_run *run);
+
 /* Between steps: the largest arena that a guest of this run may have. */
 TIDE_API uint64_t tide_run_guest_bytes(const tide_run *run);
 

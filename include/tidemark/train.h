@@ -47,6 +47,13 @@ TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_da
 
 typedef struct tide_trainer tide_trainer;
 
+typedef enum tide_train_mode {
+    TIDE_MODE_PLANNED, /* from a plan that is proved before the first step */
+    TIDE_MODE_ONLINE,  /* no plan: plan.policy, an online one (NULL: "delta"), decides as it goes */
+    TIDE_MODE_AUTO     /* the first step online, by "delta"; then from a plan made with the costs measured there; online
+                          all the way if no plan fits */
+} tide_train_mode;
+
 typedef struct tide_trainer_options {
     size_t size; /* sizeof(tide_trainer_options) */
     const tide_model *model;
@@ -58,8 +65,8 @@ typedef struct tide_trainer_options {
     uint64_t seed;               /* of weights, order and dropout */
     float learning_rate;
     const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
-    bool online;           /* no plan: plan.policy, an online one (NULL: "delta"), decides as it goes */
     bool disk_checksums;   /* see tide_run_options */
+    tide_train_mode mode;
 } tide_trainer_options;
 TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 /* TIDE_E_FIT fills *fit (may be NULL). */
@@ -91,7 +98,7 @@ TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
 TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those before a checkpoint included */
 
-TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer); /* NULL: online */
+TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer); /* NULL: online, as yet */
 TIDE_API const tide_step *tide_trainer_step_program(const tide_trainer *trainer);
 
 #ifdef __cplusplus

@@ -212,6 +212,7 @@ static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *
 }
 
 tide_status tide_trainer_load(tide_trainer *t, const char *path) {
+    if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
     tide__safetensors s;
     FILE *stream = fopen(path, "rbe");
     if (!stream) return tide__fail_errno(TIDE_E_IO, errno, "cannot open %s", path);

@@ -74,12 +74,7 @@ static tide_status give_input(void *context, tide_id tensor, uint64_t position, 
 
 /* ---- opening ---- */
 
-static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
-    tide_device_info info;
-    n->machine = *o->machine;
-    TIDE_TRY(tide_device_get_info(o->device, &info));
-    if (n->machine.align_bytes < info.align_bytes) n->machine.align_bytes = info.align_bytes;
-    if (!o->online) TIDE_TRY(tide_plan_create(n->program, &n->machine, &o->plan, fit, &n->plan));
+static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide__network *n) {
     tide_run_options run;
     tide_run_options_init(&run);
     run.device = o->device;
@@ -93,8 +88,25 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     run.disk_path = o->disk_path;
     run.disk_checksums = o->disk_checksums;
     run.host = host;
-    run.online = o->plan.policy ? o->plan.policy : "delta";
+    run.online = o->mode == TIDE_MODE_ONLINE && o->plan.policy ? o->plan.policy : "delta";
     return tide_run_create(&run, &n->run);
+}
+
+static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
+    tide_device_info info;
+    n->machine = *o->machine;
+    TIDE_TRY(tide_device_get_info(o->device, &info));
+    if (n->machine.align_bytes < info.align_bytes) n->machine.align_bytes = info.align_bytes;
+    if (o->mode == TIDE_MODE_PLANNED) TIDE_TRY(tide_plan_create(n->program, &n->machine, &o->plan, fit, &n->plan));
+    return open_run(o, host, n);
+}
+
+tide_status tide__network_follow(const tide_trainer_options *options, tide_plan *plan, tide__network *n) {
+    tide_run_destroy(n->run);
+    n->run = NULL;
+    tide_plan_destroy(n->plan);
+    n->plan = plan;
+    return open_run(options, NULL, n);
 }
 
 /* Touched at once: memory that the first step would take by surprise belongs to the cost of opening. */

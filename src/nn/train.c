@@ -157,7 +157,8 @@ tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *re
     TIDE_TRY(tide_run_step(t->network.run, &args, report));
     t->step++;
     t->seen += t->batch;
-    return read_loss(&t->network, loss);
+    TIDE_TRY(read_loss(&t->network, loss));
+    return t->options.mode == TIDE_MODE_AUTO && !t->network.plan ? tide__trainer_settle(t) : TIDE_OK;
 }
 
 tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_report *report, uint64_t *op_ns) {
@@ -173,6 +174,7 @@ tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_repo
 }
 
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
+    if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer lost its values on the way to a plan");
     tide__network *n = &t->network;
     tide_status status = TIDE_OK;
     tide__room room;
@@ -301,7 +303,7 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     options.plan.policy = "liveness";
     options.plan.decisions = NULL;
     options.plan.budgets.arena_bytes = tide_run_guest_bytes(t->network.run);
-    options.online = false;
+    options.mode = TIDE_MODE_PLANNED;
     tide_status status = tide__network_open(&options, &step, &t->network, NULL, network);
     uint64_t budget = t->options.plan.budgets.arena_bytes, used = options.plan.budgets.arena_bytes;
     if (status == TIDE_E_FIT && t->options.plan.policy && !t->options.plan.decisions) {
@@ -314,6 +316,7 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
 }
 
 tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
+    if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer lost its values on the way to a plan");
     if (n_samples == 0 || n_samples > data->n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
                           (unsigned long long)data->n_samples);

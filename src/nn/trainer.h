@@ -1,4 +1,4 @@
-/* A trainer as data, for the files that work on it: train.c (steps, evaluation) and checkpoint.c. */
+/* A trainer as data, for the files that work on it: train.c (steps, evaluation), learn.c and checkpoint.c. */
 #ifndef TIDE_NN_TRAINER_H
 #define TIDE_NN_TRAINER_H
 
@@ -12,5 +12,8 @@ struct tide_trainer {
     uint64_t batch; /* samples per step */
     bool spoiled;   /* a checkpoint was read half: neither its values nor those before it */
 };
+
+/* learn.c: from online to a plan, after the first step in mode AUTO. */
+tide_status tide__trainer_settle(tide_trainer *t);
 
 #endif

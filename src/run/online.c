@@ -196,6 +196,8 @@ static tide_status carry(state *s) {
     return status;
 }
 
+const uint64_t *tide_run_costs(const tide_run *run) { return run->online ? run->online->cost_ns : NULL; }
+
 /* ---- stepping ---- */
 
 static tide_status begin(state *s) {

@@ -69,7 +69,7 @@ static tide_status train(const rig *r, result *out) {
 
 static tide_status train_online(rig *r, const char *policy, uint64_t budget, bool disk, result *out) {
     *out = (result){.hash = 0};
-    r->options.online = true;
+    r->options.mode = TIDE_MODE_ONLINE;
     r->options.plan.policy = policy;
     tide_budgets_init(&r->options.plan.budgets);
     r->options.plan.budgets.arena_bytes = budget;
@@ -121,6 +121,37 @@ static void test_dtr(void **state) {
     try_budgets("resnet-cifar:1", "dtr", false, 70);
 }
 
+/* One step online, then from a plan with the costs of that step: the same bits, and a plan to show. */
+static void test_auto(void **state) {
+    (void)state;
+    rig r;
+    result whole = {.hash = 0}, learned = {.hash = 0};
+    rig_open(&r, "resnet-cifar:1");
+    assert_ok(train(&r, &whole));
+    r.options.mode = TIDE_MODE_AUTO;
+    r.options.plan.policy = "delta";
+    r.options.plan.budgets.arena_bytes = whole.arena_bytes * 60 / 100;
+    assert_ok(train(&r, &learned));
+    assert_true(learned.arena_bytes <= r.options.plan.budgets.arena_bytes);
+    assert_same(&whole, &learned);
+    rig_close(&r);
+}
+
+/* No plan fits: it stays online. */
+static void test_auto_without_plan(void **state) {
+    (void)state;
+    rig r;
+    result whole = {.hash = 0}, learned = {.hash = 0};
+    rig_open(&r, "resnet-cifar:1");
+    assert_ok(train(&r, &whole));
+    r.options.mode = TIDE_MODE_AUTO;
+    r.options.plan.policy = "liveness";
+    r.options.plan.budgets.arena_bytes = whole.arena_bytes * 60 / 100;
+    assert_ok(train(&r, &learned));
+    assert_same(&whole, &learned);
+    rig_close(&r);
+}
+
 /* Refused at the first op that cannot fit; the run says so from then on. */
 static void test_too_small(void **state) {
     (void)state;
@@ -155,8 +186,13 @@ static void test_ranges(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges), cmocka_unit_test(test_delta),     cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_dtr),    cmocka_unit_test(test_too_small),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_delta),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_dtr),
+        cmocka_unit_test(test_too_small),
+        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_auto_without_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
