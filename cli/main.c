@@ -12,6 +12,7 @@ static const struct {
     {"model", "what one training step of a model does to memory", cmd_model},
     {"plan", "plan a step inside a byte budget, prove and predict it", cmd_plan},
     {"compare", "policies times budgets: arena, time, moves, re-runs; a time-memory frontier", cmd_compare},
+    {"explain", "why the peak is where it is, and why a plan moves or re-runs what", cmd_explain},
     {"simulate", "predict a plan: step time, waits, load", cmd_simulate},
     {"verify", "prove a plan safe, or say which rule it breaks", cmd_verify},
     {"place", "offsets for buffers with lifetimes, and a map of them", cmd_place},

@@ -1,0 +1,255 @@
+/* The gaps of a plan: what was decided for each, and the figures that speak for it. The report's choices say what a plan
+ * decided; here they are laid beside the program's gaps, so that values that stay are told of, too. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "explain.h"
+
+/* ---- costs of the two ways ---- */
+
+/* There and back, to RAM if there is such a tier, else to disk. */
+static uint64_t transfer_cost(const tide_machine *m, uint64_t bytes) {
+    uint32_t tier = tide_machine_find_tier(m, TIDE_TIER_RAM);
+    if (tier == TIDE_NONE) tier = tide_machine_find_tier(m, TIDE_TIER_DISK);
+    if (tier == TIDE_NONE) return UINT64_MAX;
+    uint32_t out = tide_machine_queue(m, tier, true), in = tide_machine_queue(m, tier, false);
+    if (out == TIDE_NONE || in == TIDE_NONE) return UINT64_MAX;
+    return tide_machine_transfer_ns(m, out - 1, bytes) + tide_machine_transfer_ns(m, in - 1, bytes);
+}
+
+static uint64_t rerun_cost(const tide_program *p, tide_id tensor) {
+    tide_id producer = tide_program_producer(p, tensor);
+    if (producer == TIDE_NONE) return UINT64_MAX;
+    const tide_op *op = tide_program_op(p, producer);
+    return op->rerunnable ? op->variants[0].cost_ns : UINT64_MAX;
+}
+
+/* ---- what was decided ---- */
+
+/* An absence that starts after the first use and ends by the second. */
+static bool covers(const tide__report *r, const tide__choice *c, const tide_gap *g) {
+    if (c->before == TIDE_NONE || c->after == TIDE_NONE) return false;
+    uint32_t from = tide_plan_residency(r->plan, c->before)->end, to = tide_plan_residency(r->plan, c->after)->begin;
+    return from > r->first_run[g->after_op] && to <= r->first_run[g->before_op];
+}
+
+static void decide(const tide__report *r, const tide__choice *c, gap_story *g) {
+    if (!covers(r, c, &g->gap)) return;
+    g->fate = c->kind == TIDE__DECIDED_RECOMPUTE ? TIDE__FATE_DROP : TIDE__FATE_SWAP_OUT;
+    g->tier = c->tier;
+    g->wait_ns += c->wait_ns;
+}
+
+static gap_story tell(const tide__report *r, const tide_gap *gap) {
+    uint64_t from = r->timeline->end_ns[r->first_run[gap->after_op]];
+    uint64_t to = r->timeline->start_ns[r->first_run[gap->before_op]];
+    tide_id peak = r->liveness->peak_op;
+    return (gap_story){.gap = *gap,
+                       .idle_ns = to > from ? to - from : 0,
+                       .transfer_ns =
+                           transfer_cost(r->machine, tide_program_tensor(r->program, gap->tensor)->size_bytes),
+                       .rerun_ns = rerun_cost(r->program, gap->tensor),
+                       .at_peak = gap->after_op < peak && peak < gap->before_op,
+                       .fate = TIDE__FATE_KEEP,
+                       .tier = TIDE_NONE};
+}
+
+/* Whether a choice is over before the gap begins, so that no later gap has to look at it. */
+static bool is_past(const tide__report *r, const tide__choice *c, const tide_gap *g) {
+    if (c->tensor != g->tensor) return c->tensor < g->tensor;
+    return c->after != TIDE_NONE && tide_plan_residency(r->plan, c->after)->begin <= r->first_run[g->after_op];
+}
+
+static bool may_cover(const tide__report *r, const tide__choice *c, const tide_gap *g) {
+    if (c->tensor != g->tensor) return false;
+    return c->before == TIDE_NONE || tide_plan_residency(r->plan, c->before)->end <= r->first_run[g->before_op];
+}
+
+/* Both lists are ordered by tensor, then time. */
+tide_status tell_gaps(const tide__report *r, story_list *out) {
+    tide_gap *gaps;
+    size_t n, c = 0;
+    tide_status status = tide_liveness_gaps(r->program, &gaps, &n);
+    if (status != TIDE_OK) return status;
+    gap_story *items = calloc(n + 1, sizeof *items);
+    for (size_t i = 0; items && i < n; i++) {
+        items[i] = tell(r, &gaps[i]);
+        while (c < r->choices.count && is_past(r, &r->choices.data[c], &gaps[i])) c++;
+        for (size_t k = c; k < r->choices.count && may_cover(r, &r->choices.data[k], &gaps[i]); k++)
+            decide(r, &r->choices.data[k], &items[i]);
+    }
+    free(gaps);
+    if (!items) return complain(TIDE_E_MEMORY, "out of host memory");
+    *out = (story_list){items, n};
+    return TIDE_OK;
+}
+
+/* ---- texts ---- */
+
+static const char *show_cost(uint64_t ns) { return ns == UINT64_MAX ? "impossible" : show_ns(ns); }
+
+const char *show_decision(const tide__report *r, const gap_story *g) {
+    static char text[TIDE_MACHINE_NAME_BYTES + 16];
+    if (g->fate == TIDE__FATE_KEEP) return "stays";
+    if (g->fate == TIDE__FATE_DROP) return "is run again";
+    if (g->tier != TIDE_NONE && r->machine->tier[g->tier].kind == TIDE_TIER_CLIENT) return "is loaded again";
+    snprintf(text, sizeof text, "moves to %s",
+             g->tier == TIDE_NONE ? "a tier" : show_name(r->machine->tier[g->tier].name));
+    return text;
+}
+
+static const char *reason_to_keep(const gap_story *g) {
+    static char text[256];
+    if (!g->at_peak) return "not in the way: the peak lies elsewhere";
+    if (g->transfer_ns == UINT64_MAX && g->rerun_ns == UINT64_MAX) return "it can neither move nor be run again";
+    if (g->transfer_ns > g->idle_ns && g->rerun_ns == UINT64_MAX) return "the gap is too short to move it";
+    snprintf(text, sizeof text, "not needed, or others are cheaper: moving %s of %s, a re-run %s",
+             show_cost(g->transfer_ns), show_ns(g->idle_ns), show_cost(g->rerun_ns));
+    return text;
+}
+
+const char *show_reason(const gap_story *g) {
+    static char text[256];
+    if (g->fate == TIDE__FATE_KEEP) return reason_to_keep(g);
+    bool hides = g->transfer_ns <= g->idle_ns;
+    if (g->fate == TIDE__FATE_SWAP_OUT)
+        snprintf(text, sizeof text, "%s of transfers %s %s; re-run %s", show_cost(g->transfer_ns),
+                 hides ? "hide in" : "exceed the gap of", show_ns(g->idle_ns), show_cost(g->rerun_ns));
+    else
+        snprintf(text, sizeof text, "a re-run costs %s; moving %s %s", show_cost(g->rerun_ns),
+                 show_cost(g->transfer_ns), hides ? "would fit the gap" : "would exceed the gap");
+    return text;
+}
+
+/* ---- the gaps that matter ---- */
+
+static int by_weight(const void *a, const void *b, void *program) {
+    const gap_story *x = *(const gap_story *const *)a, *y = *(const gap_story *const *)b;
+    if (x->at_peak != y->at_peak) return x->at_peak ? -1 : 1;
+    uint64_t p = tide_program_tensor(program, x->gap.tensor)->size_bytes;
+    uint64_t q = tide_program_tensor(program, y->gap.tensor)->size_bytes;
+    if (p != q) return p > q ? -1 : 1;
+    return x < y ? -1 : 1;
+}
+
+static void print_gap(const tide__report *r, const gap_story *g) {
+    const tide_tensor *t = tide_program_tensor(r->program, g->gap.tensor);
+    printf("  %11s  %-28s %-14s %s\n", show_bytes(t->size_bytes), show_name(t->name), show_decision(r, g),
+           show_reason(g));
+}
+
+/* Absences that no gap has: a value that the step starts or ends without (weights, optimizer state). */
+static void print_ends(const tide__report *r) {
+    uint64_t bytes = 0;
+    uint32_t n = 0;
+    for (size_t i = 0; i < r->choices.count; i++) {
+        const tide__choice *c = &r->choices.data[i];
+        if (c->kind != TIDE__DECIDED_SWAP || (c->before != TIDE_NONE && c->after != TIDE_NONE)) continue;
+        bytes += tide_program_tensor(r->program, c->tensor)->size_bytes;
+        n++;
+    }
+    if (n)
+        printf("before their first or after their last use, %u values (%s) are in a tier, too\n", n, show_bytes(bytes));
+}
+
+void print_gaps(const tide__report *r, const story_list *gaps, uint32_t top) {
+    const gap_story **order = malloc((gaps->n + 1) * sizeof(const gap_story *));
+    size_t kept = 0, moved = 0, rerun = 0;
+    if (!order) return;
+    for (size_t i = 0; i < gaps->n; i++) {
+        order[i] = &gaps->items[i];
+        kept += gaps->items[i].fate == TIDE__FATE_KEEP;
+        moved += gaps->items[i].fate == TIDE__FATE_SWAP_OUT;
+        rerun += gaps->items[i].fate == TIDE__FATE_DROP;
+    }
+    qsort_r(order, gaps->n, sizeof(const gap_story *), by_weight, (void *)(uintptr_t)r->program);
+    printf("\n%zu gaps between uses: in %zu the value stays, in %zu it moves, in %zu it is run again\n", gaps->n, kept,
+           moved, rerun);
+    print_ends(r);
+    for (size_t i = 0; i < gaps->n && i < top; i++) print_gap(r, order[i]);
+    if (gaps->n > top) printf("  ... and %zu more (--top N, --tensor NAME)\n", gaps->n - top);
+    free(order);
+}
+
+static void cost_json(json_out *j, const char *key, uint64_t ns) {
+    if (ns != UINT64_MAX) json_u64(j, key, ns);
+}
+
+/* TIDE_NONE: of every tensor. */
+void gaps_json(json_out *j, const tide__report *r, const story_list *gaps, tide_id tensor) {
+    json_open(j, "gaps", '[');
+    for (size_t i = 0; i < gaps->n; i++) {
+        const gap_story *g = &gaps->items[i];
+        if (tensor != TIDE_NONE && g->gap.tensor != tensor) continue;
+        json_open(j, NULL, '{');
+        json_u64(j, "tensor", g->gap.tensor);
+        json_text(j, "name", tide_program_tensor(r->program, g->gap.tensor)->name);
+        json_u64(j, "bytes", tide_program_tensor(r->program, g->gap.tensor)->size_bytes);
+        json_u64(j, "after_op", g->gap.after_op);
+        json_u64(j, "before_op", g->gap.before_op);
+        json_bool(j, "at_peak", g->at_peak);
+        json_text(j, "decision", g->fate == TIDE__FATE_KEEP ? "keep" : g->fate == TIDE__FATE_DROP ? "rerun" : "swap");
+        if (g->tier != TIDE_NONE) json_text(j, "tier", r->machine->tier[g->tier].name);
+        json_u64(j, "idle_ns", g->idle_ns);
+        cost_json(j, "transfer_ns", g->transfer_ns);
+        cost_json(j, "rerun_ns", g->rerun_ns);
+        json_u64(j, "wait_ns", g->wait_ns);
+        json_text(j, "reason", show_reason(g));
+        json_close(j, '{');
+    }
+    json_close(j, '[');
+}
+
+/* ---- one tensor ---- */
+
+static bool reads(const tide_op *op, tide_id tensor) {
+    for (uint32_t k = 0; k < op->n_reads; k++)
+        if (op->reads[k] == tensor) return true;
+    return false;
+}
+
+static void print_uses(const tide__report *r, tide_id tensor) {
+    tide_id producer = tide_program_producer(r->program, tensor);
+    if (producer != TIDE_NONE) printf("  made by     %s\n", show_op(r->program, producer));
+    for (tide_id i = 0; i < tide_program_op_count(r->program); i++)
+        if (reads(tide_program_op(r->program, i), tensor)) printf("  read by     %s\n", show_op(r->program, i));
+}
+
+void print_tensor(const tide__report *r, const story_list *gaps, tide_id tensor) {
+    const tide_tensor *t = tide_program_tensor(r->program, tensor);
+    printf("\ntensor %u %s: %s, %s%s%s\n", tensor, show_name(t->name), show_bytes(t->size_bytes),
+           tide__class_name(t->cls), t->start == TIDE_START_ABSENT ? "" : ", there from the start",
+           t->keep ? ", kept to the end" : "");
+    print_uses(r, tensor);
+    for (size_t i = 0; i < gaps->n; i++) {
+        const gap_story *g = &gaps->items[i];
+        if (g->gap.tensor != tensor) continue;
+        printf("  gap         ops %u to %u, %s%s: %s", g->gap.after_op, g->gap.before_op, show_ns(g->idle_ns),
+               g->at_peak ? ", over the peak" : "", show_decision(r, g));
+        printf("; %s", show_reason(g));
+        if (g->wait_ns) printf("; compute waits %s", show_ns(g->wait_ns));
+        putchar('\n');
+    }
+}
+
+static void uses_json(json_out *j, const tide__report *r, tide_id tensor) {
+    tide_id producer = tide_program_producer(r->program, tensor);
+    if (producer != TIDE_NONE) json_u64(j, "made_by", producer);
+    json_open(j, "read_by", '[');
+    for (tide_id i = 0; i < tide_program_op_count(r->program); i++)
+        if (reads(tide_program_op(r->program, i), tensor)) json_u64(j, NULL, i);
+    json_close(j, '[');
+}
+
+void tensor_json(json_out *j, const tide__report *r, const story_list *gaps, tide_id tensor) {
+    const tide_tensor *t = tide_program_tensor(r->program, tensor);
+    json_open(j, NULL, '{');
+    json_u64(j, "tensor", tensor);
+    json_text(j, "name", t->name);
+    json_u64(j, "bytes", t->size_bytes);
+    json_text(j, "class", tide__class_name(t->cls));
+    uses_json(j, r, tensor);
+    gaps_json(j, r, gaps, tensor);
+    json_close(j, '{');
+}
