@@ -214,12 +214,11 @@ static tide_status inherits(tide__online *o, tide_id id, tide_inplace pair, bool
     return TIDE_OK;
 }
 
-static tide_status forget_copy(tide__online *o, tide_id id) {
+static void forget_copy(tide__online *o, tide_id id) {
     tide__storage *s = &o->storages[id];
-    if (s->tier == TIDE_NONE || o->machine->tier[s->tier].kind == TIDE_TIER_CLIENT) return TIDE_OK;
+    if (s->tier == TIDE_NONE || o->machine->tier[s->tier].kind == TIDE_TIER_CLIENT) return;
     o->tier_room[s->tier] += s->bytes;
     s->tier = TIDE_NONE;
-    return TIDE_OK;
 }
 
 static tide_status inherit(tide__online *o, tide_id read, tide_id write) {
@@ -227,7 +226,7 @@ static tide_status inherit(tide__online *o, tide_id read, tide_id write) {
     o->device->inherit(o->device_self, read, write);
     TIDE_TRY(leave(o, read, TIDE__RELEASE));
     o->storages[read].live = false;
-    TIDE_TRY(forget_copy(o, read));
+    forget_copy(o, read);
     return enter(o, write);
 }
 
@@ -342,7 +341,7 @@ static tide_status release(tide__online *o, tide_id id) {
     s->held = needed;
     if (needed) return TIDE_OK;
     if (s->resident) TIDE_TRY(leave_and_free(o, id, TIDE__RELEASE));
-    TIDE_TRY(forget_copy(o, id));
+    forget_copy(o, id);
     return source ? tide__online_bury(o, id) : TIDE_OK;
 }
 

@@ -155,7 +155,7 @@ static tide_status begin(simulation *s, const tiers_at_start *starts) {
 }
 
 /* What did not fit at the end will start, and end, in a tier. */
-static tide_status settle_homeless(const simulation *s, tiers_at_start *starts) {
+static void settle_homeless(const simulation *s, tiers_at_start *starts) {
     const tide__online *o = s->engine;
     starts->changed = o->homeless.count > 0;
     for (uint32_t i = 0; i < tide_program_carry_count(s->run->program) && starts->changed; i++) {
@@ -163,7 +163,6 @@ static tide_status settle_homeless(const simulation *s, tiers_at_start *starts) 
         for (size_t k = 0; k < o->homeless.count; k++)
             if (o->homeless.data[k] == c->from) starts->tier[c->to] = tide__online_tier(o, c->from);
     }
-    return TIDE_OK;
 }
 
 static tide_status simulate_once(const tide__online_run *run, tiers_at_start *starts, tide__decisions *out,
@@ -171,7 +170,7 @@ static tide_status simulate_once(const tide__online_run *run, tiers_at_start *st
     simulation s = {.run = run, .out = out};
     tide_status status = begin(&s, starts);
     if (status == TIDE_OK) status = tide__online_step(s.engine);
-    if (status == TIDE_OK) status = settle_homeless(&s, starts);
+    if (status == TIDE_OK) settle_homeless(&s, starts);
     if (status == TIDE_OK)
         *figures = (tide__online_figures){.compute_ns = s.compute_ns,
                                           .recomputed_ns = s.engine->rerun_ns,
