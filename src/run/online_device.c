@@ -223,7 +223,8 @@ static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
     if (!s->events[id]) TIDE_TRY(tide_event_create(run->options.device, &s->events[id]));
     TIDE_TRY(tide_event_wait(s->events[id], run->queue[queue])); /* its earlier move, the other way */
     tide__move *m = &s->moves[id];
-    m->slot = (tide__tier_slot){.tier = run->tier[tier], .offset = p->slot};
+    if (m->slot.tier != run->tier[tier] || m->slot.offset != p->slot) /* else a SAVE may still be reading it */
+        m->slot = (tide__tier_slot){.tier = run->tier[tier], .offset = p->slot};
     tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &m->slot, .channel = queue - 1};
     if (run->options.machine->tier[tier].kind == TIDE_TIER_CLIENT)
         io = (tide_io){.fn = tide__run_load_input, .context = m, .channel = queue - 1};
