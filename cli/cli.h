@@ -16,6 +16,7 @@ int cmd_model(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_fit(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_import(int argc, char **argv);

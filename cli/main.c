@@ -13,6 +13,7 @@ static const struct {
     {"plan", "plan a step inside a byte budget, prove and predict it", cmd_plan},
     {"compare", "policies times budgets: arena, time, moves, re-runs; a time-memory frontier", cmd_compare},
     {"explain", "why the peak is where it is, and why a plan moves or re-runs what", cmd_explain},
+    {"fit", "whether a model fits a machine, and how large it could be", cmd_fit},
     {"simulate", "predict a plan: step time, waits, load", cmd_simulate},
     {"verify", "prove a plan safe, or say which rule it breaks", cmd_verify},
     {"place", "offsets for buffers with lifetimes, and a map of them", cmd_place},

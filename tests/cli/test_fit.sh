@@ -1,0 +1,46 @@
+#!/bin/bash
+# fit: what it says fits can be planned, one more does not; limits are ordered; depth is searched where it makes sense.
+# shellcheck source=tests/cli/lib.sh
+. "$2/tests/cli/lib.sh" "$@"
+cd "$work" || exit 1
+
+# The number after a limit's name.
+largest() { sed -n "s/^  $1  *\([0-9][0-9]*\),.*/\1/p" out | head -1; }
+
+run 0 fit lenet --machine k40c --policy delta --budget 3MiB --max-batch 256
+out_has 'fits                   yes'
+out_has 'smallest budget'
+err_empty
+if grep -q deepest out; then fail 'lenet has no depth to search'; fi
+plain=$(largest "by liveness alone")
+any=$(largest 'at any cost')
+[ "$plain" -le "$(largest 'at no cost')" ] || fail 'no cost is at least what fits anyway'
+[ "$(largest 'at no cost')" -le "$(largest 'at 10 % more time')" ] || fail 'more time, no smaller a batch'
+[ "$(largest 'at 10 % more time')" -le "$any" ] || fail 'any cost, no smaller a batch'
+run 0 plan lenet --machine k40c --batch "$plain" --budget 3MiB
+refuse 4 'does not fit' plan lenet --machine k40c --batch $((plain + 1)) --budget 3MiB
+run 0 plan lenet --machine k40c --batch "$any" --budget 3MiB --policy delta --effort low
+
+run 0 fit resnet-cifar:1 --machine k40c --policy dtr --batch 4 --budget 8MiB --max-batch 8 --max-depth 3 --json
+out_has '"depth_pattern": "resnet-cifar:*"'
+out_has '"deepest"'
+out_has '"capped": true'
+run 0 fit resnet-cifar:1 --machine k40c --policy dtr --batch 4 --budget 8MiB --max-batch 8 --no-depth
+if grep -q deepest out; then fail '--no-depth'; fi
+
+# What does not fit: the report, the complaint, exit code 4.
+run 4 fit lenet --policy liveness --batch 64 --budget 2MiB --max-batch 64
+out_has 'fits                   no'
+err_has 'does not fit 2.00 MiB'
+run 4 fit lenet --policy delta --budget 1 --max-batch 64 --json
+out_has '"fits": false'
+
+# ---- refusals ----
+refuse 2 'only a model can grow' fit ./lenet.jsonl
+refuse 2 'budgets are bytes here' fit lenet --budget 50%
+refuse 2 'policy manual fits one program' fit lenet --policy manual
+refuse 2 'known: none, liveness' fit lenet --policy nosuch --budget 1MiB
+refuse 2 'known: mlp' fit nosuch
+refuse 2 'neither low, normal nor high' fit lenet --effort much
+refuse 2 'is not a whole number' fit lenet --max-batch 0
+finish
