@@ -30,9 +30,12 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     }
     plan_figures figures = {
         .plan = plan, .program = p, .machine = m, .prediction = *tide_plan_prediction(plan), .whole = whole};
-    if (!wants_stdout(o->output)) print_plan(&figures, o->json);
+    if (!wants_stdout(o->output)) {
+        status = tide_plan_bound(p, m, &options, &figures.bound_ns);
+        if (status == TIDE_OK) print_plan(&figures, o->json);
+    }
     tide_plan_destroy(plan);
-    return 0;
+    return status == TIDE_OK ? 0 : report_failure(status);
 }
 
 static tide_status check(const plan_options *o) {

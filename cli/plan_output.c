@@ -63,9 +63,20 @@ static void print_memory(const plan_figures *f) {
                    show_bytes(tide_plan_tier_bytes(f->plan, t)));
 }
 
+/* By how much a better plan could be faster, in percent of the bound. */
+static double gap_percent(const plan_figures *f) {
+    return 100 * ((double)f->prediction.step_ns / (double)f->bound_ns - 1);
+}
+
+static void print_bound(const plan_figures *f) {
+    printf("  %-18s %s   no plan for this budget is faster; this one is %.1f %% above\n", "lower bound",
+           show_ns(f->bound_ns), gap_percent(f));
+}
+
 static void print_time(const plan_figures *f) {
     const tide_prediction *p = &f->prediction;
     print_row("step time", show_ns(p->step_ns), p->step_ns, f->whole.step_ns, "the unconstrained time");
+    if (f->bound_ns) print_bound(f);
     printf("  %-18s %s\n", "compute", show_ns(p->compute_ns));
     printf("  %-18s %s   compute waits for transfers\n", "exposed", show_ns(p->exposed_ns));
     printf("  %-18s %s   busy time of all channels\n", "transfers", show_ns(p->transfer_ns));
@@ -105,6 +116,7 @@ static void time_json(json_out *j, const plan_figures *f) {
     const tide_prediction *p = &f->prediction;
     json_u64(j, "step_ns", p->step_ns);
     if (f->whole.step_ns) json_u64(j, "unconstrained_ns", f->whole.step_ns);
+    if (f->bound_ns) json_u64(j, "bound_ns", f->bound_ns);
     json_u64(j, "compute_ns", p->compute_ns);
     json_u64(j, "recomputed_ns", p->recomputed_ns);
     json_u64(j, "exposed_ns", p->exposed_ns);

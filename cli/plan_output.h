@@ -10,6 +10,7 @@ typedef struct plan_figures {
     const tide_machine *machine;
     tide_prediction prediction;
     unconstrained whole; /* what percentages refer to; zeros: none are shown */
+    uint64_t bound_ns;   /* no plan for this budget is faster; 0: not known */
 } plan_figures;
 
 void print_plan(const plan_figures *figures, bool json);

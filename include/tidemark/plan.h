@@ -128,6 +128,12 @@ typedef struct tide_fit_report {
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
+/* A lower bound on the step time of any plan for options->budgets.arena_bytes, whatever moves and is re-run; of those
+ * without moves or re-runs for the policies "hybrid:nomove" and "hybrid:norerun". From a relaxation, so the best plan may
+ * well be above it. Some tenths of a second at most. Astronomic for some budgets in which no plan works. */
+TIDE_API tide_status tide_plan_bound(const tide_program *program, const tide_machine *machine,
+                                     const tide_plan_options *options, uint64_t *bound_ns);
+
 /* The smallest budget of a policy: bracketed by a budget that works and one that does not. Policies search, so a budget
  * between the two, or even below, may work by luck; only the bound is proved. */
 typedef struct tide_smallest {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/decide/bound.h"
 #include "plan/schedule.h"
 
 static tide_status fail_unknown_policy(const char *name) {
@@ -171,4 +172,16 @@ tide_status tide_plan_create(const tide_program *program, const tide_machine *ma
     else
         tide_plan_destroy(plan);
     return status;
+}
+
+tide_status tide_plan_bound(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
+                            uint64_t *bound_ns) {
+    if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
+    const char *name = options->policy ? options->policy : "liveness";
+    if (!tide__policy_find(name)) return fail_unknown_policy(name);
+    TIDE_TRY(tide_machine_validate(machine));
+    bool is_restricted = strncmp(name, "hybrid:", 7) == 0;
+    tide__policy_input in = {
+        .program = program, .machine = machine, .options = options, .argument = is_restricted ? name + 7 : ""};
+    return tide__bound_step(&in, options->budgets.arena_bytes, bound_ns);
 }
