@@ -11,9 +11,12 @@
 #include "plan/schedule.h"
 
 /* How far the exact search goes where the heuristics stay above the load: some 0.1 s, counted in nodes, so that it is
- * the same on every machine. A node takes time in proportion to the items that are left in the core, and more where
- * they do not fit a cache; fewer nodes than those (half of the items, as a rule) lead nowhere. */
-static uint64_t search_nodes(uint64_t n) { return n / 2 + tide__min_u64(25000, UINT64_C(10000000000) / (n * n + 1)); }
+ * the same on every machine. A node takes time in proportion to the items; fewer nodes than items lead nowhere.
+ * A draft gets enough for one or two attempts. */
+static uint64_t search_nodes(uint64_t n_items, bool draft) {
+    if (draft) return n_items + n_items / 4 + 100;
+    return n_items + tide__min_u64(25000, UINT64_C(5000000) / (n_items + 1));
+}
 
 /* Disjoint sets over the residencies, or the copies, of a plan. What is carried occupies its place at the start of
  * the step, until `head`, and again at its end, from `tail`; other groups from `head` to `tail`:
@@ -246,13 +249,15 @@ static tide_status merge_groups(claim *claims, size_t n, tide__place_item *items
 }
 
 /* Places the groups of n claims (which get sorted); offsets[k] is that of claims[k], then. */
-static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, uint64_t *offsets, uint64_t *height) {
+static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, bool draft, uint64_t *offsets,
+                                uint64_t *height) {
     tide__place_item *items = malloc((n + 1) * sizeof *items);
     uint64_t *item_offsets = malloc((n + 1) * sizeof *item_offsets);
     size_t n_items;
     tide__place_result result;
-    tide__place_options options = {.capacity = capacity == UINT64_MAX ? 0 : capacity, .node_limit = search_nodes(n)};
+    tide__place_options options = {.capacity = capacity == UINT64_MAX && !draft ? 0 : capacity, .quick = draft};
     tide_status status = items && item_offsets ? merge_groups(claims, n, items, &n_items) : tide__fail_memory();
+    if (status == TIDE_OK) options.node_limit = search_nodes(n_items, draft);
     if (status == TIDE_OK) status = tide__place(items, n_items, &options, item_offsets, &result);
     for (size_t i = 0, item = 0; status == TIDE_OK && i < n; i++) {
         item += i > 0 && claims[i].group != claims[i - 1].group;
@@ -311,12 +316,13 @@ static tide_status claim_arena(const tide_program *program, const tide_machine *
 }
 
 static tide_status place_arena(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                               uint64_t capacity, tide_plan *plan) {
+                               uint64_t capacity, bool draft, tide_plan *plan) {
     size_t n = plan->residencies.count;
     claim *claims;
     TIDE_TRY(claim_arena(program, machine, keep_everything, plan, &claims));
     uint64_t *offsets = malloc((n + 1) * sizeof *offsets);
-    tide_status status = offsets ? place_claims(claims, n, capacity, offsets, &plan->arena_bytes) : tide__fail_memory();
+    tide_status status =
+        offsets ? place_claims(claims, n, capacity, draft, offsets, &plan->arena_bytes) : tide__fail_memory();
     for (size_t i = 0; status == TIDE_OK && i < n; i++)
         plan->residencies.data[claims[i].member].offset_bytes = offsets[i];
     free(claims);
@@ -431,8 +437,9 @@ static void find_save_begins(const tide_plan *plan, uint32_t *begins) {
     }
 }
 
-static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups *g, tide_plan *plan) {
+static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups *g, bool draft, tide_plan *plan) {
     size_t n = plan->copies.count, used = 0;
+    uint64_t capacity = draft ? machine->tier[tier].capacity_bytes : UINT64_MAX;
     uint32_t *begins = malloc((n ? n : 1) * sizeof *begins);
     claim *claims = malloc((n ? n : 1) * sizeof *claims);
     uint64_t *offsets = malloc((n ? n : 1) * sizeof *offsets);
@@ -449,7 +456,7 @@ static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups
                                  .size = c->size_bytes,
                                  .align = machine->tier[tier].block_bytes};
     }
-    TIDE_TRY_GOTO(place_claims(claims, used, 0, offsets, &plan->tier_bytes[tier]), done);
+    TIDE_TRY_GOTO(place_claims(claims, used, capacity, draft, offsets, &plan->tier_bytes[tier]), done);
     for (size_t k = 0; k < used; k++) plan->copies.data[claims[k].member].offset_bytes = offsets[k];
 done:
     free(begins);
@@ -458,18 +465,24 @@ done:
     return status;
 }
 
-static tide_status place_tiers(const tide_program *program, const tide_machine *machine, tide_plan *plan) {
+static tide_status place_tiers(const tide_program *program, const tide_machine *machine, bool draft, tide_plan *plan) {
     groups g;
     tide_status status = groups_init(&g, plan->copies.count);
     if (status == TIDE_OK) status = join_copies(program, plan, &g);
     for (uint32_t t = 0; t < machine->n_tiers && status == TIDE_OK; t++)
-        if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, plan);
+        if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, draft, plan);
     groups_deinit(&g);
     return status;
 }
 
 tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
                              uint64_t capacity_bytes, tide_plan *plan) {
-    TIDE_TRY(place_arena(program, machine, keep_everything, capacity_bytes, plan));
-    return place_tiers(program, machine, plan);
+    TIDE_TRY(place_arena(program, machine, keep_everything, capacity_bytes, false, plan));
+    return place_tiers(program, machine, false, plan);
+}
+
+tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                              uint64_t capacity_bytes, tide_plan *plan) {
+    TIDE_TRY(place_arena(program, machine, keep_everything, capacity_bytes, true, plan));
+    return place_tiers(program, machine, true, plan);
 }

@@ -15,6 +15,10 @@ tide_status tide__schedule(const tide_program *program, const tide_machine *mach
  * those share bytes that have to. */
 tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
                              uint64_t capacity_bytes, tide_plan *plan);
+/* Likewise, for a plan that is only to be judged: takes longer than a first answer only where that is above a capacity
+ * that the load allows. */
+tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                              uint64_t capacity_bytes, tide_plan *plan);
 
 /* loads[action] of a scheduled plan: the bytes that placement has to find room for while the action runs, each place
  * that several share counted once. The largest is what the arena cannot be smaller than. */

@@ -28,8 +28,8 @@ tide_status tide__draft(const tide__policy_input *in, const tide__decisions *dec
     TIDE_TRY(new_draft(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
     if (status == TIDE_OK)
-        status = tide__place_plan(in->program, in->machine, decisions->keep_everything,
-                                  in->options->budgets.arena_bytes, plan);
+        status = tide__place_draft(in->program, in->machine, decisions->keep_everything,
+                                   in->options->budgets.arena_bytes, plan);
     if (status == TIDE_OK) status = tide__sync(plan);
     if (status == TIDE_OK) status = simulate(in, plan);
     if (status == TIDE_OK)

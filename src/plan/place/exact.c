@@ -11,8 +11,11 @@
 #include "plan/place/exact_state.h"
 
 #define NONE UINT32_MAX
-#define FIRST_RUN_NODES 500
-#define RUN_GROWTH 1.2     /* of a run's nodes, every N_ORDERS runs */
+#define SHORT_DETOUR 64    /* nodes of a short run beyond the items it has placed */
+#define SHORT_SHARE 6      /* nodes per item for all short runs */
+#define LONG_DETOUR 500    /* of a long run, and 2 per item */
+#define MOST_DETOUR 1e15   /* longer than anyone waits */
+#define RUN_GROWTH 1.2     /* of a long run's detour, every N_ORDERS runs */
 #define ORDER_NOISE 0.1    /* added to the logarithm that ranks an item */
 #define TROUBLE_WEIGHT 2   /* of failures learnt in earlier runs, against the width, in logarithms */
 #define NODES_PER_CLOCK 16 /* how often the clock is read */
@@ -31,7 +34,9 @@ typedef struct search {
     const uint64_t *lengths; /* of the problem: compressed times would rank worse */
     double *tightness;       /* per item: highest load of its slots / capacity */
     ranked *ranking;
-    uint64_t nodes, run_end; /* in total; where this run stops */
+    uint64_t nodes;   /* in total */
+    uint64_t run_end; /* where this run stops, with what is in `deepest` on top */
+    uint32_t deepest; /* how many items this run had placed at once */
     bool out_of_limits;
 } search;
 
@@ -105,7 +110,7 @@ static bool must_stop(search *s) {
     if (s->options.node_limit && s->nodes >= s->options.node_limit) s->out_of_limits = true;
     if (s->options.deadline_ns && s->nodes % NODES_PER_CLOCK == 0 && tide__now_ns() >= s->options.deadline_ns)
         s->out_of_limits = true;
-    return s->out_of_limits || s->nodes >= s->run_end || !tide__exact_has_room(&s->state);
+    return s->out_of_limits || s->nodes >= s->run_end + s->deepest || !tide__exact_has_room(&s->state);
 }
 
 /* Places items level .. n-1. NONE_EXISTS: not with what is decided below this level, by the conflict, and the state
@@ -124,6 +129,7 @@ static tide__exact_answer decide(search *s, uint32_t level) {
         s->nodes++;
         tide__exact_mark before = tide__exact_here(state);
         if (tide__exact_place(state, item, level)) {
+            if (level >= s->deepest) s->deepest = level + 1;
             tide__exact_answer answer = decide(s, level + 1);
             if (answer != TIDE__EXACT_NONE_EXISTS) return answer;
         }
@@ -138,16 +144,39 @@ static tide__exact_answer decide(search *s, uint32_t level) {
 
 /* ---- restarts ---- */
 
-static tide__exact_answer run_all(search *s) {
-    double nodes = FIRST_RUN_NODES + 2.0 * s->state.n;
-    for (uint32_t run = 0;; run++) {
-        rank_items(s, run);
-        tide__exact_reset(&s->state);
-        s->run_end = s->nodes + (uint64_t)nodes;
-        tide__exact_answer answer = decide(s, 0);
-        if (answer != TIDE__EXACT_GAVE_UP || s->out_of_limits) return answer;
-        if (run >= N_ORDERS && run % N_ORDERS == N_ORDERS - 1) nodes *= RUN_GROWTH;
+/* One attempt, of as many nodes as it places items and a detour beyond. */
+static tide__exact_answer run_once(search *s, uint32_t run, double detour) {
+    rank_items(s, run);
+    tide__exact_reset(&s->state);
+    s->deepest = 0;
+    s->run_end = s->nodes + (uint64_t)fmin(detour, MOST_DETOUR);
+    return decide(s, 0);
+}
+
+/* Runs that find a placement of a real step hardly ever go back on the way: short ones find it soonest. */
+static tide__exact_answer run_short(search *s) {
+    uint64_t end = (uint64_t)SHORT_SHARE * s->state.n;
+    tide__exact_answer answer = TIDE__EXACT_GAVE_UP;
+    for (uint32_t run = 0; answer == TIDE__EXACT_GAVE_UP && s->nodes < end && !s->out_of_limits; run++)
+        answer = run_once(s, run, SHORT_DETOUR);
+    return answer;
+}
+
+/* Harder ones, and proofs, need long runs. They learn for themselves: short runs fail for lesser reasons. */
+static tide__exact_answer run_long(search *s) {
+    double detour = LONG_DETOUR + 2.0 * s->state.n;
+    tide__exact_answer answer = TIDE__EXACT_GAVE_UP;
+    memset(s->state.failures, 0, s->state.n_slots * sizeof *s->state.failures);
+    for (uint32_t run = 0; answer == TIDE__EXACT_GAVE_UP && !s->out_of_limits; run++) {
+        answer = run_once(s, run, detour);
+        if (run >= N_ORDERS && run % N_ORDERS == N_ORDERS - 1) detour *= RUN_GROWTH;
     }
+    return answer;
+}
+
+static tide__exact_answer run_all(search *s) {
+    tide__exact_answer answer = run_short(s);
+    return answer == TIDE__EXACT_GAVE_UP ? run_long(s) : answer;
 }
 
 /* Each slot and each item alone. */

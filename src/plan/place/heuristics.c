@@ -10,7 +10,6 @@
 #include "plan/place/stack.h"
 
 #define MOST_SKYLINE_ITEMS UINT64_C(400000) /* of all skyline runs together: some 0.3 s */
-#define MOST_SQUEAKS 20                     /* the exact search is better at what is still open after some */
 #define MOST_FIT_ITEMS 4000                 /* beyond, the skyline is as good and much faster */
 #define MOST_CONFLICTS UINT64_C(300000)     /* of one ordered fit: some 0.03 s */
 
@@ -108,11 +107,15 @@ static void try_fits(tide__attempt *a) {
     if (!tide__attempt_is_good(a)) (void)tide__try_fit(a, TIDE__FIT_FIRST, most, "first-fit");
 }
 
-tide_status tide__try_heuristics(tide__attempt *a) {
-    (void)tide__try_skylines(a, MOST_SQUEAKS);
+tide_status tide__try_classics(tide__attempt *a) {
     try_fits(a);
     if (a->algorithm) return TIDE_OK;
     TIDE_TRY(tide__stack(a->p, a->trial));
     tide__attempt_keep_if_lower(a, "stack");
     return TIDE_OK;
+}
+
+tide_status tide__try_heuristics(tide__attempt *a) {
+    (void)tide__try_skylines(a, TIDE__MOST_SQUEAKS);
+    return tide__try_classics(a);
 }

@@ -5,6 +5,8 @@
 #include "plan/place/fit.h"
 #include "plan/place/problem.h"
 
+#define TIDE__MOST_SQUEAKS 20 /* the exact search is better at what is still open after some */
+
 typedef struct tide__attempt {
     const tide__place_problem *p;
     uint64_t least;         /* units: nothing lower exists */
@@ -30,6 +32,8 @@ tide_status tide__try_skylines(tide__attempt *a, uint32_t most_squeaks);
 /* Size descending. most_conflicts: as in tide__fit. */
 tide_status tide__try_fit(tide__attempt *a, tide__fit_rule rule, uint64_t most_conflicts, const char *algorithm);
 
+/* First fit and best fit, unless it is good already or they would take too long. There is an answer afterwards. */
+tide_status tide__try_classics(tide__attempt *a);
 /* All of them. Some do not apply to every problem, and may run out of memory; there is always one that answers. */
 tide_status tide__try_heuristics(tide__attempt *a);
 

@@ -62,10 +62,13 @@ static void refine(search *s, const tide__core *core, tide__attempt *a, const ti
     raise_bound(s, items, bound + core->bottom);
 }
 
+static bool is_hopeless(const search *s) {
+    return s->options.capacity && s->problem.lower_bound_bytes > s->options.capacity;
+}
+
 /* Worth a search: limits to search within, and a capacity that is not known to be too small. */
 static bool may_search(const search *s) {
-    const tide__place_options *o = &s->options;
-    return (o->time_limit_s > 0 || o->node_limit) && (!o->capacity || s->problem.lower_bound_bytes <= o->capacity);
+    return (s->options.time_limit_s > 0 || s->options.node_limit) && !is_hopeless(s);
 }
 
 /* Takes over what an attempt on the whole has found. */
@@ -96,8 +99,10 @@ static tide_status search_core(search *s, const tide__core *core, const tide__pl
     TIDE_TRY_GOTO(tide__attempt_init(&a, &core->problem, core->capacity, enough(s) - core->bottom), done);
     a.seed = s->options.seed;
     if (core->problem.n > TIDE__EXACT_MOST_ITEMS) a.deadline_ns = s->deadline_ns;
-    TIDE_TRY_GOTO(tide__try_heuristics(&a), done);
+    (void)tide__try_skylines(&a, TIDE__MOST_SQUEAKS);
+    if (!a.algorithm) TIDE_TRY_GOTO(tide__try_classics(&a), done);
     if (!tide__attempt_is_good(&a) && may_search(s)) refine(s, core, &a, items);
+    if (!s->options.quick) TIDE_TRY_GOTO(tide__try_classics(&a), done);
     TIDE_TRY_GOTO(complete(s, core, &a), done);
 done:
     tide__attempt_deinit(&a);
@@ -125,7 +130,7 @@ static tide_status run_all(search *s, const tide__place_item *items) {
     if (status == TIDE_OK && last) status = tide__try_heuristics(&a);
     if (status == TIDE_OK && !last) (void)tide__try_skylines(&a, 0);
     if (status == TIDE_OK) take(s, &a);
-    bool good = status == TIDE_OK && tide__attempt_is_good(&a);
+    bool good = status == TIDE_OK && a.algorithm && (tide__attempt_is_good(&a) || (s->options.quick && is_hopeless(s)));
     tide__attempt_deinit(&a);
     if (status != TIDE_OK || last || good) return status;
     status = improve(s, items);

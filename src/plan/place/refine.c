@@ -123,6 +123,13 @@ static budget share_of(budget all, uint64_t parts, uint64_t among) {
     return share;
 }
 
+/* Two thirds of what is left, but not fewer nodes than it takes to place n items, if so many are left. */
+static budget step_of(budget all, size_t n) {
+    budget step = share_of(all, 2, 3);
+    if (all.nodes != UINT64_MAX) step.nodes = tide__min_u64(all.nodes, tide__max_u64(step.nodes, n + n / 8));
+    return step;
+}
+
 static bool is_spent(budget b) {
     return b.nodes < LEAST_NODES || (b.deadline_ns != UINT64_MAX && tide__now_ns() + LEAST_NS > b.deadline_ns);
 }
@@ -169,7 +176,8 @@ static tide_status settle_part(refiner *r, uint32_t c, budget *limit) {
     while (low < high && !is_spent(*limit)) {
         tide__exact_answer answer;
         uint64_t nodes;
-        TIDE_TRY(search_part(r, target, share_of(*limit, all_or_nothing ? 4 : 3, 4), &answer, &nodes));
+        budget step = all_or_nothing ? *limit : step_of(*limit, r->part.n);
+        TIDE_TRY(search_part(r, target, step, &answer, &nodes));
         spend(limit, nodes);
         spend(&r->left, nodes);
         if (answer == TIDE__EXACT_FOUND) {
