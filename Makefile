@@ -16,6 +16,7 @@ help:
 	@echo "make bench-calibrate  simulated against measured step times, on this machine"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
+	@echo "                 MODELS=\"resnet50 rtx3090 low\" runs fewer networks (bench/bench_plan_models.c)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
@@ -45,9 +46,10 @@ bench-place: build
 		$(if $(SINGA_DIR),$(wildcard $(SINGA_DIR)/malloc*.txt))
 
 bench-plan: build
-	@$(BUILD)/bench_plan
-	@$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log))
-	@$(BUILD)/bench_plan_swap $(SINGA_DIR)
+	@failed=0; $(BUILD)/bench_plan || failed=1; \
+	$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log)) || failed=1; \
+	$(BUILD)/bench_plan_swap $(SINGA_DIR) || failed=1; \
+	$(BUILD)/bench_plan_models $(or $(MODELS),all) || failed=1; exit $$failed
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)

@@ -1,0 +1,314 @@
+/* Policies on real networks: step time against memory on two machines, hybrid against the best other policy, and how planning
+ * grows with the program.
+ *
+ *   bench_plan_models                      resnet50 on v100-16gb-pcie only
+ *   bench_plan_models all                  every network on every machine, and growth; takes long
+ *   bench_plan_models vgg16 rtx3090        these networks (all, if none is named) on these machines
+ *   bench_plan_models low ...              with effort low instead of normal
+ *   bench_plan_models growth               the growth table only
+ *
+ * The batch is the largest that policy liveness fits into the machine. A row is a budget in percent of that arena, down
+ * to the smallest that hybrid works in; an entry is the step time relative to liveness, '-' where the policy does not
+ * fit. Every plan was proved by the verifier. Times of planning are CPU seconds. Exit code 1 if a bar is missed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <tidemark/tidemark.h>
+
+static const char *const models[] = {"resnet50",    "resnet101", "vgg16",      "inception-v4",
+                                     "densenet121", "unet",      "gpt2:medium"};
+static const char *const machines[] = {"v100-16gb-pcie", "rtx3090"};
+enum { N_MODELS = sizeof models / sizeof *models, N_MACHINES = sizeof machines / sizeof *machines, MAX_POLICIES = 32 };
+
+typedef struct tally {
+    int passed, missed;    /* rows where hybrid is at least as fast as the best other, or not */
+    int faster;            /* of those passed: strictly faster */
+    int bars, bars_missed; /* the other targets */
+    double plan_seconds, worst_seconds;
+} tally;
+
+/* One network on one machine at one batch. */
+typedef struct subject {
+    tide_machine machine;
+    tide_model *model;
+    tide_step *step;
+    const tide_program *program;
+    uint64_t room_bytes, arena_bytes, step_ns; /* of the machine; of liveness */
+    uint32_t batch;
+} subject;
+
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void check(tide_status status) {
+    if (status == TIDE_OK) return;
+    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
+    exit(1);
+}
+
+/* ---- subjects ---- */
+
+static void close_subject(subject *s) {
+    tide_step_destroy(s->step);
+    tide_model_destroy(s->model);
+    s->step = NULL;
+    s->model = NULL;
+}
+
+static void open_subject(subject *s, const char *spec, uint32_t batch) {
+    tide_model_options m;
+    tide_step_options o;
+    tide_plan_options p;
+    tide_plan *plan;
+    tide_model_options_init(&m);
+    m.batch = s->batch = batch;
+    tide_step_options_init(&o);
+    o.machine = &s->machine;
+    check(tide_model_create(spec, &m, &s->model));
+    check(tide_step_create(s->model, &o, &s->step));
+    s->program = tide_step_program(s->step);
+    tide_plan_options_init(&p);
+    check(tide_plan_create(s->program, &s->machine, &p, NULL, &plan));
+    s->arena_bytes = tide_plan_arena_bytes(plan);
+    s->step_ns = tide_plan_prediction(plan)->step_ns;
+    tide_plan_destroy(plan);
+}
+
+static bool batch_fits(subject *s, const char *spec, uint32_t batch) {
+    open_subject(s, spec, batch);
+    bool fits = s->arena_bytes <= s->room_bytes;
+    close_subject(s);
+    return fits;
+}
+
+/* At the largest batch that liveness fits; false if not even one sample does. */
+static bool open_largest(subject *s, const char *spec, const char *machine) {
+    uint32_t low = 0, high = 1;
+    check(tide_machine_load(machine, &s->machine));
+    s->room_bytes = s->machine.memory_bytes - s->machine.reserve_bytes;
+    for (; high < 1u << 16 && batch_fits(s, spec, high); high *= 2) low = high;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        *(batch_fits(s, spec, middle) ? &low : &high) = middle;
+    }
+    if (low) open_subject(s, spec, low);
+    return low > 0;
+}
+
+/* ---- plans ---- */
+
+typedef struct outcome {
+    bool fits;
+    double ratio, seconds;
+} outcome;
+
+static outcome plan_in(const subject *s, const char *policy, uint64_t budget, tide_effort effort) {
+    tide_plan_options o;
+    tide_plan *plan;
+    outcome r = {0};
+    tide_plan_options_init(&o);
+    o.policy = policy;
+    o.budgets.arena_bytes = budget;
+    o.effort = effort;
+    double since = cpu_seconds();
+    tide_status status = tide_plan_create(s->program, &s->machine, &o, NULL, &plan);
+    r.seconds = cpu_seconds() - since;
+    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return r;
+    check(status);
+    r.fits = true;
+    r.ratio = (double)tide_plan_prediction(plan)->step_ns / (double)s->step_ns;
+    tide_plan_destroy(plan);
+    return r;
+}
+
+static uint64_t smallest_budget(const subject *s) {
+    tide_plan_options o;
+    tide_smallest smallest;
+    tide_plan_options_init(&o);
+    o.policy = "hybrid";
+    o.effort = TIDE_EFFORT_LOW;
+    check(tide_plan_smallest(s->program, &s->machine, &o, 0.01, &smallest));
+    return smallest.works_bytes;
+}
+
+/* ---- one network ---- */
+
+static bool is_compared(const char *policy) { return strcmp(policy, "manual") != 0 && strcmp(policy, "none") != 0; }
+
+static void bar(tally *t, bool reached, const char *text, double figure) {
+    t->bars++;
+    t->bars_missed += !reached;
+    printf("  %-6s %s: %.3f\n", reached ? "pass" : "MISS", text, figure);
+}
+
+/* A row of the table; returns hybrid's time ratio, 0 if it does not fit. */
+static double run_row(const subject *s, uint64_t budget, tide_effort effort, tally *t) {
+    outcome hybrid = {0};
+    double best = 0;
+    const char *name, *best_name = "none";
+    printf("%6.1f%%", 100 * (double)budget / (double)s->arena_bytes);
+    for (uint32_t i = 0; (name = tide_policy_name(i, NULL)) != NULL; i++) {
+        if (!is_compared(name)) continue;
+        outcome r = plan_in(s, name, budget, effort);
+        if (r.fits)
+            printf(" %12.4f", r.ratio);
+        else
+            printf(" %12s", "-");
+        fflush(stdout);
+        if (strcmp(name, "hybrid") == 0)
+            hybrid = r;
+        else if (r.fits && (best <= 0 || r.ratio < best))
+            best = r.ratio, best_name = name;
+    }
+    bool passed = best <= 0 || (hybrid.fits && hybrid.ratio <= best);
+    t->passed += passed;
+    t->missed += !passed;
+    t->faster += passed && (best <= 0 || hybrid.ratio < best);
+    t->plan_seconds += hybrid.seconds;
+    if (hybrid.seconds > t->worst_seconds) t->worst_seconds = hybrid.seconds;
+    printf("  %s, best other %s; %.2f s\n", passed ? "pass" : "MISS", best_name, hybrid.seconds);
+    return hybrid.fits ? hybrid.ratio : 0;
+}
+
+static void print_head(const subject *s, const char *spec) {
+    const char *name;
+    printf("\n%s on %s, batch %u: liveness %.0f MiB, %.1f ms, %u ops\n%7s", spec, s->machine.name, s->batch,
+           (double)s->arena_bytes / 0x1p20, (double)s->step_ns / 1e6, tide_program_op_count(s->program), "budget");
+    for (uint32_t i = 0; (name = tide_policy_name(i, NULL)) != NULL; i++)
+        if (is_compared(name)) printf(" %12s", name);
+    printf("\n");
+}
+
+/* Four times the batch of liveness at 80 % of its samples per second. */
+static void check_batch(const subject *s, const char *spec, tide_effort effort, tally *t) {
+    subject large = *s;
+    double rate = (double)s->batch / (double)s->step_ns;
+    open_subject(&large, spec, 4 * s->batch);
+    outcome r = plan_in(&large, "hybrid", s->room_bytes, effort);
+    double large_rate = r.fits ? large.batch / (r.ratio * (double)large.step_ns) : 0;
+    bar(t, large_rate >= 0.8 * rate, "samples per second at 4 x the batch of liveness (bar 0.8)", large_rate / rate);
+    close_subject(&large);
+}
+
+static void run_subject(const char *spec, const char *machine, tide_effort effort, tally *t) {
+    subject s = {0};
+    if (!open_largest(&s, spec, machine)) {
+        printf("\n%s does not fit %s with one sample\n", spec, machine);
+        return;
+    }
+    print_head(&s, spec);
+    uint64_t least = smallest_budget(&s);
+    double last = 0, at_30 = 0;
+    bool monotone = true;
+    for (int percent = 90; percent >= 10; percent -= 10) {
+        uint64_t budget = s.arena_bytes / 100 * (uint64_t)percent;
+        if (budget < least) break;
+        double ratio = run_row(&s, budget, effort, t);
+        monotone = monotone && ratio >= last;
+        last = ratio;
+        if (percent == 30) at_30 = ratio;
+    }
+    double ratio = run_row(&s, least, effort, t);
+    bar(t, monotone && ratio >= last, "a larger budget is never slower; time at the smallest", ratio);
+    bar(t, at_30 > 0 && at_30 < 1.1, "time at 70 % less memory (bar 1.1; 0: does not fit)", at_30);
+    if (strncmp(spec, "resnet", 6) == 0) check_batch(&s, spec, effort, t);
+    close_subject(&s);
+}
+
+/* ---- growth ---- */
+
+typedef struct growth_row {
+    const char *spec;
+    uint32_t batch;
+    double bar_seconds; /* 0: none */
+} growth_row;
+
+static void run_growth(tally *t) {
+    static const growth_row rows[] = {
+        {"resnet152", 16, 0.5},       {"gpt2:medium", 4, 0.5},      {"resnet:3,4,23,3", 16, 0},
+        {"resnet:6,32,250,6", 16, 0}, {"resnet:6,32,950,6", 16, 5}, {"resnet:6,32,2800,6", 16, 0},
+    };
+    printf("\nplanning, policy hybrid, effort low, 50 %% of liveness on v100-16gb-pcie; CPU seconds\n");
+    printf("%-20s %8s %8s %9s %9s %11s\n", "network", "layers", "ops", "seconds", "time", "us per op");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = {0};
+        check(tide_machine_load("v100-16gb-pcie", &s.machine));
+        open_subject(&s, rows[i].spec, rows[i].batch);
+        outcome r = plan_in(&s, "hybrid", s.arena_bytes / 2, TIDE_EFFORT_LOW);
+        uint32_t n_ops = tide_program_op_count(s.program);
+        printf("%-20s %8u %8u %9.3f %9.4f %11.2f\n", rows[i].spec, tide_model_layer_count(s.model), n_ops, r.seconds,
+               r.ratio, r.seconds * 1e6 / n_ops);
+        if (rows[i].bar_seconds > 0)
+            bar(t, r.fits && r.seconds < rows[i].bar_seconds, "below its bar, in seconds", rows[i].bar_seconds);
+        fflush(stdout);
+        close_subject(&s);
+    }
+}
+
+/* ---- what to run ---- */
+
+/* What was named on the command line; an empty list of one kind means all of it. */
+typedef struct choice {
+    bool model[N_MODELS], machine[N_MACHINES], any_model, any_machine, growth;
+    tide_effort effort;
+} choice;
+
+static bool mark(const char *const *names, size_t n, const char *argument, bool *marks) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], argument) == 0) return marks[i] = true;
+    return false;
+}
+
+static void take(choice *c, const char *argument) {
+    if (mark(models, N_MODELS, argument, c->model))
+        c->any_model = true;
+    else if (mark(machines, N_MACHINES, argument, c->machine))
+        c->any_machine = true;
+    else if (strcmp(argument, "low") == 0)
+        c->effort = TIDE_EFFORT_LOW;
+    else if (strcmp(argument, "high") == 0)
+        c->effort = TIDE_EFFORT_HIGH;
+    else if (strcmp(argument, "growth") == 0 || strcmp(argument, "all") == 0)
+        c->growth = true;
+    else {
+        fprintf(stderr, "bench_plan_models: \"%s\" is not a network, a machine, all, growth, low or high\n", argument);
+        exit(2);
+    }
+}
+
+static choice choose(int argc, char **argv) {
+    choice c = {.effort = TIDE_EFFORT_NORMAL};
+    bool all = false;
+    for (int i = 1; i < argc; i++) {
+        take(&c, argv[i]);
+        all = all || strcmp(argv[i], "all") == 0;
+    }
+    bool none = !c.any_model && !c.any_machine && !c.growth;
+    for (size_t i = 0; i < N_MODELS; i++)
+        c.model[i] = c.model[i] || all || (c.any_machine && !c.any_model) || (none && i == 0);
+    for (size_t i = 0; i < N_MACHINES; i++)
+        c.machine[i] = c.machine[i] || all || (c.any_model && !c.any_machine) || (none && i == 0);
+    return c;
+}
+
+int main(int argc, char **argv) {
+    choice c = choose(argc, argv);
+    tally t = {0};
+    for (size_t m = 0; m < N_MACHINES; m++)
+        for (size_t i = 0; i < N_MODELS; i++)
+            if (c.machine[m] && c.model[i]) run_subject(models[i], machines[m], c.effort, &t);
+    if (c.growth) run_growth(&t);
+    int rows = t.passed + t.missed;
+    if (rows)
+        printf("\nhybrid at least as fast as the best other policy in %d of %d rows, strictly faster in %d; planning "
+               "%.2f s "
+               "on average, at most %.2f s\n",
+               t.passed, rows, t.faster, t.plan_seconds / rows, t.worst_seconds);
+    printf("%d of %d other bars missed\n", t.bars_missed, t.bars);
+    return t.missed > 0 || t.bars_missed > 0;
+}
