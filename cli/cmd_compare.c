@@ -97,6 +97,7 @@ static tide_status fill_row(const comparison *c, tide_plan_options *options, com
     tide_status status = resolve_budget(c, options, row);
     if (status == TIDE_OK) status = tide_plan_create(c->program, c->machine, options, &row->fit, &plan);
     row->planning_ns = cpu_ns() - since;
+    row->tier_full = status == TIDE_E_TIER_FULL;
     if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return TIDE_OK;
     if (status != TIDE_OK) return status;
     row->fits = true;

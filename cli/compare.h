@@ -8,7 +8,8 @@ typedef struct compare_row {
     const char *policy, *budget; /* as they were asked for; "min": the smallest that works */
     uint64_t budget_bytes;
     bool fits;
-    tide_fit_report fit; /* if it does not; needed_bytes 0: a tier is full */
+    bool tier_full;      /* which is why it does not */
+    tide_fit_report fit; /* else why; needed_bytes 0: not known */
     uint64_t arena_bytes;
     tide_prediction prediction;
     uint64_t planning_ns; /* processor time */

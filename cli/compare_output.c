@@ -17,8 +17,10 @@ static void print_head(const comparison *c) {
 }
 
 static void print_misfit(const compare_row *r) {
-    if (r->fit.needed_bytes == 0)
+    if (r->tier_full)
         printf("does not fit: a tier is full");
+    else if (r->fit.needed_bytes == 0)
+        printf("does not fit");
     else if (r->fit.is_bound)
         printf("does not fit: one op alone needs %s", show_bytes(r->fit.needed_bytes));
     else

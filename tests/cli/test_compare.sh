@@ -36,6 +36,9 @@ run 0 compare lenet.jsonl --policies liveness,delta --budgets 100%,min
 printf '%s\n' '{"tidemark":"program","version":1,"kind":"one-shot"}' '{"end":{"tensors":0,"ops":0,"carries":0}}' >none.jsonl
 run 0 compare none.jsonl --svg none.svg
 
+run 0 compare lenet --machine k40c --policies autoswap --budgets 80% --host-budget 1
+out_has 'does not fit'
+
 # ---- refusals ----
 refuse 2 'is not a size' compare lenet --budgets 100%,half
 refuse 2 'is empty' compare lenet --budgets 100%,,90%
