@@ -11,7 +11,8 @@
 #include "plan/place/exact_state.h"
 
 #define NONE UINT32_MAX
-#define SHORT_DETOUR 64    /* nodes of a short run beyond the items it has placed */
+#define BEGIN_DETOUR 300   /* nodes of the first run beyond the items it has placed */
+#define SHORT_DETOUR 64    /* likewise, of other short runs */
 #define SHORT_SHARE 6      /* nodes per item for all short runs */
 #define LONG_DETOUR 500    /* of a long run, and 2 per item */
 #define MOST_DETOUR 1e15   /* longer than anyone waits */
@@ -63,6 +64,16 @@ static double key_of(const search *s, uint32_t i, uint32_t order, bool learns) {
     return order == BY_WIDTH ? key : 1000 * s->tightness[i] + key;
 }
 
+static void apply_ranking(search *s) {
+    qsort(s->ranking, s->state.n, sizeof *s->ranking, by_key);
+    for (uint32_t k = 0; k < s->state.n; k++) s->state.rank[s->ranking[k].item] = k;
+}
+
+static void rank_by_begin(search *s) {
+    for (uint32_t i = 0; i < s->state.n; i++) s->ranking[i] = (ranked){-(double)s->state.items[i].begin, i};
+    apply_ranking(s);
+}
+
 /* The first run of each order is plain, the others are noisy, and every other one learns from failures: that makes
  * most problems much easier, and a few harder. */
 static void rank_items(search *s, uint32_t run) {
@@ -71,8 +82,7 @@ static void rank_items(search *s, uint32_t run) {
         double noise = ORDER_NOISE * (2 * (double)tide__random_unit(s->options.seed, run, i) - 1);
         s->ranking[i] = (ranked){key_of(s, i, run % N_ORDERS, learns) + (run < N_ORDERS ? 0 : noise), i};
     }
-    qsort(s->ranking, s->state.n, sizeof *s->ranking, by_key);
-    for (uint32_t k = 0; k < s->state.n; k++) s->state.rank[s->ranking[k].item] = k;
+    apply_ranking(s);
 }
 
 static void measure_tightness(search *s) {
@@ -144,21 +154,24 @@ static tide__exact_answer decide(search *s, uint32_t level) {
 
 /* ---- restarts ---- */
 
-/* One attempt, of as many nodes as it places items and a detour beyond. */
-static tide__exact_answer run_once(search *s, uint32_t run, double detour) {
-    rank_items(s, run);
+/* One attempt in the order that was set, of as many nodes as it places items and a detour beyond. */
+static tide__exact_answer run_once(search *s, double detour) {
     tide__exact_reset(&s->state);
     s->deepest = 0;
     s->run_end = s->nodes + (uint64_t)fmin(detour, MOST_DETOUR);
     return decide(s, 0);
 }
 
-/* Runs that find a placement of a real step hardly ever go back on the way: short ones find it soonest. */
+/* Runs that find a placement of a real step hardly ever go back on the way: short ones find it soonest. The order of
+ * their beginnings is the best of all for most steps. */
 static tide__exact_answer run_short(search *s) {
     uint64_t end = (uint64_t)SHORT_SHARE * s->state.n;
-    tide__exact_answer answer = TIDE__EXACT_GAVE_UP;
-    for (uint32_t run = 0; answer == TIDE__EXACT_GAVE_UP && s->nodes < end && !s->out_of_limits; run++)
-        answer = run_once(s, run, SHORT_DETOUR);
+    rank_by_begin(s);
+    tide__exact_answer answer = run_once(s, BEGIN_DETOUR);
+    for (uint32_t run = 0; answer == TIDE__EXACT_GAVE_UP && s->nodes < end && !s->out_of_limits; run++) {
+        rank_items(s, run);
+        answer = run_once(s, SHORT_DETOUR);
+    }
     return answer;
 }
 
@@ -168,7 +181,8 @@ static tide__exact_answer run_long(search *s) {
     tide__exact_answer answer = TIDE__EXACT_GAVE_UP;
     memset(s->state.failures, 0, s->state.n_slots * sizeof *s->state.failures);
     for (uint32_t run = 0; answer == TIDE__EXACT_GAVE_UP && !s->out_of_limits; run++) {
-        answer = run_once(s, run, detour);
+        rank_items(s, run);
+        answer = run_once(s, detour);
         if (run >= N_ORDERS && run % N_ORDERS == N_ORDERS - 1) detour *= RUN_GROWTH;
     }
     return answer;
