@@ -1,6 +1,6 @@
 /* The time-memory frontier as SVG: the arena goes right, in percent of the unconstrained one, the step time up, relative
  * to the unconstrained one and on a logarithmic scale, as recomputing and waiting multiply. Each policy has a line with
- * a colour and a shape of its own: the shape also tells policies apart where colours repeat or are not seen. */
+ * a colour and a shape of its own: the shape also tells policies apart where colours are not seen. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +128,14 @@ static void write_shape(FILE *f, size_t policy, double x, double y) {
             paths[policy % N_SHAPES], colours[policy % N_COLOURS]);
 }
 
+/* Where the colours begin again, lines are dashed. */
+static const char *stroke_of(size_t policy) {
+    static char text[64];
+    snprintf(text, sizeof text, "stroke=\"%s\" stroke-width=\"1.8\"%s", colours[policy % N_COLOURS],
+             policy / N_COLOURS % 2 ? " stroke-dasharray=\"6 3\"" : "");
+    return text;
+}
+
 static int by_arena(const void *a, const void *b) {
     const compare_row *x = *(const compare_row *const *)a, *y = *(const compare_row *const *)b;
     if (x->arena_bytes != y->arena_bytes) return x->arena_bytes < y->arena_bytes ? -1 : 1;
@@ -135,7 +143,7 @@ static int by_arena(const void *a, const void *b) {
 }
 
 static void write_points(const comparison *c, const frame *s, const compare_row **points, size_t n, size_t policy) {
-    fprintf(s->f, "<polyline fill=\"none\" stroke-width=\"1.8\" stroke=\"%s\" points=\"", colours[policy % N_COLOURS]);
+    fprintf(s->f, "<polyline fill=\"none\" %s points=\"", stroke_of(policy));
     for (size_t i = 0; i < n; i++)
         fprintf(s->f, " %.1f,%.1f", x_of(s, arena_percent(c, points[i])), y_of(s, time_ratio(c, points[i])));
     fputs("\"/>\n", s->f);
@@ -150,8 +158,7 @@ static void write_points(const comparison *c, const frame *s, const compare_row 
 
 static void write_legend(const frame *s, size_t policy, const char *name, bool empty) {
     double x = LEFT + WIDTH + 18, y = TOP + 12 + 20 * (double)policy;
-    fprintf(s->f, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.8\"/>", x,
-            x + 24, y, y, colours[policy % N_COLOURS]);
+    fprintf(s->f, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" %s/>", x, x + 24, y, y, stroke_of(policy));
     write_shape(s->f, policy, x + 12, y);
     fprintf(s->f, "</path><text x=\"%.1f\" y=\"%.1f\">", x + 32, y + 4);
     write_text(s->f, name);
