@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "plan/place/orders.h"
 #include "plan/place/skyline.h"
 #include "plan/place/squeak.h"
@@ -42,12 +43,15 @@ void tide__attempt_keep_if_lower(tide__attempt *a, const char *algorithm) {
 
 static bool is_least(const tide__attempt *a) { return a->algorithm && a->height <= a->least; }
 
-/* One run per order, until nothing is lower or the work is too much. best_kind: the order that gave the lowest. */
+static bool is_late(const tide__attempt *a) { return a->deadline_ns && tide__now_ns() >= a->deadline_ns; }
+
+/* One run per order, until nothing is lower or the work is too much; the first in any case. best_kind: the order that
+ * gave the lowest. */
 static void run_orders(tide__attempt *a, tide__skyline *skyline, const tide__order_data *data, double *keys,
                        uint64_t *scratch, tide__order_kind *best_kind) {
     uint64_t work = 0, n = a->p->n;
     for (int kind = 0; kind < TIDE__N_ORDERS && !is_least(a); kind++, work += n) {
-        if (kind > 0 && work + n > MOST_SKYLINE_ITEMS) break;
+        if (kind > 0 && (work + n > MOST_SKYLINE_ITEMS || is_late(a))) break;
         tide__order_keys(data, (tide__order_kind)kind, keys);
         tide__order_sort(keys, n, scratch, a->order);
         tide__skyline_run(skyline, a->order, a->trial);

@@ -26,7 +26,7 @@ void tide__attempt_deinit(tide__attempt *a);
 bool tide__attempt_is_good(const tide__attempt *a);                        /* low enough */
 void tide__attempt_keep_if_lower(tide__attempt *a, const char *algorithm); /* the trial becomes the best */
 
-/* Skylines in several orders, then, unless most_squeaks is 0, again as squeaky wheels: at most that many runs, and more
+/* Skylines in several orders, then, unless most_squeaks is 0, again as squeaky wheels: at most that many runs, or
  * until the deadline. */
 tide_status tide__try_skylines(tide__attempt *a, uint32_t most_squeaks);
 /* Size descending. most_conflicts: as in tide__fit. */

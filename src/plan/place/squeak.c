@@ -63,7 +63,7 @@ static void turn(wheel *w) {
 
 static bool goes_on(const wheel *w) {
     if (tide__attempt_is_good(w->a)) return false;
-    return w->run < w->options->runs || (w->a->deadline_ns && tide__now_ns() < w->a->deadline_ns);
+    return w->a->deadline_ns ? tide__now_ns() < w->a->deadline_ns : w->run < w->options->runs;
 }
 
 tide_status tide__squeak(tide__attempt *a, const tide__squeak_options *options) {
