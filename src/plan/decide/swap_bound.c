@@ -93,7 +93,9 @@ tide_status tide__swap_bound(const tide__swaps *s, uint64_t *out) {
     tide_status status = TIDE_OK;
     if (f.covered && f.wanted && f.clean && f.away && wanted_to) {
         add_gaps(&f, wanted_to);
-        *out = solve(&f);
+        uint64_t bound = solve(&f);
+        status = tide__swap_circulation(s, rate_of(s, true), rate_of(s, false), &bound);
+        if (status == TIDE_OK) *out = bound;
     } else {
         status = tide__fail_memory();
     }

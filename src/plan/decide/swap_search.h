@@ -16,8 +16,10 @@ typedef struct tide__swap_search_options {
 tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *options, bool *chosen,
                               tide__swaps_outcome *out);
 
-/* The least load that swapping alone reaches on the clock s->slot_ns: bytes are taken to flow, in and out at the
- * channels' rates, out of any gap and into any other. Linear. */
+/* Less than this load swapping alone does not reach on the clock s->slot_ns: bytes are taken to flow, in and out at the
+ * channels' rates. By a pass over the slots, then by bisection of a flow where the program is small enough for it. */
 tide_status tide__swap_bound(const tide__swaps *s, uint64_t *out);
+/* That second part: raises *bound, which must be one already, if it can. Rates in bytes per ns. */
+tide_status tide__swap_circulation(const tide__swaps *s, double out_rate, double in_rate, uint64_t *bound);
 
 #endif
