@@ -140,8 +140,8 @@ typedef struct tide_smallest {
     uint64_t bound_bytes;  /* no budget below works, under any policy: the operands of the largest op */
     uint64_t failed_bytes; /* the largest budget tried that does not work; bound_bytes - 1 if none was above */
     uint64_t works_bytes;  /* the smallest budget tried that does: tide_plan_create gives a plan for it */
-    tide_id op;            /* what decides: the op at the peak of that plan, or the largest op where bound and it meet */
-    uint32_t tried;        /* plans made on the way */
+    tide_id op;     /* what decides: the op at the peak of that plan, or the largest op where bound and it meet */
+    uint32_t tried; /* plans made on the way */
 } tide_smallest;
 /* By bisection, until works - failed <= works * tolerance; a policy that heeds no budget has one arena, which is the
  * answer. options->budgets.arena_bytes is where the search starts (a budget known to work, or UINT64_MAX). TIDE_E_FIT or

@@ -97,7 +97,8 @@ static void sketch_loads(void **state) {
         if (simple && tide__draft_loads(&in, &d, loads) == TIDE_OK) {
             for (uint32_t k = 0; k < model->n_ops; k++) {
                 uint64_t most = 0;
-                for (uint32_t e = s->slot_at[k]; e < s->slot_at[k + 1]; e++) most = s->load[e] > most ? s->load[e] : most;
+                for (uint32_t e = s->slot_at[k]; e < s->slot_at[k + 1]; e++)
+                    most = s->load[e] > most ? s->load[e] : most;
                 assert_true(most <= loads[k]); /* a `may` pair that placement cannot join costs more there */
                 compared += most == loads[k];
             }

@@ -178,7 +178,25 @@ static tide_status try_others(hybrid *h) {
     return TIDE_OK;
 }
 
+/* Ops above which the search over re-runs takes too long for all but the highest effort. */
+enum { LARGE = 20000 };
+
+/* Moves alone, hidden or waited for, and what the papers do. */
+static tide_status try_large(hybrid *h) {
+    bool reruns = h->reruns;
+    h->reruns = false;
+    tide_status status = h->moves ? try_rounds(h, TIDE__MOVES_LEAST) : TIDE_OK;
+    if (status == TIDE_OK && h->moves && !is_ideal(h)) status = try_alone(h, true);
+    h->reruns = reruns;
+    if (status == TIDE_OK && !is_ideal(h)) status = try_others(h);
+    return status;
+}
+
 static tide_status try_all(hybrid *h) {
+    if (h->model->n_ops > LARGE) {
+        TIDE_TRY(try_large(h));
+        if (h->fits && h->in->options->effort != TIDE_EFFORT_HIGH) return TIDE_OK;
+    }
     TIDE_TRY(try_rounds(h, TIDE__MOVES_LEAST));
     if (is_ideal(h)) return TIDE_OK;
     if (h->moves && h->reruns) TIDE_TRY(try_rounds(h, TIDE__MOVES_DEAREST));

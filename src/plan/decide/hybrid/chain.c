@@ -96,6 +96,9 @@ static tide_status get_input(const tide__sketch *s, tide__chain *c, tide_id tens
     return can_rerun ? add_op(c, producer) : TIDE_OK;
 }
 
+/* Longer chains are given up: they cost more than they relieve, and looking at them costs the most. */
+static size_t longest_chain(const tide__sketch *s) { return s->n_events > LONG_EVENTS ? 24 : 400; }
+
 static tide_status collect_ops(const tide__sketch *s, tide__chain *c, tide__hold hold, bool *possible) {
     const tide__model *m = s->model;
     for (size_t k = 0; k < c->ops.count && *possible; k++) {
@@ -103,6 +106,7 @@ static tide_status collect_ops(const tide__sketch *s, tide__chain *c, tide__hold
         uint32_t at = place_of(s, c, op);
         for (uint32_t i = m->read_at[op]; i < m->read_at[op + 1] && *possible; i++)
             TIDE_TRY(get_input(s, c, m->reads[i], at, hold, possible));
+        if (c->ops.count > longest_chain(s)) *possible = false;
     }
     return TIDE_OK;
 }

@@ -143,12 +143,16 @@ static void keep(mover *m, double excess) {
     memcpy(m->best, m->chosen, m->swaps.gaps.count * sizeof *m->best);
 }
 
+/* Slots above which one score has to do. */
+enum { LARGE = 6000 };
+
 static tide_status start(mover *m) {
-    for (int k = 0; k < TIDE__SWAP_N_SCORES; k++) {
+    int first = m->model->n_ops > LARGE ? TIDE__SWAP_SWDOA : 0;
+    for (int k = first; k < TIDE__SWAP_N_SCORES; k++) {
         tide__swaps_outcome o;
         TIDE_TRY(tide__swap_scores(&m->swaps, (tide__swap_score)k, m->scores));
         TIDE_TRY(tide__swaps_choose_prefix(&m->swaps, m->scores, m->target_bytes, m->chosen, &o));
-        if (k > 0 && o.excess >= m->least) continue;
+        if (k > first && o.excess >= m->least) continue;
         keep(m, o.excess);
         memcpy(m->best_scores, m->scores, m->swaps.gaps.count * sizeof *m->scores);
         if (o.excess <= 0) break;
@@ -174,7 +178,9 @@ static int dearest_first(const void *a, const void *b) {
     return x->gap < y->gap ? -1 : x->gap > y->gap;
 }
 
-/* One gap after the other, each kept if it hides and relieves. */
+/* One gap after the other, or some at a time where there are many; kept if they hide and relieve. */
+enum { MAX_TRIALS = 400 };
+
 static tide_status start_dearest(mover *m) {
     size_t n = m->swaps.gaps.count;
     priced *order = malloc((n + 1) * sizeof *order);
@@ -185,11 +191,12 @@ static tide_status start_dearest(mover *m) {
     }
     qsort(order, n, sizeof *order, dearest_first);
     keep(m, tide__swaps_settle(&m->swaps, m->chosen, m->target_bytes).excess);
-    for (size_t i = 0; i < n && m->least > 0; i++) {
+    size_t step = n / MAX_TRIALS + 1;
+    for (size_t i = 0; i < n && m->least > 0; i += step) {
         memcpy(m->chosen, m->best, n * sizeof *m->best);
-        if (m->chosen[order[i].gap]) continue;
-        m->chosen[order[i].gap] = true;
-        tide__swaps_outcome o = tide__swaps_evaluate(&m->swaps, m->chosen, m->target_bytes);
+        for (size_t k = i; k < n && k < i + step; k++) m->chosen[order[k].gap] = true;
+        tide__swaps_outcome o = step > 1 ? tide__swaps_settle(&m->swaps, m->chosen, m->target_bytes)
+                                         : tide__swaps_evaluate(&m->swaps, m->chosen, m->target_bytes);
         if (o.n_idle == 0 && o.excess < m->least) keep(m, o.excess);
     }
     free(order);
@@ -204,8 +211,7 @@ static tide_status choose(mover *m, const tide__keys *reruns, tide__moves_way wa
     TIDE_TRY(way == TIDE__MOVES_DEAREST ? start_dearest(m) : start(m));
     memcpy(m->chosen, m->best, m->swaps.gaps.count * sizeof *m->best);
     o = tide__swaps_settle(&m->swaps, m->chosen, m->target_bytes);
-    if (way != TIDE__MOVES_DEAREST && o.excess > 0)
-        TIDE_TRY(tide__swap_search(&m->swaps, &search, m->chosen, &o));
+    if (way != TIDE__MOVES_DEAREST && o.excess > 0) TIDE_TRY(tide__swap_search(&m->swaps, &search, m->chosen, &o));
     if (way == TIDE__MOVES_WAIT && o.excess > 0)
         TIDE_TRY(tide__swaps_choose_waits(&m->swaps, m->best_scores, m->target_bytes, m->chosen));
     return tide__swaps_decide(&m->swaps, m->chosen, out);
