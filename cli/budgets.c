@@ -15,6 +15,10 @@ const char *policies_text(void) {
     return text;
 }
 
+const char *default_policy(const char *given, const budget_args *budgets) {
+    return given ? given : budgets->arena.given ? "hybrid" : "liveness";
+}
+
 bool parse_effort(const char *text, tide_effort *out) {
     static const char *const names[] = {
 #define EFFORT_NAME(e, name) [e] = name,

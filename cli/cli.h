@@ -92,6 +92,8 @@ typedef struct budget_args {
 typedef struct unconstrained {
     uint64_t arena_bytes, step_ns;
 } unconstrained;
+/* What --policy stands at when it is not given: hybrid inside a budget, liveness without one. */
+const char *default_policy(const char *given, const budget_args *budgets);
 /* "low", "normal", "high"; false, with the complaint made, for anything else. */
 bool parse_effort(const char *text, tide_effort *out);
 tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out);

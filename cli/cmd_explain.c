@@ -125,13 +125,13 @@ static int run(const char *name, const explain_options *o) {
 }
 
 int cmd_explain(int argc, char **argv) {
-    explain_options o = {.machine = "default", .policy = "liveness", .effort = "normal", .top = 10};
+    explain_options o = {.machine = "default", .effort = "normal", .top = 10};
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--machine", ARG_TEXT, &o.machine, "NAME",
          "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan` [liveness]"},
+        {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan`"},
         BUDGET_OPTIONS(o.budgets),
         {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
         {"--tensor", ARG_TEXT, &o.tensor, "NAME", "this one only; #7 is the tensor of number 7"},
@@ -147,5 +147,7 @@ int cmd_explain(int argc, char **argv) {
         .min_positional = 1,
         .max_positional = 1};
     int exit_code;
-    return args_parse(&command, argc, argv, &exit_code) ? run(name, &o) : exit_code;
+    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    o.policy = default_policy(o.policy, &o.budgets);
+    return run(name, &o);
 }

@@ -47,13 +47,13 @@ static tide_status check(const plan_options *o) {
 }
 
 int cmd_plan(int argc, char **argv) {
-    plan_options o = {.machine = "default", .policy = "liveness", .bits = "same", .effort = "normal"};
+    plan_options o = {.machine = "default", .bits = "same", .effort = "normal"};
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--machine", ARG_TEXT, &o.machine, "NAME",
          "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [liveness]"},
+        {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "swaps, re-runs and variants for policy manual"},
         BUDGET_OPTIONS(o.budgets),
         {"--bits", ARG_TEXT, &o.bits, "same|any", "any: variants with other roundings are allowed [same]"},
@@ -72,6 +72,7 @@ int cmd_plan(int argc, char **argv) {
         .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    o.policy = default_policy(o.policy, &o.budgets);
     if (check(&o) != TIDE_OK) return report_failure(TIDE_E_ARGUMENT);
     tide_machine machine;
     loaded l = {0};

@@ -73,7 +73,7 @@ static tide_status open_model(const char *name, const report_options *o, subject
 static tide_status make_plan(const report_options *o, subject *s, tide_fit_report *fit) {
     tide_plan_options options;
     tide_plan_options_init(&options);
-    options.policy = o->policy;
+    options.policy = default_policy(o->policy, &o->budgets);
     options.decisions = o->decisions;
     options.budgets = s->budgets;
     return tide_plan_create(s->program.program, &s->machine, &options, fit, &s->plan);
@@ -202,7 +202,7 @@ int cmd_report(int argc, char **argv) {
         MODEL_OPTIONS(o.model),
         {"--machine", ARG_TEXT, &o.machine, "NAME",
          "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan` [liveness]"},
+        {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan`"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "swaps, re-runs and variants for policy manual"},
         BUDGET_OPTIONS(o.budgets),
         {"--measured", ARG_TEXT, &o.measured, "FILE", "show what `tidemark train --json` measured"},

@@ -280,7 +280,7 @@ static tide_status list_runs(const train_options *o, run_list *list) {
     const char *policy = o->policy              ? o->policy
                          : is_mode(o, "online") ? "delta"
                          : is_mode(o, "auto")   ? "hybrid"
-                                                : "liveness";
+                                                : default_policy(NULL, &o->budgets);
     list->n = 0;
     if (!o->compare) {
         if (o->verify_bits) (void)add_run(list, "liveness", 8);
@@ -368,7 +368,7 @@ int cmd_train(int argc, char **argv) {
         {"--resume", ARG_TEXT, &o.resume, "FILE", "go on from a checkpoint, up to --steps in all"},
         {"--learning-rate", ARG_NUMBER, &o.learning_rate, "X", "[0.05]"},
         {"--seed", ARG_U64, &o.seed, "N", "of weights, order and dropout [1]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [liveness]"},
+        {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
         {"--mode", ARG_TEXT, &o.mode, "NAME",
          "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},

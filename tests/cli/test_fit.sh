@@ -17,8 +17,8 @@ any=$(largest 'at any cost')
 [ "$plain" -le "$(largest 'at no cost')" ] || fail 'no cost is at least what fits anyway'
 [ "$(largest 'at no cost')" -le "$(largest 'at 10 % more time')" ] || fail 'more time, no smaller a batch'
 [ "$(largest 'at 10 % more time')" -le "$any" ] || fail 'any cost, no smaller a batch'
-run 0 plan lenet --machine k40c --batch "$plain" --budget 3MiB
-refuse 4 'does not fit' plan lenet --machine k40c --batch $((plain + 1)) --budget 3MiB
+run 0 plan lenet --machine k40c --batch "$plain" --policy liveness --budget 3MiB
+refuse 4 'does not fit' plan lenet --machine k40c --batch $((plain + 1)) --policy liveness --budget 3MiB
 run 0 plan lenet --machine k40c --batch "$any" --budget 3MiB --policy delta --effort low
 
 run 0 fit resnet-cifar:1 --machine k40c --policy dtr --batch 4 --budget 8MiB --max-batch 8 --max-depth 3 --json

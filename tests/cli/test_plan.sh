@@ -80,7 +80,7 @@ for model in lenet resnet-cifar:1; do
 done
 run 0 plan lenet --budget 100%
 out_has '100.0 % of the unconstrained arena'
-refuse 4 'does not fit' plan lenet --budget 99%
+refuse 4 'does not fit' plan lenet --policy liveness --budget 99%
 
 # ---- decisions ----
 cat >swap.jsonl <<'END'

@@ -28,16 +28,18 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     [ "$(bits)" = "$reference" ] || fail 'the same seed, other bits'
 
     # The budget named by the refusal works, one byte less does not, and the bits stay.
-    run 4 train lenet $quick --budget 1000 --json
+    run 4 train lenet $quick --policy liveness --budget 1000 --json
     needed=$(json_number needed_bytes)
     err_has "the smallest budget is $needed"
     err_has 'the peak is at op "'
-    run 0 train lenet $quick --budget "$needed" --json
+    run 0 train lenet $quick --policy liveness --budget "$needed" --json
     [ "$(json_number arena_bytes)" = "$needed" ] || fail 'the arena is not the budget'
     [ "$(bits)" = "$reference" ] || fail 'a budget changed the bits'
-    refuse 4 'does not fit' train lenet $quick --budget $((needed - 1))
-    run 0 train lenet $quick --budget 100% --quiet
-    refuse 4 'does not fit' train lenet $quick --budget 90%
+    refuse 4 'does not fit' train lenet $quick --policy liveness --budget $((needed - 1))
+    run 0 train lenet $quick --policy liveness --budget 100% --quiet
+    refuse 4 'does not fit' train lenet $quick --policy liveness --budget 90%
+    run 0 train lenet $quick --budget 90% --verify-bits --quiet # hybrid, which a budget asks for
+    out_has 'hybrid'
 
     # Swaps to RAM and disk and a re-run, decided by hand.
     cat >decisions.jsonl <<'END'
