@@ -5,8 +5,9 @@
  * what was placed under it) is either put onto its floor, or made to wait until something else is put under it.
  * Every placement can be pushed down until each item rests on another or on 0, so nothing is missed. What makes it
  * fast: per item the earliest offset that is still possible, per time the test that something can still be the next
- * from below, jumps back over decisions that have no part in a failure, and restarts with other orders, in half
- * of which items of the times that failed most go first.
+ * from below, jumps back over decisions that have no part in a failure, and restarts with other orders: first short
+ * runs, the very first in the order of beginnings, which ends the search for most training steps; then long ones. In
+ * half of them items of the times that failed most go first.
  *
  * Time is a set of slots to it, so second lifetimes are nothing special; an aligned item has its floor rounded up; a
  * fixed one has its floor at its offset, and cannot wait. */
