@@ -47,6 +47,7 @@ bench-place: build
 
 bench-plan: build
 	@failed=0; $(BUILD)/bench_plan || failed=1; \
+	$(BUILD)/bench_plan_exact || failed=1; \
 	$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log)) || failed=1; \
 	$(BUILD)/bench_plan_swap $(SINGA_DIR) || failed=1; \
 	$(BUILD)/bench_plan_models $(or $(MODELS),all) || failed=1; exit $$failed
