@@ -26,9 +26,10 @@ typedef struct hybrid {
     tide__decisions best;
     bool any, fits; /* there is a best; its arena is within the target */
     uint64_t best_ns, best_bytes;
+    uint64_t last_bytes; /* the arena of the latest draft */
 } hybrid;
 
-enum { ROUNDS = 2 };
+enum { ROUNDS = 2, MAX_TRIES = 4 };
 
 static uint64_t work_of(tide_effort effort) {
     static const uint64_t work[] = {[TIDE_EFFORT_LOW] = 1000 * 1000,
@@ -72,12 +73,15 @@ static tide_status fill_workspaces(const hybrid *h, tide__decisions *d) {
     return status;
 }
 
+/* Drafts are placed quickly, the plan then with care: a draft may be above the budget by this part of it. */
+enum { SLACK_PART = 100 };
+
 static bool fits(const hybrid *h, const tide_plan *draft) {
     const tide_budgets *b = &h->in->options->budgets;
     for (uint32_t t = 0; t < h->in->machine->n_tiers; t++)
         if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], h->in->machine->tier[t].capacity_bytes))
             return false;
-    return draft->arena_bytes <= b->arena_bytes;
+    return draft->arena_bytes - tide__min_u64(draft->arena_bytes, b->arena_bytes) <= b->arena_bytes / SLACK_PART;
 }
 
 static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
@@ -95,6 +99,7 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
     tide_plan *draft = NULL;
     tide_status status = d->variants.count ? TIDE_OK : fill_workspaces(h, d);
     if (status == TIDE_OK) status = tide__draft(h->in, d, &draft);
+    if (status == TIDE_OK) h->last_bytes = draft->arena_bytes;
     if (status == TIDE_OK && is_better(h, draft, fits(h, draft))) take_over(h, d, draft);
     tide_plan_destroy(draft);
     tide__decisions_free(d);
@@ -152,6 +157,24 @@ static uint64_t least_ns(const tide__policy_input *in) {
 
 static bool is_ideal(const hybrid *h) { return h->fits && h->best_ns <= least_ns(h->in); }
 
+/* Another policy's decisions; asked again for a smaller load where placement missed the budget. */
+static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *argument) {
+    uint64_t budget = h->in->options->budgets.arena_bytes;
+    tide__policy_input in = *h->in;
+    in.argument = argument;
+    for (int i = 0; i < MAX_TRIES; i++) {
+        tide__decisions d = {0};
+        tide_status status = decide(&in, &d);
+        if (status == TIDE_OK) status = judge(h, &d);
+        tide__decisions_free(&d);
+        TIDE_TRY(status);
+        uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, budget);
+        if (over == 0 || over >= in.target_bytes / 4) break;
+        in.target_bytes -= over;
+    }
+    return TIDE_OK;
+}
+
 /* What the papers would do; now and then that is better than what the search finds. */
 static tide_status try_others(hybrid *h) {
     static const struct {
@@ -165,16 +188,9 @@ static tide_status try_others(hybrid *h) {
                   {tide__decide_capuchin, "", true, true},
                   {tide__decide_checkpoint, "", false, true},
                   {tide__decide_autoswap, "swdoa", true, false}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        tide__policy_input in = *h->in;
-        tide__decisions d = {0};
-        if ((others[i].moves && !h->moves) || (others[i].reruns && !h->reruns)) continue;
-        in.argument = others[i].argument;
-        tide_status status = others[i].decide(&in, &d);
-        if (status == TIDE_OK) status = judge(h, &d);
-        tide__decisions_free(&d);
-        TIDE_TRY(status);
-    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if ((h->moves || !others[i].moves) && (h->reruns || !others[i].reruns))
+            TIDE_TRY(try_policy(h, others[i].decide, others[i].argument));
     return TIDE_OK;
 }
 
