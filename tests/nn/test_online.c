@@ -168,7 +168,7 @@ static void test_too_small(void **state) {
 static void test_ranges(void **state) {
     (void)state;
     tide__ranges r = {0};
-    uint64_t a, b, c, d;
+    uint64_t a = 0, b = 0, c = 0, d = 0;
     assert_ok(tide__ranges_init(&r, 100));
     assert_true(tide__ranges_take(&r, 30, &a) && tide__ranges_take(&r, 20, &b) && tide__ranges_take(&r, 50, &c));
     assert_false(tide__ranges_take(&r, 1, &d));

@@ -1,5 +1,6 @@
 /* Inner loops that are worth wide vectors: compiled twice, for any x86-64 and for AVX2, and chosen when the program is
- * loaded. Sanitizers do not like code that runs so early, so their builds have the plain version only.
+ * loaded. Sanitizers do not like code that runs so early, so their builds have the plain version only; so have clang's,
+ * whose callers in other files do not find such functions before version 16.
  *
  * Loops marked TIDE__WIDE contain no OpenMP but `simd` (the outlined bodies of others would not be cloned): a parallel
  * loop outside hands ranges to them. `simd` is for writes that may lie exactly on a read: element i depends on element i
@@ -19,7 +20,7 @@
 #define TIDE__SANITIZED 1
 #endif
 
-#if defined(__x86_64__) && !defined(TIDE__SANITIZED)
+#if defined(__x86_64__) && !defined(TIDE__SANITIZED) && !defined(__clang__)
 #define TIDE__WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define TIDE__WIDE
