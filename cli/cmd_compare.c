@@ -26,7 +26,7 @@ typedef struct list {
 
 static tide_status split(const char *option, const char *text, const char *separator, size_t max, list *out) {
     if (strlen(text) >= sizeof out->text) return complain(TIDE_E_ARGUMENT, "%s: the list is too long", option);
-    strcpy(out->text, text);
+    snprintf(out->text, sizeof out->text, "%s", text);
     out->n = 0;
     for (char *at = out->text; at;) {
         char *item = strsep(&at, separator);
@@ -120,7 +120,7 @@ static void show_progress(const compare_row *row, size_t done, size_t n) {
 static tide_status fill_rows(comparison *c, const list *policies, const list *budgets, tide_plan_options *options) {
     tide_status status = TIDE_OK;
     c->n_rows = policies->n * budgets->n;
-    c->rows = calloc(c->n_rows, sizeof *c->rows);
+    c->rows = calloc(c->n_rows + 1, sizeof *c->rows);
     if (!c->rows) return complain(TIDE_E_MEMORY, "out of host memory");
     for (size_t i = 0; status == TIDE_OK && i < c->n_rows; i++) {
         compare_row *row = &c->rows[i];

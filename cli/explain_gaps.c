@@ -124,7 +124,8 @@ const char *show_reason(const gap_story *g) {
 
 /* ---- the gaps that matter ---- */
 
-static int by_weight(const void *a, const void *b, void *program) {
+static int by_weight(const void *a, const void *b, void *context) {
+    const tide_program *program = *(const tide_program *const *)context;
     const gap_story *x = *(const gap_story *const *)a, *y = *(const gap_story *const *)b;
     if (x->at_peak != y->at_peak) return x->at_peak ? -1 : 1;
     uint64_t p = tide_program_tensor(program, x->gap.tensor)->size_bytes;
@@ -155,6 +156,7 @@ static void print_ends(const tide__report *r) {
 
 void print_gaps(const tide__report *r, const story_list *gaps, uint32_t top) {
     const gap_story **order = malloc((gaps->n + 1) * sizeof(const gap_story *));
+    const tide_program *program = r->program;
     size_t kept = 0, moved = 0, rerun = 0;
     if (!order) return;
     for (size_t i = 0; i < gaps->n; i++) {
@@ -163,7 +165,7 @@ void print_gaps(const tide__report *r, const story_list *gaps, uint32_t top) {
         moved += gaps->items[i].fate == TIDE__FATE_SWAP_OUT;
         rerun += gaps->items[i].fate == TIDE__FATE_DROP;
     }
-    qsort_r(order, gaps->n, sizeof(const gap_story *), by_weight, (void *)(uintptr_t)r->program);
+    qsort_r(order, gaps->n, sizeof(const gap_story *), by_weight, &program);
     printf("\n%zu gaps between uses: in %zu the value stays, in %zu it moves, in %zu it is run again\n", gaps->n, kept,
            moved, rerun);
     print_ends(r);

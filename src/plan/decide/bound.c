@@ -150,7 +150,7 @@ static double choose_absences(solver *s) {
 static double choose_variant(solver *s, uint32_t i) {
     const tide_op *op = tide_program_op(s->in->program, i);
     double least = HUGE_VAL;
-    const tide_variant *chosen = NULL;
+    const tide_variant *chosen = &op->variants[0];
     for (uint32_t k = 0; k < op->n_variants; k++) {
         const tide_variant *v = &op->variants[k];
         if (!s->in->options->bits_any && v->bits_class != op->variants[0].bits_class) continue;

@@ -29,7 +29,7 @@ static double draw_unit(searcher *r) {
 
 /* Reaching over the ends of the step costs as if a part of the budget were in excess for that time. */
 static double cost_of(const searcher *r, const tide__swaps_outcome *o) {
-    return o->excess + (double)o->late_ns * (double)(r->budget_bytes / 8);
+    return o->excess + (double)o->late_ns * ((double)r->budget_bytes / 8);
 }
 
 static double evaluate(searcher *r, tide__swaps_outcome *o) {
@@ -145,7 +145,7 @@ static void descend(searcher *r, uint64_t target_bytes, bool *chosen, tide__swap
     size_t n = r->s->gaps.count;
     while (r->work > 0 && out->peak_bytes > target_bytes) {
         r->budget_bytes = lower(out->peak_bytes, target_bytes);
-        r->scale = (double)(r->budget_bytes / 100) * (double)r->s->slot_ns[r->s->n_ops] / 50;
+        r->scale = ((double)r->budget_bytes / 100) * (double)r->s->slot_ns[r->s->n_ops] / 50;
         if (!reach(r)) return;
         tide__swaps_outcome o = settle_best(r, r->budget_bytes);
         memcpy(r->chosen, r->best, n * sizeof *chosen);

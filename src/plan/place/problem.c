@@ -135,7 +135,7 @@ static tide_status scale_sizes(tide__place_problem *p) {
         most = tide__max_u64(most, it->align);
     }
     uint64_t power = common & (~common + 1);
-    p->unit = p->n == 0 ? 1 : most <= power ? common : power;
+    p->unit = tide__max_u64(1, most <= power ? common : power);
     uint64_t implied = p->unit & (~p->unit + 1);
     for (size_t i = 0; i < p->n; i++) {
         tide__place_item *it = &p->items[i];

@@ -83,8 +83,9 @@ static void sort_members(refiner *r) {
 
 static tide_status find_parts(refiner *r) {
     size_t n_slots = (size_t)r->p->n_times + 1;
-    uint32_t *furthest = calloc(3 * n_slots, sizeof *furthest), *stretch = furthest + n_slots;
+    uint32_t *furthest = calloc(3 * n_slots, sizeof *furthest);
     if (!furthest) return tide__fail_memory();
+    uint32_t *stretch = furthest + n_slots;
     for (size_t i = 0; i < r->p->n; i++) {
         const tide__place_item *it = &r->p->items[i];
         if (it->end > furthest[it->begin]) furthest[it->begin] = it->end;

@@ -130,7 +130,9 @@ static void merge(tide__sketch *s) {
 }
 
 static tide_status add_use(tide__sketch *s, uint32_t stay, uint32_t event) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): `stay` is one of them */
     tide__stay *x = &s->stays.data[stay];
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     tide__use use = {.event = event, .before = x->last_use};
     x->last_use = (uint32_t)s->uses.count;
     if (event > x->end) x->end = event;
