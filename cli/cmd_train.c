@@ -12,7 +12,8 @@ enum { MAX_RUNS = 8 };
 
 typedef struct train_options {
     model_args model;
-    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *data, *checkpoint, *resume;
+    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *data, *checkpoint, *resume,
+        *effort;
     budget_args budgets;
     uint64_t seed;
     uint32_t steps, samples, test_samples, threads, save_every;
@@ -118,6 +119,7 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     t->disk_path = o->disk_path;
     t->disk_checksums = o->disk_checksums;
     t->plan.policy = policy;
+    if (status == TIDE_OK && !parse_effort(o->effort, &t->plan.effort)) status = TIDE_E_ARGUMENT;
     t->plan.decisions = strcmp(policy, "manual") == 0 ? o->decisions : NULL;
     return status;
 }
@@ -348,6 +350,7 @@ static tide_status check(const train_options *o, const run_list *list) {
 
 int cmd_train(int argc, char **argv) {
     train_options o = {.machine = "cpu",
+                       .effort = "normal",
                        .device = "cpu",
                        .mode = "planned",
                        .steps = 100,
@@ -369,6 +372,7 @@ int cmd_train(int argc, char **argv) {
         {"--learning-rate", ARG_NUMBER, &o.learning_rate, "X", "[0.05]"},
         {"--seed", ARG_U64, &o.seed, "N", "of weights, order and dropout [1]"},
         {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
+        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
         {"--mode", ARG_TEXT, &o.mode, "NAME",
          "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},

@@ -69,7 +69,7 @@ static double gap_percent(const plan_figures *f) {
 }
 
 static void print_bound(const plan_figures *f) {
-    printf("  %-18s %s   no plan for this budget is faster; this one is %.1f %% above\n", "lower bound",
+    printf("  %-18s %s   no plan of this kind for this budget is faster; this one is %.1f %% above\n", "lower bound",
            show_ns(f->bound_ns), gap_percent(f));
 }
 

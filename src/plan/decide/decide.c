@@ -33,7 +33,7 @@ const tide__policy *tide__policy_find(const char *name) {
     size_t length = strcspn(name, ":");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0)
-            return name[length] && !table[i].takes_argument ? NULL : &table[i];
+            return name[length] && (!table[i].takes_argument || !name[length + 1]) ? NULL : &table[i];
     return NULL;
 }
 

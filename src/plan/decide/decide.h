@@ -73,7 +73,8 @@ typedef struct tide__policy {
     bool takes_argument;
     bool budgeted; /* heeds target_bytes: worth asking again for less when placement misses the budget */
 } tide__policy;
-/* `name` with or without ":argument"; NULL if there is none of this name, or if it takes no argument and gets one. */
+/* `name` with or without ":argument"; NULL if there is none of this name, or if it gets an argument that is empty or
+ * that it does not take. */
 const tide__policy *tide__policy_find(const char *name);
 /* Is `word` one of the comma-separated words of `argument`? */
 bool tide__policy_has(const char *argument, const char *word);

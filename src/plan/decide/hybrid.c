@@ -73,7 +73,8 @@ static tide_status fill_workspaces(const hybrid *h, tide__decisions *d) {
     return status;
 }
 
-/* Drafts are placed quickly, the plan then with care: a draft may be above the budget by this part of it. */
+/* Drafts are placed quickly, the plan then with care: a draft may be above the budget by this part of it, unless
+ * that was tried and the pipeline asks for less. */
 enum { SLACK_PART = 100 };
 
 static bool fits(const hybrid *h, const tide_plan *draft) {
@@ -81,7 +82,8 @@ static bool fits(const hybrid *h, const tide_plan *draft) {
     for (uint32_t t = 0; t < h->in->machine->n_tiers; t++)
         if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], h->in->machine->tier[t].capacity_bytes))
             return false;
-    return draft->arena_bytes - tide__min_u64(draft->arena_bytes, b->arena_bytes) <= b->arena_bytes / SLACK_PART;
+    uint64_t slack = h->in->target_bytes == b->arena_bytes ? b->arena_bytes / SLACK_PART : 0;
+    return draft->arena_bytes - tide__min_u64(draft->arena_bytes, b->arena_bytes) <= slack;
 }
 
 static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {

@@ -143,7 +143,6 @@ bool tide__online_can_swap(const tide__online *o, tide_id storage);
 /* The tier it is in or would go to; TIDE_NONE: none has room. */
 uint32_t tide__online_tier(const tide__online *o, tide_id storage);
 uint64_t tide__online_now(const tide__online *o);
-static inline bool tide__online_is_dropped(const tide__storage *s) { return !s->resident && s->tier == TIDE_NONE; }
 
 /* ---- between online.c and online_life.c ---- */
 
