@@ -3,7 +3,6 @@
  * with the data segment limited to just that. In a child each, so that nothing else is counted. */
 #include "support/test.h"
 
-#include <malloc.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/resource.h>
@@ -93,8 +92,6 @@ static uint64_t resident_in(uint64_t mapping_bytes) {
  * counts without the pages of the arena, where the first weights are by then. */
 static int peak_child(const paths *p, bool limited) {
     training t;
-    mallopt(M_TRIM_THRESHOLD, 1 << 30); /* what libraries take and give back in the first training (oneDNN packs its */
-    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* matrices there) stays, so that it counts as theirs, not as the arena's */
     training_open(&t, "lenet", BATCH);
     t.data.sample = sample;
     decide(&t, p->decisions);
