@@ -1,23 +1,23 @@
 /* tidemark train: trains a model from a plan, once or under several policies in turn, and compares the bits. */
-#include <float.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "progress.h"
+#include "train_data.h"
 #include "train_output.h"
+#include "train_schedule.h"
 
 enum { MAX_RUNS = 8 };
 
 typedef struct train_options {
     model_args model;
-    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *data, *checkpoint, *resume,
-        *effort;
+    data_args data;
+    schedule_args schedule;
+    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort;
     budget_args budgets;
-    uint64_t seed;
-    uint32_t steps, samples, test_samples, threads, save_every;
-    double learning_rate;
+    uint32_t steps, epochs, threads, save_every;
     bool verify_bits, json, quiet, disk_checksums;
 } train_options;
 
@@ -26,60 +26,23 @@ typedef struct session {
     tide_machine machine;
     tide_device *device;
     tide_model *model;
-    tide_digits train_digits, test_digits;
-    tide_text train_text, test_text;
-    tide_data train, test;
+    train_data data;
+    uint64_t steps; /* of the whole training */
 } session;
 
 /* ---- setting up ---- */
 
-#define TEST_SEED UINT64_C(0x74657374) /* other samples than those it learned from */
+static uint64_t batch_of(const session *s) {
+    uint64_t micros = s->options->model.accumulate ? s->options->model.accumulate : 1;
+    return micros * (uint64_t)tide_model_input(s->model).n;
+}
 
-static tide_status open_text(session *s) {
+/* Epochs end with the step that shows their last sample. */
+static void count_steps(session *s) {
     const train_options *o = s->options;
-    s->train_text = (tide_text){.seed = o->seed, .context = (uint32_t)tide_model_input(s->model).c};
-    s->test_text = s->train_text;
-    s->test_text.seed ^= TEST_SEED;
-    tide_status status = tide_data_text(&s->train_text, o->samples, &s->train);
-    return status == TIDE_OK ? tide_data_text(&s->test_text, o->test_samples, &s->test) : status;
-}
-
-static tide_status open_digits(session *s) {
-    const train_options *o = s->options;
-    tide_shape in = tide_model_input(s->model);
-    s->train_digits = (tide_digits){o->seed, (uint32_t)in.c, (uint32_t)in.h, (uint32_t)in.w, false};
-    s->train_digits.by_pixel = tide_model_labels(s->model) > 1;
-    s->test_digits = s->train_digits;
-    s->test_digits.seed ^= TEST_SEED;
-    tide_status status = tide_data_digits(&s->train_digits, o->samples, &s->train);
-    return status == TIDE_OK ? tide_data_digits(&s->test_digits, o->test_samples, &s->test) : status;
-}
-
-static tide_status open_data(session *s) {
-    const char *wanted = s->options->data, *own = tide_model_takes_tokens(s->model) ? "grammar" : "digits";
-    if (wanted && strcmp(wanted, own) != 0)
-        return complain(TIDE_E_ARGUMENT, "--data: %s learns from %s, not from \"%s\"", tide_model_name(s->model), own,
-                        wanted);
-    return tide_model_takes_tokens(s->model) ? open_text(s) : open_digits(s);
-}
-
-/* What the data sets are like, where the command line leaves it open: 256 bytes for language models (unless the spec
- * says a vocabulary), ink or none per pixel, else ten digits. */
-static tide_status fill_data_shape(const char *spec, model_args *args) {
-    const model_args any = {.batch = 1}, bytes = {.batch = 1, .classes = 256};
-    tide_model *model;
-    tide_status status = load_model(spec, &any, &model);
-    if (status != TIDE_OK) return status;
-    bool tokens = tide_model_takes_tokens(model), by_pixel = tide_model_labels(model) > 1;
-    tide_model_destroy(model);
-    if (tokens && !args->classes && load_model(spec, &bytes, &model) == TIDE_OK) {
-        tide_model_destroy(model);
-        args->classes = bytes.classes;
-    }
-    if (tokens) return TIDE_OK;
-    if (!args->input) args->input = by_pixel ? "1x32x32" : "1x28x28";
-    if (!args->classes) args->classes = by_pixel ? 2 : 10;
-    return TIDE_OK;
+    uint64_t batch = batch_of(s);
+    s->steps = o->steps ? o->steps : 100;
+    if (o->epochs) s->steps = (o->epochs * s->data.train.n_samples + batch - 1) / batch;
 }
 
 static tide_status open_session(session *s, const char *spec) {
@@ -92,7 +55,9 @@ static tide_status open_session(session *s, const char *spec) {
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
-    return status == TIDE_OK ? open_data(s) : status;
+    if (status == TIDE_OK) status = open_data(&o->data, s->model, &s->data);
+    if (status == TIDE_OK) count_steps(s);
+    return status;
 }
 
 static void close_session(session *s) {
@@ -113,9 +78,10 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     t->model = s->model;
     t->device = s->device;
     t->machine = &s->machine;
-    t->data = &s->train;
-    t->seed = o->seed;
-    t->learning_rate = (float)o->learning_rate;
+    t->data = &s->data.train;
+    t->seed = o->data.seed;
+    t->learning_rate = (float)o->schedule.rate;
+    fill_schedule(&o->schedule, s->steps, &t->schedule);
     t->disk_path = o->disk_path;
     t->disk_checksums = o->disk_checksums;
     t->plan.policy = policy;
@@ -165,9 +131,10 @@ static void watch_interrupts(void) {
 }
 
 /* Between steps: saves when it is time to, and when the training ends here. */
-static tide_status after_step(const train_options *o, tide_trainer *trainer) {
+static tide_status after_step(const session *s, tide_trainer *trainer) {
+    const train_options *o = s->options;
     uint64_t done = tide_trainer_steps_done(trainer);
-    bool due = done == o->steps || (o->save_every && done % o->save_every == 0);
+    bool due = done == s->steps || (o->save_every && done % o->save_every == 0);
     if (o->checkpoint && (due || interrupted)) {
         tide_status status = tide_trainer_save(trainer, o->checkpoint);
         if (status != TIDE_OK) return status;
@@ -180,23 +147,23 @@ static tide_status after_step(const train_options *o, tide_trainer *trainer) {
 }
 
 /* Where to go on; out->first_step says how many steps are behind. */
-static tide_status resume(const train_options *o, tide_trainer *trainer, outcome *out) {
+static tide_status resume(const session *s, tide_trainer *trainer, outcome *out) {
+    const train_options *o = s->options;
     tide_status status = o->resume ? tide_trainer_load(trainer, o->resume) : TIDE_OK;
     if (status != TIDE_OK) return status;
     out->first_step = tide_trainer_steps_done(trainer);
-    if (out->first_step < o->steps) return TIDE_OK;
-    return complain(TIDE_E_ARGUMENT, "%s is at step %" PRIu64 "; --steps %u leaves nothing to do", o->resume,
-                    out->first_step, o->steps);
+    if (out->first_step < s->steps) return TIDE_OK;
+    return complain(TIDE_E_ARGUMENT, "%s is at step %" PRIu64 "; a training of %" PRIu64 " leaves nothing to do",
+                    o->resume, out->first_step, s->steps);
 }
 
 /* The step times go to `times`, the losses to out->losses. */
 static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *times, outcome *out) {
-    const train_options *o = s->options;
-    uint64_t micros = o->model.accumulate ? o->model.accumulate : 1;
+    bool tokens = tide_model_takes_tokens(s->model);
+    uint64_t todo = s->steps - out->first_step, units = batch_of(s) * (tokens ? tide_model_labels(s->model) : 1);
     tide_status status = TIDE_OK;
     progress bar;
-    uint64_t todo = o->steps - out->first_step;
-    progress_start(&bar, out->policy, todo, micros * (uint64_t)tide_model_input(s->model).n, o->quiet);
+    progress_start(&bar, out->policy, todo, tokens ? "tokens" : "img", units, s->options->quiet);
     for (uint64_t i = 0; i < todo && status == TIDE_OK; i++) {
         tide_step_report report;
         status = tide_trainer_step(trainer, &out->losses[i], &report);
@@ -209,14 +176,14 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         out->tier_bytes = 0;
         for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += report.tier_bytes[t];
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
-        status = after_step(o, trainer);
+        status = after_step(s, trainer);
     }
     progress_end(&bar);
     return status;
 }
 
 static tide_status train_steps(const session *s, tide_trainer *trainer, outcome *out) {
-    uint64_t steps = s->options->steps - out->first_step;
+    uint64_t steps = s->steps - out->first_step;
     uint64_t *times = calloc(steps, sizeof *times);
     out->losses = calloc(steps, sizeof *out->losses);
     if (!times || !out->losses) {
@@ -242,17 +209,19 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
     if (status != TIDE_OK) return status;
     if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
-    status = resume(s->options, trainer, out);
+    status = resume(s, trainer, out);
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
-    if (status == TIDE_OK) status = tide_trainer_evaluate(trainer, &s->test, s->test.n_samples, &out->accuracy);
+    if (status == TIDE_OK)
+        status = tide_trainer_evaluate(trainer, &s->data.test, s->data.test.n_samples, &out->accuracy);
     tide_trainer_destroy(trainer);
     return status;
 }
 
 /* ---- several ---- */
 
-/* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified. */
+/* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified: liveness,
+ * or none for liveness itself. */
 typedef struct run_list {
     char policy[MAX_RUNS][POLICY_BYTES];
     int n;
@@ -285,7 +254,8 @@ static tide_status list_runs(const train_options *o, run_list *list) {
                                                 : default_policy(NULL, &o->budgets);
     list->n = 0;
     if (!o->compare) {
-        if (o->verify_bits) (void)add_run(list, "liveness", 8);
+        const char *reference = strcmp(policy, "liveness") == 0 ? "none" : "liveness";
+        if (o->verify_bits) (void)add_run(list, reference, strlen(reference));
         return add_run(list, policy, strlen(policy));
     }
     for (const char *at = o->compare;; at++) {
@@ -298,7 +268,7 @@ static tide_status list_runs(const train_options *o, run_list *list) {
 }
 
 static int finish(const session *s, outcome *runs, int n) {
-    uint64_t steps = s->options->steps - runs[0].first_step; /* all resume from the same place */
+    uint64_t steps = s->steps - runs[0].first_step; /* all resume from the same place */
     bool same = compare_bits(runs, n, steps);
     if (s->options->json)
         print_runs_json(tide_model_name(s->model), runs, n, steps);
@@ -335,8 +305,7 @@ static bool runs_manual(const run_list *list) {
 static tide_status check(const train_options *o, const run_list *list) {
     if (!is_mode(o, "planned") && !is_mode(o, "online") && !is_mode(o, "auto"))
         return complain(TIDE_E_ARGUMENT, "--mode: \"%s\" is not planned, online or auto", o->mode);
-    if (o->data && strcmp(o->data, "digits") != 0 && strcmp(o->data, "grammar") != 0)
-        return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits or grammar", o->data);
+    if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
     if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
@@ -344,8 +313,8 @@ static tide_status check(const train_options *o, const run_list *list) {
         return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
     if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
     if (o->decisions && !runs_manual(list)) return complain(TIDE_E_ARGUMENT, "--decisions is for policy manual");
-    if (o->learning_rate > (double)FLT_MAX) return complain(TIDE_E_ARGUMENT, "--learning-rate must fit a float");
-    return TIDE_OK;
+    tide_status status = check_data_args(&o->data);
+    return status == TIDE_OK ? check_schedule_args(&o->schedule) : status;
 }
 
 int cmd_train(int argc, char **argv) {
@@ -353,24 +322,22 @@ int cmd_train(int argc, char **argv) {
                        .effort = "normal",
                        .device = "cpu",
                        .mode = "planned",
-                       .steps = 100,
-                       .samples = 8192,
-                       .test_samples = 1000,
-                       .seed = 1,
-                       .learning_rate = 0.05};
+                       .data = {.samples = 8192, .test_samples = 1000, .seed = 1},
+                       .schedule = {.rate = 0.05, .factor = 0.1}};
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--data", ARG_TEXT, &o.data, "NAME",
+        {"--data", ARG_TEXT, &o.data.data, "NAME",
          "digits (drawn) or grammar (sentences, by bytes): nothing to download [by model]"},
-        {"--samples", ARG_COUNT, &o.samples, "N", "samples of an epoch [8192]"},
-        {"--test-samples", ARG_COUNT, &o.test_samples, "N", "samples of the evaluation at the end [1000]"},
+        {"--samples", ARG_COUNT, &o.data.samples, "N", "samples of an epoch [8192]"},
+        {"--test-samples", ARG_COUNT, &o.data.test_samples, "N", "samples of the evaluation at the end [1000]"},
         {"--steps", ARG_COUNT, &o.steps, "N", "training steps [100]"},
+        {"--epochs", ARG_COUNT, &o.epochs, "N", "or how often every sample is shown"},
         {"--checkpoint", ARG_TEXT, &o.checkpoint, "FILE", "save the training there: at the end, and when interrupted"},
         {"--save-every", ARG_COUNT, &o.save_every, "N", "and after every N steps"},
-        {"--resume", ARG_TEXT, &o.resume, "FILE", "go on from a checkpoint, up to --steps in all"},
-        {"--learning-rate", ARG_NUMBER, &o.learning_rate, "X", "[0.05]"},
-        {"--seed", ARG_U64, &o.seed, "N", "of weights, order and dropout [1]"},
+        {"--resume", ARG_TEXT, &o.resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
+        SCHEDULE_OPTIONS(o.schedule),
+        {"--seed", ARG_U64, &o.data.seed, "N", "of weights, order and dropout [1]"},
         {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
         {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
         {"--mode", ARG_TEXT, &o.mode, "NAME",

@@ -43,6 +43,33 @@ typedef struct tide_text {
 /* `text` and its bytes are borrowed by the data set. Endless: n_samples says how many make an epoch. */
 TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_data *out);
 
+/* ---- the learning rate ---- */
+
+#define TIDE_CURVE_TABLE(X)            \
+    X(TIDE_CURVE_CONSTANT, "constant") \
+    X(TIDE_CURVE_STEP, "step")         \
+    X(TIDE_CURVE_COSINE, "cosine")     \
+    X(TIDE_CURVE_LINEAR, "linear")
+typedef enum tide_curve {
+#define TIDE_ENUM_MEMBER(e, name) e,
+    TIDE_CURVE_TABLE(TIDE_ENUM_MEMBER)
+#undef TIDE_ENUM_MEMBER
+} tide_curve;
+
+/* A warm-up along a straight line, then a curve. The rate is a function of the step's number, so a training that resumes
+ * goes on along the same curve. */
+typedef struct tide_schedule {
+    tide_curve curve;
+    uint64_t warmup_steps; /* step i < warmup_steps has the share (i + 1) / (warmup_steps + 1) of the rate */
+    uint64_t period_steps; /* step: after so many the rate is multiplied by `factor`, again and again */
+    float factor;
+    uint64_t total_steps; /* cosine, linear: how many steps the curve takes, warm-up included */
+    float final_share;    /* cosine, linear: of the rate, at the last step and after it */
+} tide_schedule;
+TIDE_API void tide_schedule_init(tide_schedule *schedule); /* constant */
+/* Of step `step`, counted from 0; for a schedule that a trainer would accept. */
+TIDE_API float tide_schedule_rate(const tide_schedule *schedule, float rate, uint64_t step);
+
 /* ---- training ---- */
 
 typedef struct tide_trainer tide_trainer;
@@ -64,6 +91,7 @@ typedef struct tide_trainer_options {
     const tide_data *data;       /* borrowed */
     uint64_t seed;               /* of weights, order and dropout */
     float learning_rate;
+    tide_schedule schedule;
     const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
     bool disk_checksums;   /* see tide_run_options */
     tide_train_mode mode;
@@ -93,7 +121,7 @@ TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
  * new one is complete and on disk, so that it is whole at any time. */
 TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
 /* Goes on where the saved training stood, to the same bits: model, optimizer, batch, data set and seed must be the same,
- * and for the same bits the threads and the learning rate; policy and budgets need not. A file that does not fit is refused with TIDE_E_FORMAT and
+ * and for the same bits the threads, the learning rate and its schedule; policy and budgets need not. A file that does not fit is refused with TIDE_E_FORMAT and
  * changes nothing; after TIDE_E_IO in the middle of its arrays the trainer refuses to step until another is loaded. */
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
 TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those before a checkpoint included */

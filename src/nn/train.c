@@ -7,12 +7,14 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "nn/schedule.h"
 #include "nn/trainer.h"
 
 void tide_trainer_options_init(tide_trainer_options *options) {
     *options = (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1};
     tide_step_options_init(&options->step);
     tide_plan_options_init(&options->plan);
+    tide_schedule_init(&options->schedule);
     options->step.optimizer = TIDE_MOMENTUM;
 }
 
@@ -35,7 +37,7 @@ static tide_status check_options(const tide_trainer_options *o) {
                           (unsigned long long)d->labels);
     if (d->n_samples == 0 || d->n_samples >> 62)
         return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^62 - 1 samples");
-    return TIDE_OK;
+    return tide__schedule_check(&o->schedule);
 }
 
 /* ---- weights ---- */
@@ -151,7 +153,8 @@ static tide_status read_loss(tide__network *n, float *loss) {
 }
 
 tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
-    tide_step_args args = {.seed = t->options.seed, .step = t->step, .learning_rate = t->options.learning_rate};
+    tide_step_args args = {.seed = t->options.seed, .step = t->step};
+    args.learning_rate = tide_schedule_rate(&t->options.schedule, t->options.learning_rate, t->step);
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
     TIDE_TRY(tide__network_fill(&t->network, t->options.data, order, t));
     TIDE_TRY(tide_run_step(t->network.run, &args, report));

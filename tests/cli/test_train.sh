@@ -22,6 +22,15 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     run 0 train lenet $quick --verify-bits --quiet
     out_has '(reference)'
     out_has 'yes'
+    run 0 train lenet $quick --verify-bits --json
+    grep -q '"policy": "none"' "$work/out" || fail 'liveness is compared with itself'
+    run 0 train lenet $quick --schedule cosine --warmup 1 --optimizer adamw --clip-norm 1 --accumulate 2 --compare none,liveness --json
+    one 'a schedule'
+    [ "$(bits)" != "$reference" ] || fail 'a schedule changes nothing'
+    run 0 train lenet ${quick#* * } --epochs 2 --schedule step --decay-every 10 --json
+    [ "$(json_number steps)" = 32 ] || fail 'two epochs of 64 samples, four at a time'
+    run 0 train lstm:1,8,4 $quick
+    err_has 'tokens/s'
     run 0 train lenet $quick --seed 2 --json
     [ "$(bits)" != "$reference" ] || fail 'another seed, the same bits'
     run 0 train lenet $quick --json
@@ -74,6 +83,12 @@ refuse 2 'leave --policy out' train lenet --compare none --policy none
 refuse 2 'leave --verify-bits out' train lenet --compare none --verify-bits
 refuse 2 '--decisions is for policy manual' train lenet --decisions x
 refuse 2 'needs a decisions file' train lenet --policy manual
+refuse 2 'both say when to end' train lenet --steps 1 --epochs 1
+refuse 2 'is not constant' train lenet --schedule nosuch
+refuse 2 'go together' train lenet --schedule step
+refuse 2 'go together' train lenet --decay-every 5
+refuse 2 'share from 0 to 1' train lenet --decay-factor 2
+refuse 2 'leave nothing' train lenet --schedule linear --steps 5 --warmup 5
 refuse 2 'is not digits' train lenet --data mnist
 refuse 2 'must fit a float' train lenet --learning-rate 1e300
 refuse 2 'is not a whole number from 1' train lenet --steps 0

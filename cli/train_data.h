@@ -1,0 +1,25 @@
+/* What tidemark train learns from: data sets from the command line. */
+#ifndef TIDE_CLI_TRAIN_DATA_H
+#define TIDE_CLI_TRAIN_DATA_H
+
+#include "cli.h"
+
+typedef struct data_args {
+    const char *data; /* NULL: what suits the model */
+    uint32_t samples, test_samples;
+    uint64_t seed;
+} data_args;
+
+/* Borrows from itself: it stays where it is. */
+typedef struct train_data {
+    tide_digits train_digits, test_digits;
+    tide_text train_text, test_text;
+    tide_data train, test;
+} train_data;
+
+tide_status check_data_args(const data_args *args);
+/* Fills in what the command line leaves open of the model's shape. */
+tide_status fill_data_shape(const char *spec, model_args *model);
+tide_status open_data(const data_args *args, const tide_model *model, train_data *out);
+
+#endif

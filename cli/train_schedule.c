@@ -1,0 +1,39 @@
+/* See train_schedule.h. */
+#include "train_schedule.h"
+
+#include <float.h>
+#include <string.h>
+
+static bool find_curve(const char *name, tide_curve *out) {
+    static const char *const names[] = {
+#define CURVE_NAME(e, text) [e] = text,
+        TIDE_CURVE_TABLE(CURVE_NAME)
+#undef CURVE_NAME
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (name && strcmp(names[i], name) != 0) continue;
+        *out = (tide_curve)i;
+        return true;
+    }
+    return false;
+}
+
+tide_status check_schedule_args(const schedule_args *a) {
+    tide_curve curve;
+    if (!find_curve(a->curve, &curve))
+        return complain(TIDE_E_ARGUMENT, "--schedule: \"%s\" is not constant, step, cosine or linear", a->curve);
+    if (a->rate > (double)FLT_MAX) return complain(TIDE_E_ARGUMENT, "--learning-rate must fit a float");
+    if ((curve == TIDE_CURVE_STEP) != (a->every > 0))
+        return complain(TIDE_E_ARGUMENT, "--schedule step and --decay-every go together");
+    if (a->factor > 1) return complain(TIDE_E_ARGUMENT, "--decay-factor is a share from 0 to 1");
+    return TIDE_OK;
+}
+
+void fill_schedule(const schedule_args *a, uint64_t steps, tide_schedule *out) {
+    tide_schedule_init(out);
+    (void)find_curve(a->curve, &out->curve); /* checked before */
+    out->warmup_steps = a->warmup;
+    out->period_steps = a->every;
+    out->factor = (float)a->factor;
+    out->total_steps = steps;
+}
