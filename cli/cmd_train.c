@@ -51,7 +51,7 @@ static tide_status open_session(session *s, const char *spec) {
     tide_device_options d;
     tide_device_options_init(&d);
     d.threads = o->threads;
-    tide_status status = fill_data_shape(spec, &args);
+    tide_status status = prepare_data(&o->data, spec, &args, &s->data);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
@@ -61,6 +61,7 @@ static tide_status open_session(session *s, const char *spec) {
 }
 
 static void close_session(session *s) {
+    close_data(&s->data);
     tide_model_destroy(s->model);
     tide_device_close(s->device);
 }
@@ -322,14 +323,14 @@ int cmd_train(int argc, char **argv) {
                        .effort = "normal",
                        .device = "cpu",
                        .mode = "planned",
-                       .data = {.samples = 8192, .test_samples = 1000, .seed = 1},
+                       .data = {.seed = 1},
                        .schedule = {.rate = 0.05, .factor = 0.1}};
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--data", ARG_TEXT, &o.data.data, "NAME",
-         "digits (drawn) or grammar (sentences, by bytes): nothing to download [by model]"},
-        {"--samples", ARG_COUNT, &o.data.samples, "N", "samples of an epoch [8192]"},
+        {"--data", ARG_TEXT, &o.data.data, "NAME|PATH",
+         "digits (drawn), grammar (sentences), a folder of MNIST or CIFAR-10, a file of either or of text [by model]"},
+        {"--samples", ARG_COUNT, &o.data.samples, "N", "samples of an epoch [8192, of files all]"},
         {"--test-samples", ARG_COUNT, &o.data.test_samples, "N", "samples of the evaluation at the end [1000]"},
         {"--steps", ARG_COUNT, &o.steps, "N", "training steps [100]"},
         {"--epochs", ARG_COUNT, &o.epochs, "N", "or how often every sample is shown"},

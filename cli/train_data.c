@@ -5,36 +5,82 @@
 
 #define TEST_SEED UINT64_C(0x74657374) /* other samples than those it learned from */
 
+static bool is_built_in(const char *name) { return strcmp(name, "digits") == 0 || strcmp(name, "grammar") == 0; }
+
 tide_status check_data_args(const data_args *a) {
-    if (!a->data || strcmp(a->data, "digits") == 0 || strcmp(a->data, "grammar") == 0) return TIDE_OK;
-    return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits or grammar", a->data);
+    if (!a->data || is_built_in(a->data) || is_path(a->data)) return TIDE_OK;
+    return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits or grammar; a file in this folder is ./%s", a->data,
+                    a->data);
 }
 
-/* What the data sets are like, where the command line leaves it open: 256 bytes for language models (unless the spec
- * says a vocabulary), ink or none per pixel, else ten digits. */
-tide_status fill_data_shape(const char *spec, model_args *args) {
-    const model_args any = {.batch = 1}, bytes = {.batch = 1, .classes = 256};
-    tide_model *model;
-    tide_status status = load_model(spec, &any, &model);
+static bool wants_files(const data_args *a) { return a->data && !is_built_in(a->data); }
+
+/* ---- the model's shape ---- */
+
+/* 256 bytes for language models, unless the spec says a vocabulary. */
+static void fill_vocabulary(const char *spec, model_args *model) {
+    const model_args bytes = {.batch = 1, .classes = 256};
+    tide_model *probe;
+    if (model->classes || load_model(spec, &bytes, &probe) != TIDE_OK) return;
+    tide_model_destroy(probe);
+    model->classes = bytes.classes;
+}
+
+static void fill_image_shape(const train_data *d, bool by_pixel, model_args *model) {
+    static char input[64];
+    const tide_data *images = d->files ? tide_data_files_train(d->files) : NULL;
+    if (images) snprintf(input, sizeof input, "%ux%ux%u", images->channels, images->height, images->width);
+    if (!model->input) model->input = images ? input : by_pixel ? "1x32x32" : "1x28x28";
+    if (!model->classes) model->classes = images ? images->classes : by_pixel ? 2 : 10;
+}
+
+tide_status prepare_data(const data_args *a, const char *spec, model_args *model, train_data *d) {
+    const model_args any = {.batch = 1};
+    tide_model *probe;
+    tide_status status = load_model(spec, &any, &probe);
     if (status != TIDE_OK) return status;
-    bool tokens = tide_model_takes_tokens(model), by_pixel = tide_model_labels(model) > 1;
-    tide_model_destroy(model);
-    if (tokens && !args->classes && load_model(spec, &bytes, &model) == TIDE_OK) {
-        tide_model_destroy(model);
-        args->classes = bytes.classes;
+    bool tokens = tide_model_takes_tokens(probe), by_pixel = tide_model_labels(probe) > 1;
+    tide_model_destroy(probe);
+    if (tokens) {
+        fill_vocabulary(spec, model);
+        return TIDE_OK;
     }
-    if (tokens) return TIDE_OK;
-    if (!args->input) args->input = by_pixel ? "1x32x32" : "1x28x28";
-    if (!args->classes) args->classes = by_pixel ? 2 : 10;
+    if (wants_files(a)) status = tide_data_files_open(a->data, 0, a->seed, &d->files);
+    if (status == TIDE_OK) fill_image_shape(d, by_pixel, model);
+    return status;
+}
+
+/* ---- opening ---- */
+
+/* Takes the first `wanted` samples of a part; 0: `usual` or all there are. */
+static tide_status take(const tide_data *from, const char *option, uint64_t wanted, uint64_t usual, tide_data *out) {
+    *out = *from;
+    if (wanted > from->n_samples)
+        return complain(TIDE_E_ARGUMENT, "%s: there are %llu", option, (unsigned long long)from->n_samples);
+    if (!wanted) wanted = usual && usual < from->n_samples ? usual : from->n_samples;
+    out->n_samples = wanted;
     return TIDE_OK;
 }
+
+static tide_status open_files(const data_args *a, const tide_model *model, train_data *d) {
+    bool tokens = tide_model_takes_tokens(model);
+    tide_status status = TIDE_OK;
+    if (tokens) status = tide_data_files_open(a->data, (uint32_t)tide_model_input(model).c, a->seed, &d->files);
+    if (status == TIDE_OK) status = take(tide_data_files_train(d->files), "--samples", a->samples, 0, &d->train);
+    if (status == TIDE_OK)
+        status = take(tide_data_files_test(d->files), "--test-samples", a->test_samples, 1000, &d->test);
+    return status;
+}
+
+static uint64_t built_in_samples(const data_args *a) { return a->samples ? a->samples : 8192; }
+static uint64_t built_in_tests(const data_args *a) { return a->test_samples ? a->test_samples : 1000; }
 
 static tide_status open_text(const data_args *a, const tide_model *model, train_data *d) {
     d->train_text = (tide_text){.seed = a->seed, .context = (uint32_t)tide_model_input(model).c};
     d->test_text = d->train_text;
     d->test_text.seed ^= TEST_SEED;
-    tide_status status = tide_data_text(&d->train_text, a->samples, &d->train);
-    return status == TIDE_OK ? tide_data_text(&d->test_text, a->test_samples, &d->test) : status;
+    tide_status status = tide_data_text(&d->train_text, built_in_samples(a), &d->train);
+    return status == TIDE_OK ? tide_data_text(&d->test_text, built_in_tests(a), &d->test) : status;
 }
 
 static tide_status open_digits(const data_args *a, const tide_model *model, train_data *d) {
@@ -43,14 +89,17 @@ static tide_status open_digits(const data_args *a, const tide_model *model, trai
     d->train_digits.by_pixel = tide_model_labels(model) > 1;
     d->test_digits = d->train_digits;
     d->test_digits.seed ^= TEST_SEED;
-    tide_status status = tide_data_digits(&d->train_digits, a->samples, &d->train);
-    return status == TIDE_OK ? tide_data_digits(&d->test_digits, a->test_samples, &d->test) : status;
+    tide_status status = tide_data_digits(&d->train_digits, built_in_samples(a), &d->train);
+    return status == TIDE_OK ? tide_data_digits(&d->test_digits, built_in_tests(a), &d->test) : status;
 }
 
-tide_status open_data(const data_args *a, const tide_model *model, train_data *out) {
+tide_status open_data(const data_args *a, const tide_model *model, train_data *d) {
+    if (wants_files(a)) return open_files(a, model, d);
     const char *own = tide_model_takes_tokens(model) ? "grammar" : "digits";
     if (a->data && strcmp(a->data, own) != 0)
         return complain(TIDE_E_ARGUMENT, "--data: %s learns from %s, not from \"%s\"", tide_model_name(model), own,
                         a->data);
-    return tide_model_takes_tokens(model) ? open_text(a, model, out) : open_digits(a, model, out);
+    return tide_model_takes_tokens(model) ? open_text(a, model, d) : open_digits(a, model, d);
 }
+
+void close_data(train_data *d) { tide_data_files_close(d->files); }

@@ -83,6 +83,18 @@ refuse 2 'leave --policy out' train lenet --compare none --policy none
 refuse 2 'leave --verify-bits out' train lenet --compare none --verify-bits
 refuse 2 '--decisions is for policy manual' train lenet --decisions x
 refuse 2 'needs a decisions file' train lenet --policy manual
+# Data in files: a text by bytes, CIFAR-10's records, and what is neither.
+for i in $(seq 60); do echo "line $i of a text that says the same again and again"; done >text.txt
+head -c 61460 /dev/zero >zeros.bin # 20 records
+run 0 train lstm:1,8,4 --data text.txt --steps 2 --batch 2 --test-samples 4 --threads 1 --compare none,liveness --json
+one 'text from a file'
+run 0 train resnet-cifar:1 --data ./zeros.bin --epochs 1 --batch 4 --threads 1 --json
+[ "$(json_number steps)" = 5 ] || fail '18 samples, four at a time'
+refuse 2 '--samples: there are 18' train resnet-cifar:1 --data ./zeros.bin --samples 19
+refuse 3 'a text is for language models' train lenet --data text.txt
+cp text.txt text.bin
+refuse 3 'no whole number of records' train lenet --data text.bin
+refuse 6 'cannot open ./nosuch' train lenet --data ./nosuch
 refuse 2 'both say when to end' train lenet --steps 1 --epochs 1
 refuse 2 'is not constant' train lenet --schedule nosuch
 refuse 2 'go together' train lenet --schedule step

@@ -1,0 +1,258 @@
+/* Data sets in files: what is in a folder or a file, opened, checked and split into a part to learn from and one to test
+ * with. The readers are in image_files.c, windows of a text in text.c.
+ *
+ * Invariant: a set that is open has at least one sample in either part, and all labels are classes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "nn/images.h"
+
+#define TEST_SEED UINT64_C(0x74657374) /* other windows than those it learned from */
+#define MAX_PATH_BYTES 4096
+
+/* What the samples of one part are in `images`. */
+typedef struct part {
+    const tide__images *images;
+    uint64_t first;
+} part;
+
+struct tide_data_files {
+    TIDE_VEC(tide__file) files;
+    const char *format;                     /* of images; NULL: a text */
+    tide__images train_images, test_images; /* the second is empty if part of the first is for testing */
+    part train_part, test_part;
+    tide_text train_text, test_text;
+    tide_data train, test;
+};
+
+/* ---- paths ---- */
+
+static tide_status join(const char *folder, const char *name, char path[MAX_PATH_BYTES]) {
+    int n = snprintf(path, MAX_PATH_BYTES, "%s/%s", folder, name);
+    if (n >= 0 && n < MAX_PATH_BYTES) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "the path of %s is too long", name);
+}
+
+static bool exists(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* The first of some names that is in the folder; false: none is. */
+static bool find_name(const char *folder, const char *const *names, char path[MAX_PATH_BYTES]) {
+    for (; *names; names++)
+        if (join(folder, *names, path) == TIDE_OK && exists(path)) return true;
+    return false;
+}
+
+/* Maps a file that stays open with the set. */
+static tide_status open_file(tide_data_files *f, const char *path, tide__file *out) {
+    TIDE_TRY(tide__file_open(path, out));
+    const unsigned char *b = (const unsigned char *)out->text;
+    tide_status status = TIDE_OK;
+    if (out->size >= 2 && b[0] == 0x1f && b[1] == 0x8b)
+        status = tide__fail(TIDE_E_FORMAT, "%s: byte 0: it is compressed; unpack it first (gunzip)", path);
+    if (status == TIDE_OK) status = tide__vec_push(&f->files, *out);
+    if (status != TIDE_OK) tide__file_close(out);
+    return status;
+}
+
+/* ---- idx ---- */
+
+static tide_status add_idx(tide_data_files *f, const char *images, const char *labels, tide__images *set) {
+    tide__file file;
+    tide__image_shape shape;
+    tide__block block;
+    TIDE_TRY(open_file(f, images, &file));
+    TIDE_TRY(tide__idx_images(file.text, file.size, images, &shape, &block));
+    TIDE_TRY(open_file(f, labels, &file));
+    TIDE_TRY(tide__idx_labels(file.text, file.size, labels, &block));
+    return tide__images_add(set, &shape, &block, images);
+}
+
+static const char *const train_images[] = {"train-images-idx3-ubyte", "train-images.idx3-ubyte", NULL},
+                         *const train_labels[] = {"train-labels-idx1-ubyte", "train-labels.idx1-ubyte", NULL},
+                         *const test_images[] = {"t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte", NULL},
+                         *const test_labels[] = {"t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte", NULL};
+
+static tide_status open_mnist(tide_data_files *f, const char *folder) {
+    char images[MAX_PATH_BYTES], labels[MAX_PATH_BYTES];
+    (void)find_name(folder, train_images, images);
+    if (!find_name(folder, train_labels, labels))
+        return tide__fail(TIDE_E_IO, "%s: there are images, but no %s", folder, train_labels[0]);
+    TIDE_TRY(add_idx(f, images, labels, &f->train_images));
+    if (!find_name(folder, test_images, images)) return TIDE_OK;
+    if (!find_name(folder, test_labels, labels))
+        return tide__fail(TIDE_E_IO, "%s: there are images to test with, but no %s", folder, test_labels[0]);
+    return add_idx(f, images, labels, &f->test_images);
+}
+
+/* "x-images-idx3-ubyte" has its labels in "x-labels-idx1-ubyte". */
+static tide_status labels_path(const char *images, char out[MAX_PATH_BYTES]) {
+    const char *slash = strrchr(images, '/'), *at = strstr(slash ? slash : images, "images");
+    if (!at) return tide__fail(TIDE_E_ARGUMENT, "%s: without \"images\" in its name, where are the labels?", images);
+    int n = snprintf(out, MAX_PATH_BYTES, "%.*slabels%s", (int)(at - images), images, at + strlen("images"));
+    if (n < 0 || n >= MAX_PATH_BYTES) return tide__fail(TIDE_E_ARGUMENT, "%s: too long a path", images);
+    char *dims = strstr(out + (at - images), "idx3");
+    if (dims) dims[3] = '1';
+    return TIDE_OK;
+}
+
+static tide_status open_idx_file(tide_data_files *f, const char *path) {
+    char labels[MAX_PATH_BYTES];
+    TIDE_TRY(labels_path(path, labels));
+    return add_idx(f, path, labels, &f->train_images);
+}
+
+/* ---- CIFAR-10 ---- */
+
+static tide_status add_cifar(tide_data_files *f, const char *path, tide__images *set) {
+    const tide__image_shape shape = {3, TIDE__CIFAR_SIDE, TIDE__CIFAR_SIDE};
+    tide__file file;
+    tide__block block;
+    TIDE_TRY(open_file(f, path, &file));
+    TIDE_TRY(tide__cifar_records(file.text, file.size, path, &block));
+    return tide__images_add(set, &shape, &block, path);
+}
+
+static tide_status open_cifar(tide_data_files *f, const char *folder) {
+    char name[32], path[MAX_PATH_BYTES];
+    for (int i = 1;; i++) {
+        snprintf(name, sizeof name, "data_batch_%d.bin", i);
+        TIDE_TRY(join(folder, name, path));
+        if (!exists(path)) break;
+        TIDE_TRY(add_cifar(f, path, &f->train_images));
+    }
+    TIDE_TRY(join(folder, "test_batch.bin", path));
+    return exists(path) ? add_cifar(f, path, &f->test_images) : TIDE_OK;
+}
+
+/* ---- parts ---- */
+
+static tide_status sample_image(void *context, uint64_t index, float *pixels, int32_t *label) {
+    const part *p = context;
+    tide__images_sample(p->images, p->first + index, pixels, label);
+    return TIDE_OK;
+}
+
+static tide_data describe(const char *name, part *p, uint64_t n, uint32_t classes) {
+    const tide__image_shape *s = &p->images->shape;
+    return (tide_data){.size = sizeof(tide_data),
+                       .name = name,
+                       .n_samples = n,
+                       .channels = s->channels,
+                       .height = s->height,
+                       .width = s->width,
+                       .classes = classes,
+                       .labels = 1,
+                       .sample = sample_image,
+                       .context = p};
+}
+
+/* The last tenth is for testing where nothing else is. */
+static tide_status finish_images(tide_data_files *f) {
+    tide__images *train = &f->train_images, *test = &f->test_images;
+    bool held_out = test->n == 0;
+    uint64_t n_test = held_out ? (train->n + 9) / 10 : test->n, n_train = held_out ? train->n - n_test : train->n;
+    if (n_train == 0) return tide__fail(TIDE_E_FORMAT, "one sample is not enough to learn from and to test with");
+    if (!held_out && memcmp(&train->shape, &test->shape, sizeof train->shape) != 0)
+        return tide__fail(TIDE_E_FORMAT, "the images to test with have another size");
+    tide__images_normalise(train, n_train);
+    memcpy(test->mean, train->mean, sizeof test->mean);
+    memcpy(test->scale, train->scale, sizeof test->scale);
+    uint32_t classes = tide__images_classes(train), others = held_out ? 0 : tide__images_classes(test);
+    if (others > classes) return tide__fail(TIDE_E_FORMAT, "label %u is only in the samples to test with", others - 1);
+    if (classes < 2) classes = 2;
+    f->train_part = (part){.images = train};
+    f->test_part = (part){.images = held_out ? train : test, .first = held_out ? n_train : 0};
+    f->train = describe(f->format, &f->train_part, n_train, classes);
+    f->test = describe(f->format, &f->test_part, n_test, classes);
+    return TIDE_OK;
+}
+
+static tide_status finish_text(tide_data_files *f, const tide__file *file, uint32_t context, uint64_t seed) {
+    uint64_t n_test = file->size / 10, n_train = file->size - n_test;
+    const unsigned char *bytes = (const unsigned char *)file->text;
+    if (!context) return tide__fail(TIDE_E_FORMAT, "neither an idx file nor CIFAR-10; a text is for language models");
+    if (n_test <= context)
+        return tide__fail(TIDE_E_FORMAT, "a text of %zu bytes: the last tenth is too short to test %u tokens",
+                          file->size, context);
+    f->train_text = (tide_text){.seed = seed, .context = context, .bytes = bytes, .n_bytes = n_train};
+    f->test_text = (tide_text){seed ^ TEST_SEED, context, bytes + n_train, n_test};
+    TIDE_TRY(tide_data_text(&f->train_text, n_train / context, &f->train));
+    return tide_data_text(&f->test_text, n_test / context, &f->test);
+}
+
+/* ---- opening ---- */
+
+static tide_status open_folder(tide_data_files *f, const char *folder) {
+    static const char *const cifar[] = {"data_batch_1.bin", NULL}, *const inside[] = {"cifar-10-batches-bin", NULL},
+                             *const packed[] = {"train-images-idx3-ubyte.gz", NULL};
+    char path[MAX_PATH_BYTES], batch[MAX_PATH_BYTES];
+    f->format = "idx";
+    if (find_name(folder, train_images, path)) return open_mnist(f, folder);
+    if (find_name(folder, packed, path))
+        return tide__fail(TIDE_E_FORMAT, "%s: it is compressed; unpack it first (gunzip)", path);
+    f->format = "cifar10";
+    if (find_name(folder, inside, path)) folder = path; /* as it comes out of its archive */
+    if (find_name(folder, cifar, batch)) return open_cifar(f, folder);
+    return tide__fail(TIDE_E_FORMAT, "%s: neither %s nor %s is in this folder", folder, train_images[0], cifar[0]);
+}
+
+static bool is_cifar(const tide__file *file, const char *path) {
+    size_t length = strlen(path);
+    bool named = length > 4 && strcmp(path + length - 4, ".bin") == 0;
+    tide__block block;
+    return named || tide__cifar_records(file->text, file->size, path, &block) == TIDE_OK;
+}
+
+/* With a context it is a text, whatever it looks like. */
+static tide_status open_single(tide_data_files *f, const char *path, uint32_t context, uint64_t seed) {
+    tide__file file;
+    TIDE_TRY(open_file(f, path, &file));
+    if (!context && tide__is_idx(file.text, file.size)) {
+        f->format = "idx";
+        return open_idx_file(f, path);
+    }
+    if (!context && is_cifar(&file, path)) {
+        f->format = "cifar10";
+        return add_cifar(f, path, &f->train_images);
+    }
+    tide_status status = finish_text(f, &file, context, seed);
+    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", path);
+}
+
+static tide_status open_all(tide_data_files *f, const char *path, uint32_t context, uint64_t seed) {
+    struct stat info;
+    if (stat(path, &info) != 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot open %s", path);
+    TIDE_TRY(S_ISDIR(info.st_mode) ? open_folder(f, path) : open_single(f, path, context, seed));
+    tide_status status = f->format ? finish_images(f) : TIDE_OK;
+    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", path);
+}
+
+tide_status tide_data_files_open(const char *path, uint32_t context, uint64_t seed, tide_data_files **out) {
+    tide_data_files *f = calloc(1, sizeof *f);
+    if (!f) return tide__fail_memory();
+    tide_status status = open_all(f, path, context, seed);
+    if (status == TIDE_OK)
+        *out = f;
+    else
+        tide_data_files_close(f);
+    return status;
+}
+
+void tide_data_files_close(tide_data_files *f) {
+    if (!f) return;
+    tide__images_free(&f->train_images);
+    tide__images_free(&f->test_images);
+    for (size_t i = 0; i < f->files.count; i++) tide__file_close(&f->files.data[i]);
+    tide__vec_free(&f->files);
+    free(f);
+}
+
+const tide_data *tide_data_files_train(const tide_data_files *f) { return &f->train; }
+const tide_data *tide_data_files_test(const tide_data_files *f) { return &f->test; }
