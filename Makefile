@@ -6,7 +6,7 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-calibrate bench-place bench-plan bench-tier format install build
+.PHONY: help demo check check-full bench bench-calibrate bench-place bench-plan bench-tier bench-train format install build
 
 help:
 	@echo "make demo        train a small network from proved plans and compare the bits; about a minute"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
 	@echo "                 MODELS=\"resnet50 rtx3090 low\" runs fewer networks (bench/bench_plan_models.c)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
+	@echo "make bench-train speed of training, also against PyTorch (installed below build/); ROUNDS=N; a quarter of an hour"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
 
@@ -54,6 +55,10 @@ bench-plan: build
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)
+
+bench-train: build
+	@python=$$(tools/bench-torch build/torch); \
+	$(BUILD)/bench_train $${python:+--python $$python} $(if $(ROUNDS),--rounds $(ROUNDS))
 
 format:
 	@tools/deps gates
