@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli.h"
 #include "report/report.h"
+#include "report/run_file.h"
 
 typedef struct report_options {
     model_args model;
@@ -20,6 +21,7 @@ typedef struct subject {
     tide_machine machine;
     loaded program;
     tide_plan *plan;
+    tide__run_file run; /* empty unless it is one; has program and plan then */
     unconstrained whole;
     tide_budgets budgets;
 } subject;
@@ -50,12 +52,28 @@ static tide_status read_program(const char *path, const tide__file *file, const 
     return status;
 }
 
+/* A record brings everything along. */
+static tide_status read_run(const char *path, const tide__file *file, const report_options *o, subject *s) {
+    if (o->program || o->policy || o->decisions || o->machine)
+        return complain(TIDE_E_ARGUMENT, "%s is the record of a run, which has its own program, plan and machine",
+                        path);
+    tide_status status = refuse_model_options(&o->model, path);
+    if (status == TIDE_OK) status = tide__run_file_read_memory(file->text, file->size, path, &s->run);
+    if (status != TIDE_OK) return status;
+    s->machine = s->run.machine;
+    s->program.program = s->run.program;
+    s->plan = s->run.plan;
+    return TIDE_OK;
+}
+
 /* A file is read once, so that standard input will do. */
 static tide_status open_file(const char *path, const report_options *o, subject *s) {
     tide__file file;
     tide_status status = tide__file_open(path, &file);
     if (status != TIDE_OK) return status;
-    if (is_plan(&file))
+    if (tide__run_file_is(file.text, file.size))
+        status = read_run(path, &file, o, s);
+    else if (is_plan(&file))
         status = read_plan(path, &file, o, s);
     else if (o->program)
         status = complain(TIDE_E_ARGUMENT, "--program is for plans; %s is not one", path);
@@ -88,17 +106,19 @@ static tide_status prove_plan(subject *s) {
 }
 
 static tide_status open_subject(const char *name, const report_options *o, subject *s, tide_fit_report *fit) {
-    tide_status status = tide_machine_load(o->machine, &s->machine);
+    tide_status status = tide_machine_load(o->machine ? o->machine : "default", &s->machine);
     if (status == TIDE_OK) status = is_path(name) ? open_file(name, o, s) : open_model(name, o, s);
     if (status == TIDE_OK) status = plan_unconstrained(s->program.program, &s->machine, &s->whole);
     if (status != TIDE_OK) return status;
     fill_budgets(&o->budgets, &s->machine, s->whole.arena_bytes, &s->budgets);
+    if (s->run.plan && !o->budgets.arena.given) s->budgets.arena_bytes = s->run.budget_bytes;
     return s->plan ? prove_plan(s) : make_plan(o, s, fit);
 }
 
 static void close_subject(subject *s) {
-    tide_plan_destroy(s->plan);
+    if (!s->run.plan) tide_plan_destroy(s->plan);
     unload(&s->program);
+    tide__run_file_free(&s->run);
 }
 
 /* ---- writing ---- */
@@ -141,18 +161,28 @@ static void say_how(const report_options *o) {
     printf("%s: %s\n", show_name(o->output), how);
 }
 
-static tide_status make_report(const subject *s, const report_options *o) {
+/* --measured counts before what a record says itself, which moves to the report. */
+static tide_status read_measured(subject *s, const report_options *o, tide__report *report) {
+    if (o->measured) return tide__measured_read(o->measured, &report->measured);
+    report->measured = s->run.measured;
+    s->run.measured = (tide__measured){0};
+    return TIDE_OK;
+}
+
+static tide_status make_report(subject *s, const report_options *o) {
     tide_shape *shapes = NULL;
     tide_status status = s->program.step ? find_shapes(s->program.step, &shapes) : TIDE_OK;
     if (status != TIDE_OK) return status;
-    tide__report_options options = {.shapes = shapes,
+    tide__report_options options = {.shapes = s->run.plan ? s->run.shapes.data : shapes,
                                     .budget_bytes = s->budgets.arena_bytes,
                                     .whole_bytes = s->whole.arena_bytes,
-                                    .whole_ns = s->whole.step_ns};
+                                    .whole_ns = s->whole.step_ns,
+                                    .start_ns = s->run.start_ns.data,
+                                    .end_ns = s->run.end_ns.data};
     tide__report report;
     status = tide__report_init(s->program.program, &s->machine, s->plan, &options, &report);
     if (status == TIDE_OK) {
-        if (o->measured) status = tide__measured_read(o->measured, &report.measured);
+        status = read_measured(s, o, &report);
         if (status == TIDE_OK && o->compare) status = tide__compared_read(o->compare, &report.compared);
         if (status == TIDE_OK) status = write_report(&report, o);
         tide__report_deinit(&report);
@@ -195,7 +225,7 @@ static int run(const char *name, const report_options *o) {
 }
 
 int cmd_report(int argc, char **argv) {
-    report_options o = {.machine = "default", .format = "html"};
+    report_options o = {.format = "html"};
     const char *name = NULL;
     const arg_option options[] = {
         {"--program", ARG_TEXT, &o.program, "NAME", "the program or model that PLAN is for"},
@@ -212,10 +242,11 @@ int cmd_report(int argc, char **argv) {
         {"-o", ARG_TEXT, &o.output, "FILE", "where the report goes"},
     };
     const arg_command command = {
-        .usage = "report PLAN|PROGRAM|MODEL [options] -o FILE",
+        .usage = "report RUN|PLAN|PROGRAM|MODEL [options] -o FILE",
         .summary = "Shows what a plan does to memory: addresses over time, load, waits, decisions.",
-        .details = "PLAN is a plan file; its program is named with --program. A PROGRAM or MODEL is planned first, as "
-                   "by\n`tidemark plan`, whose --help lists the policies.",
+        .details = "RUN is what `tidemark train --record` wrote: the plan with what was measured. PLAN is a plan file; "
+                   "its\nprogram is named with --program. A PROGRAM or MODEL is planned first, as by `tidemark plan`, "
+                   "whose\n--help lists the policies.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .positional = &name,

@@ -7,6 +7,7 @@
 #include "progress.h"
 #include "train_data.h"
 #include "train_output.h"
+#include "train_record.h"
 #include "train_schedule.h"
 
 enum { MAX_RUNS = 8 };
@@ -15,7 +16,8 @@ typedef struct train_options {
     model_args model;
     data_args data;
     schedule_args schedule;
-    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort;
+    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort,
+        *record;
     budget_args budgets;
     uint32_t steps, epochs, threads, save_every;
     bool verify_bits, json, quiet, disk_checksums;
@@ -158,6 +160,14 @@ static tide_status resume(const session *s, tide_trainer *trainer, outcome *out)
                     o->resume, out->first_step, s->steps);
 }
 
+/* The last step of a run that is recorded is timed action by action. */
+static tide_status take_step(tide_trainer *trainer, const outcome *out, bool last, float *loss,
+                             tide_step_report *report) {
+    if (!last || !out->record) return tide_trainer_step(trainer, loss, report);
+    if (!tide_trainer_plan(trainer)) return complain(TIDE_E_FIT, "--record: the run found no plan that fits");
+    return tide_trainer_step_traced(trainer, loss, report, &out->record->timeline);
+}
+
 /* The step times go to `times`, the losses to out->losses. */
 static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *times, outcome *out) {
     bool tokens = tide_model_takes_tokens(s->model);
@@ -167,7 +177,7 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
     progress_start(&bar, out->policy, todo, tokens ? "tokens" : "img", units, s->options->quiet);
     for (uint64_t i = 0; i < todo && status == TIDE_OK; i++) {
         tide_step_report report;
-        status = tide_trainer_step(trainer, &out->losses[i], &report);
+        status = take_step(trainer, out, i + 1 == todo, &out->losses[i], &report);
         if (status != TIDE_OK) break;
         times[i] = report.step_ns;
         out->saved_bytes = report.saved_bytes;
@@ -212,6 +222,8 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
     status = resume(s, trainer, out);
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
+    if (status == TIDE_OK && out->record)
+        status = record_begin(out->record, trainer, s->device, &s->machine, options.plan.budgets.arena_bytes);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK)
         status = tide_trainer_evaluate(trainer, &s->data.test, s->data.test.n_samples, &out->accuracy);
@@ -272,10 +284,15 @@ static int finish(const session *s, outcome *runs, int n) {
     uint64_t steps = s->steps - runs[0].first_step; /* all resume from the same place */
     bool same = compare_bits(runs, n, steps);
     if (s->options->json)
-        print_runs_json(tide_model_name(s->model), runs, n, steps);
+        print_runs_json(stdout, tide_model_name(s->model), runs, n, steps);
     else
         print_runs(runs, n, steps);
     warn_of_losses(runs, n, steps);
+    if (runs[n - 1].record) {
+        tide_status status =
+            record_write(runs[n - 1].record, s->options->record, tide_model_name(s->model), runs, n, steps);
+        if (status != TIDE_OK) return report_failure(status);
+    }
     return same ? 0 : report_failure(complain(TIDE_E_INTERNAL, "the bits differ"));
 }
 
@@ -283,7 +300,9 @@ static int run_all(const session *s, const run_list *list) {
     const train_options *o = s->options;
     outcome runs[MAX_RUNS] = {0};
     tide_fit_report fit = {.op = TIDE_NONE};
+    train_record record = {0};
     int exit_code = 0;
+    if (o->record) runs[list->n - 1].record = &record;
     for (int i = 0; i < list->n && exit_code == 0; i++) {
         bool reference = o->verify_bits && i == 0;
         tide_status status = train_once(s, list->policy[i], !reference, &fit, &runs[i]);
@@ -294,6 +313,7 @@ static int run_all(const session *s, const run_list *list) {
     }
     if (exit_code == 0) exit_code = finish(s, runs, list->n);
     for (int i = 0; i < MAX_RUNS; i++) free(runs[i].losses);
+    record_free(&record);
     return exit_code;
 }
 
@@ -307,6 +327,9 @@ static tide_status check(const train_options *o, const run_list *list) {
     if (!is_mode(o, "planned") && !is_mode(o, "online") && !is_mode(o, "auto"))
         return complain(TIDE_E_ARGUMENT, "--mode: \"%s\" is not planned, online or auto", o->mode);
     if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
+    if (o->record && is_mode(o, "online"))
+        return complain(TIDE_E_ARGUMENT, "--record is for runs that follow a plan; leave --mode online out");
+    if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
     if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
@@ -352,6 +375,7 @@ int cmd_train(int argc, char **argv) {
         {"--device", ARG_TEXT, &o.device, "NAME", "[cpu]"},
         {"--threads", ARG_COUNT, &o.threads, "N", "compute threads [all cores]"},
         {"--verify-bits", ARG_FLAG, &o.verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
+        {"--record", ARG_TEXT, &o.record, "FILE", "write what was planned and measured, for `tidemark report`"},
         {"--quiet", ARG_FLAG, &o.quiet, NULL, "no progress"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
     };

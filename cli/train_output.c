@@ -49,9 +49,9 @@ static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
     json_close(j, '{');
 }
 
-void print_runs_json(const char *model, const outcome *runs, int n, uint64_t steps) {
+void print_runs_json(FILE *stream, const char *model, const outcome *runs, int n, uint64_t steps) {
     json_out j;
-    json_begin(&j, stdout);
+    json_begin(&j, stream);
     json_text(&j, "model", model);
     json_u64(&j, "steps", steps);
     json_open(&j, "runs", '[');

@@ -16,13 +16,14 @@ typedef struct outcome {
     float *losses; /* per step of this training */
     uint64_t hash; /* of weights and states after the last step */
     double accuracy;
-    bool same_bits; /* as the first: every loss and the hash */
+    bool same_bits;              /* as the first: every loss and the hash */
+    struct train_record *record; /* NULL: this run is not recorded */
 } outcome;
 
 /* Fills same_bits; true if all are the same. */
 bool compare_bits(outcome *runs, int n, uint64_t steps);
 void print_runs(const outcome *runs, int n, uint64_t steps);
-void print_runs_json(const char *model, const outcome *runs, int n, uint64_t steps);
+void print_runs_json(FILE *stream, const char *model, const outcome *runs, int n, uint64_t steps);
 /* A loss that is no number any more is worth a word. */
 void warn_of_losses(const outcome *runs, int n, uint64_t steps);
 

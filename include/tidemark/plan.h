@@ -175,6 +175,11 @@ typedef struct tide_timeline {
 } tide_timeline;
 TIDE_API tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                                         tide_timeline **out);
+/* The same from times that somebody measured: per action when it began and when it ended, since the step began.
+ * TIDE_E_ARGUMENT if an action ends before it begins. */
+TIDE_API tide_status tide_timeline_create(const tide_plan *plan, const tide_program *program,
+                                          const tide_machine *machine, const uint64_t *start_ns, const uint64_t *end_ns,
+                                          tide_timeline **out);
 TIDE_API void tide_timeline_destroy(tide_timeline *timeline);
 
 #ifdef __cplusplus

@@ -79,6 +79,10 @@ typedef struct tide_step_report {
     uint32_t n_actions, n_reruns;
 } tide_step_report;
 TIDE_API tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report);
+/* The same, with the time of every action as the device's events tell it; for single steps, as it takes two events per
+ * action. Of runs that follow a plan. */
+TIDE_API tide_status tide_run_step_traced(tide_run *run, const tide_step_args *args, tide_step_report *report,
+                                          tide_timeline **out);
 
 /* ---- measuring ---- */
 typedef struct tide_measure_options {

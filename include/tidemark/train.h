@@ -120,6 +120,9 @@ TIDE_API tide_status tide_trainer_step(tide_trainer *trainer, float *loss, tide_
  * NULL) that of all runs, re-runs included. For tide_program_with_costs. */
 TIDE_API tide_status tide_trainer_step_timed(tide_trainer *trainer, float *loss, tide_step_report *report,
                                              uint64_t *op_ns);
+/* The same, with the time of every action of the plan; see tide_run_step_traced. */
+TIDE_API tide_status tide_trainer_step_traced(tide_trainer *trainer, float *loss, tide_step_report *report,
+                                              tide_timeline **out);
 /* Share of the labels of `n_samples` samples of `data` (from index 0) that are predicted rightly, with the weights as they are
  * now. Runs a forward-only step of its own in the same arena, so within the same budget; what is in its way waits on the
  * disk tier. */

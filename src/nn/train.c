@@ -152,16 +152,32 @@ static tide_status read_loss(tide__network *n, float *loss) {
     return TIDE_OK;
 }
 
-tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
+/* timeline: NULL if nobody wants it. */
+static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *report, tide_timeline **timeline) {
     tide_step_args args = {.seed = t->options.seed, .step = t->step};
     args.learning_rate = tide_schedule_rate(&t->options.schedule, t->options.learning_rate, t->step);
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
     TIDE_TRY(tide__network_fill(&t->network, t->options.data, order, t));
-    TIDE_TRY(tide_run_step(t->network.run, &args, report));
+    TIDE_TRY(timeline ? tide_run_step_traced(t->network.run, &args, report, timeline)
+                      : tide_run_step(t->network.run, &args, report));
     t->step++;
     t->seen += t->batch;
     TIDE_TRY(read_loss(&t->network, loss));
     return t->options.mode == TIDE_MODE_AUTO && !t->network.plan ? tide__trainer_settle(t) : TIDE_OK;
+}
+
+tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
+    return train_step(t, loss, report, NULL);
+}
+
+tide_status tide_trainer_step_traced(tide_trainer *t, float *loss, tide_step_report *report, tide_timeline **out) {
+    tide_timeline *timeline = NULL;
+    tide_status status = train_step(t, loss, report, &timeline);
+    if (status == TIDE_OK)
+        *out = timeline;
+    else
+        tide_timeline_destroy(timeline);
+    return status;
 }
 
 tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_report *report, uint64_t *op_ns) {

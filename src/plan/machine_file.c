@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "plan/files.h"
 
 enum { FORMAT_VERSION = 1, MAX_PROFILE_BYTES = 1 << 20, MAX_PATH_BYTES = 4096 };
 
@@ -260,7 +261,7 @@ static void write_channel(FILE *f, const tide_machine *m, const tide_machine_cha
             c->out ? "out" : "in", (unsigned long long)c->bytes_per_s, (unsigned long long)c->latency_ns, c->share);
 }
 
-static void write_machine(FILE *f, const tide_machine *m) {
+void tide__machine_write_stream(const tide_machine *m, FILE *f) {
     fprintf(f, "{\n  \"format\": \"tidemark-machine\",\n  \"version\": %d,\n", FORMAT_VERSION);
     write_member(f, "name", m->name);
     write_member(f, "source", m->source);
@@ -290,6 +291,6 @@ tide_status tide_machine_write(const tide_machine *m, const char *path) {
     TIDE_TRY(tide_machine_validate(m));
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
-    write_machine(w.stream, m);
+    tide__machine_write_stream(m, w.stream);
     return tide__writer_commit(&w);
 }

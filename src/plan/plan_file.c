@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "plan/files.h"
 #include "plan/plan_data.h"
 
 enum { VERSION = 1 };
@@ -72,15 +73,18 @@ static void write_actions(FILE *f, const tide_plan *p) {
     }
 }
 
+void tide__plan_write_stream(const tide_plan *p, FILE *f) {
+    write_header(f, p);
+    write_places(f, p);
+    write_actions(f, p);
+    fprintf(f, "{\"end\":{\"residencies\":%zu,\"copies\":%zu,\"actions\":%zu,\"fingerprint\":\"%016" PRIx64 "\"}}\n",
+            p->residencies.count, p->copies.count, p->actions.count, tide_plan_fingerprint(p));
+}
+
 tide_status tide_plan_write(const tide_plan *p, const char *path) {
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
-    write_header(w.stream, p);
-    write_places(w.stream, p);
-    write_actions(w.stream, p);
-    fprintf(w.stream,
-            "{\"end\":{\"residencies\":%zu,\"copies\":%zu,\"actions\":%zu,\"fingerprint\":\"%016" PRIx64 "\"}}\n",
-            p->residencies.count, p->copies.count, p->actions.count, tide_plan_fingerprint(p));
+    tide__plan_write_stream(p, w.stream);
     return tide__writer_commit(&w);
 }
 

@@ -13,6 +13,7 @@ typedef struct simulator {
     const tide_plan *plan;
     const tide_program *program;
     const tide_machine *machine;
+    const uint64_t *start_ns, *end_ns; /* measured; NULL: to be simulated */
     tide_timeline *out;
 } simulator;
 
@@ -55,6 +56,18 @@ static tide_status simulate_times(const simulator *s) {
     tide__vclock_destroy(clock);
     return status;
 }
+
+static tide_status copy_times(const simulator *s) {
+    for (uint32_t i = 0; i < s->out->n_actions; i++) {
+        if (s->end_ns[i] < s->start_ns[i]) return tide__fail(TIDE_E_ARGUMENT, "action %u ends before it begins", i);
+        s->out->start_ns[i] = s->start_ns[i];
+        s->out->end_ns[i] = s->end_ns[i];
+        s->out->prediction.step_ns = tide__max_u64(s->out->prediction.step_ns, s->end_ns[i]);
+    }
+    return TIDE_OK;
+}
+
+static tide_status find_times(const simulator *s) { return s->start_ns ? copy_times(s) : simulate_times(s); }
 
 static tide_status sum_up(const simulator *s) {
     tide_prediction *p = &s->out->prediction;
@@ -221,22 +234,32 @@ static tide_status check(const simulator *s) {
     return check_actions(s);
 }
 
+static tide_status make_timeline(simulator *s, tide_timeline **out) {
+    size_t n = s->plan->actions.count + 1;
+    TIDE_TRY(check(s));
+    s->out = calloc(1, sizeof *s->out);
+    if (!s->out) return tide__fail_memory();
+    s->out->n_actions = (uint32_t)s->plan->actions.count;
+    s->out->start_ns = calloc(n, sizeof *s->out->start_ns);
+    s->out->end_ns = calloc(n, sizeof *s->out->end_ns);
+    tide_status status = s->out->start_ns && s->out->end_ns ? find_times(s) : tide__fail_memory();
+    if (status == TIDE_OK) status = sum_up(s);
+    if (status == TIDE_OK) status = draw_load(s);
+    if (status == TIDE_OK)
+        *out = s->out;
+    else
+        tide_timeline_destroy(s->out);
+    return status;
+}
+
 tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                                tide_timeline **out) {
-    size_t n = plan->actions.count + 1;
     simulator s = {.plan = plan, .program = program, .machine = machine};
-    TIDE_TRY(check(&s));
-    s.out = calloc(1, sizeof *s.out);
-    if (!s.out) return tide__fail_memory();
-    s.out->n_actions = (uint32_t)plan->actions.count;
-    s.out->start_ns = calloc(n, sizeof *s.out->start_ns);
-    s.out->end_ns = calloc(n, sizeof *s.out->end_ns);
-    tide_status status = s.out->start_ns && s.out->end_ns ? simulate_times(&s) : tide__fail_memory();
-    if (status == TIDE_OK) status = sum_up(&s);
-    if (status == TIDE_OK) status = draw_load(&s);
-    if (status == TIDE_OK)
-        *out = s.out;
-    else
-        tide_timeline_destroy(s.out);
-    return status;
+    return make_timeline(&s, out);
+}
+
+tide_status tide_timeline_create(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                 const uint64_t *start_ns, const uint64_t *end_ns, tide_timeline **out) {
+    simulator s = {.plan = plan, .program = program, .machine = machine, .start_ns = start_ns, .end_ns = end_ns};
+    return make_timeline(&s, out);
 }

@@ -75,7 +75,7 @@ static uint64_t stay_span(const void *r, size_t i) {
 static uint64_t stay_from(const void *r, size_t i) { return ((const tide__report *)r)->stays[i].from_ns; }
 static uint64_t stay_time(const void *r, size_t i) {
     const tide__stay *s = &((const tide__report *)r)->stays[i];
-    return s->to_ns - s->from_ns;
+    return s->to_ns > s->from_ns ? s->to_ns - s->from_ns : 0;
 }
 static uint64_t stay_fate(const void *r, size_t i) { return ((const tide__report *)r)->stays[i].fate; }
 
@@ -129,12 +129,14 @@ static size_t row_count(const tide__report *r, rows of) {
     return 0;
 }
 
-static const struct {
+typedef struct column {
     const char *name;
     rows of;
     int delta;
     tide__pack_number get;
-} columns[] = {
+} column;
+
+static const column columns[] = {
     {"tensor.bytes", TENSORS, 0, tensor_bytes},
     {"tensor.class", TENSORS, 0, tensor_class},
     {"tensor.start", TENSORS, 0, tensor_start},
@@ -187,8 +189,25 @@ static const struct {
     {"load.bytes", POINTS, 1, load_bytes},
 };
 
+/* What a run that was measured has of its own; absent without one. */
+static const column ran_columns[] = {
+    {"ran.start", ACTIONS, 1, action_start}, {"ran.time", ACTIONS, 0, action_time},
+    {"ran.wait", ACTIONS, 0, action_wait},   {"ran.cause", ACTIONS, 0, action_cause},
+    {"ran.from", STAYS, 1, stay_from},       {"ran.stayed", STAYS, 0, stay_time},
+    {"ran.copied", COPIES, 1, copy_from},    {"ran.kept", COPIES, 0, copy_time},
+    {"ran.at", POINTS, 1, load_at},          {"ran.bytes", POINTS, 1, load_bytes},
+};
+
 static const char *tensor_name(const void *r, size_t i) { return tensor_at(r, i)->name; }
 static const char *op_name(const void *r, size_t i) { return op_at(r, i)->name; }
+
+static void pack_columns(const tide__report *r, const column *list, size_t n_columns, tide__pack *p, FILE *directory) {
+    for (size_t i = 0; i < n_columns; i++) {
+        size_t n = row_count(r, list[i].of);
+        fprintf(directory, "%s\"%s\":[%zu,%zu,%d]", i ? "," : "", list[i].name, p->bytes.count, n, list[i].delta);
+        tide__pack_column(p, r, list[i].get, n, list[i].delta);
+    }
+}
 
 /* The data, and its directory as members of a JSON object. */
 static void pack_all(const tide__report *r, tide__pack *p, FILE *directory) {
@@ -196,10 +215,10 @@ static void pack_all(const tide__report *r, tide__pack *p, FILE *directory) {
     tide__pack_names(p, r, tensor_name, row_count(r, TENSORS));
     fprintf(directory, ",\"op\":[%zu,%zu]},\"columns\":{", p->bytes.count, row_count(r, OPS));
     tide__pack_names(p, r, op_name, row_count(r, OPS));
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        size_t n = row_count(r, columns[i].of);
-        fprintf(directory, "%s\"%s\":[%zu,%zu,%d]", i ? "," : "", columns[i].name, p->bytes.count, n, columns[i].delta);
-        tide__pack_column(p, r, columns[i].get, n, columns[i].delta);
+    pack_columns(r, columns, sizeof columns / sizeof *columns, p, directory);
+    if (r->ran) {
+        fputc(',', directory);
+        pack_columns(r->ran, ran_columns, sizeof ran_columns / sizeof *ran_columns, p, directory);
     }
     fputc('}', directory);
 }

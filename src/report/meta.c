@@ -152,6 +152,17 @@ static void write_measured(const tide__measured *m, FILE *f) {
     fputs("]}", f);
 }
 
+/* The figures of the plan again, as they came out. */
+static void write_ran(const tide__report *ran, FILE *f) {
+    if (!ran) return;
+    const tide_prediction *p = &ran->timeline->prediction;
+    fprintf(f,
+            ",\"ran\":{\"step_ns\":%" PRIu64 ",\"compute_ns\":%" PRIu64 ",\"recomputed_ns\":%" PRIu64
+            ",\"exposed_ns\":%" PRIu64 ",\"transfer_ns\":%" PRIu64 ",\"peak_bytes\":%" PRIu64 ",\"peak_ns\":%" PRIu64
+            "}",
+            p->step_ns, p->compute_ns, p->recomputed_ns, p->exposed_ns, p->transfer_ns, p->peak_bytes, ran->peak_ns);
+}
+
 static void write_compared(const tide__compared *c, FILE *f) {
     if (c->points.count == 0) return;
     fputs(",\"compared\":{", f);
@@ -181,5 +192,6 @@ void tide__report_write_meta(const tide__report *r, FILE *f) {
     write_machine(r, f);
     write_words(f);
     write_measured(&r->measured, f);
+    write_ran(r->ran, f);
     write_compared(&r->compared, f);
 }

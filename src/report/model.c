@@ -129,7 +129,6 @@ static tide_status allocate(tide__report *r) {
 }
 
 static tide_status derive(tide__report *r) {
-    TIDE_TRY(tide_plan_simulate(r->plan, r->program, r->machine, &r->timeline));
     TIDE_TRY(tide_liveness_create(r->program, &r->liveness));
     TIDE_TRY(allocate(r));
     open_stays(r);
@@ -137,6 +136,14 @@ static tide_status derive(tide__report *r) {
     open_slots(r);
     TIDE_TRY(find_peaks(r));
     return tide__report_find_choices(r);
+}
+
+static tide_status derive_ran(tide__report *r, const uint64_t *start_ns, const uint64_t *end_ns) {
+    r->ran = malloc(sizeof *r->ran);
+    if (!r->ran) return tide__fail_memory();
+    *r->ran = (tide__report){.program = r->program, .machine = r->machine, .plan = r->plan, .peak_action = TIDE_NONE};
+    TIDE_TRY(tide_timeline_create(r->plan, r->program, r->machine, start_ns, end_ns, &r->ran->timeline));
+    return derive(r->ran);
 }
 
 tide_status tide__report_init(const tide_program *program, const tide_machine *machine, const tide_plan *plan,
@@ -149,12 +156,16 @@ tide_status tide__report_init(const tide_program *program, const tide_machine *m
                           .whole_bytes = options->whole_bytes,
                           .whole_ns = options->whole_ns,
                           .peak_action = TIDE_NONE};
-    tide_status status = derive(out);
+    tide_status status = tide_plan_simulate(plan, program, machine, &out->timeline);
+    if (status == TIDE_OK) status = derive(out);
+    if (status == TIDE_OK && options->start_ns) status = derive_ran(out, options->start_ns, options->end_ns);
     if (status != TIDE_OK) tide__report_deinit(out);
     return status;
 }
 
 void tide__report_deinit(tide__report *r) {
+    if (r->ran) tide__report_deinit(r->ran);
+    free(r->ran);
     tide_timeline_destroy(r->timeline);
     tide_liveness_destroy(r->liveness);
     free(r->stays);

@@ -89,6 +89,7 @@ typedef struct tide__report {
     uint32_t *first_run;            /* per op: its first action; TIDE_NONE if it never runs */
     uint32_t peak_action;           /* where the load in issue order is highest; TIDE_NONE without actions */
     uint64_t peak_ns;               /* where the predicted load is highest */
+    struct tide__report *ran;       /* the same plan with the times of a run; NULL: none is known */
     tide__measured measured;        /* empty unless the caller has read one; freed with the report, like compared */
     tide__compared compared;
 } tide__report;
@@ -97,9 +98,10 @@ typedef struct tide__report_options {
     const tide_shape *shapes; /* may be NULL */
     uint64_t budget_bytes;
     uint64_t whole_bytes, whole_ns;
+    const uint64_t *start_ns, *end_ns; /* per action, measured; NULL: not known */
 } tide__report_options;
 
-/* Simulates and derives. On failure *out is empty. */
+/* Simulates and derives; with measured times also what they make of the plan. On failure *out is empty. */
 tide_status tide__report_init(const tide_program *program, const tide_machine *machine, const tide_plan *plan,
                               const tide__report_options *options, tide__report *out);
 void tide__report_deinit(tide__report *r);

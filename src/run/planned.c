@@ -44,7 +44,9 @@ tide_status tide__run_issue(tide_run *run, const tide_step_args *args) {
         tide_action a = tide_plan_action(run->options.plan, i);
         for (uint32_t k = 0; k < a.n_waits; k++)
             if (run->done[a.waits[k]]) TIDE_TRY(tide_event_wait(run->done[a.waits[k]], run->queue[a.queue]));
+        if (run->trace) TIDE_TRY(tide__trace_begin(run->trace, i, run->queue[a.queue]));
         TIDE_TRY(a.kind == TIDE_RUN ? issue_run(run, i, &a, args) : issue_move(run, i, &a));
+        if (run->trace) TIDE_TRY(tide__trace_end(run->trace, i, run->queue[a.queue]));
         if (run->done[i]) TIDE_TRY(tide_event_record(run->done[i], run->queue[a.queue]));
     }
     return TIDE_OK;

@@ -51,6 +51,7 @@ struct tide_run {
     tide__tier *park;       /* NULL: nothing is parked */
     TIDE_VEC(tide__parked) parked;
     struct tide__run_online *online; /* NULL: it follows a plan */
+    struct tide__trace *trace;       /* of the step at hand; NULL: nobody asked for it */
 };
 
 /* tide_io_fn of a client tensor; its context is a tide__move. */
@@ -58,6 +59,10 @@ tide_status tide__run_load_input(void *context, uint64_t position, void *data, u
 
 /* Enqueues every action of one step, in issue order. */
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args);
+
+/* trace.c: before and after an action is enqueued. */
+tide_status tide__trace_begin(struct tide__trace *trace, uint32_t action, tide_queue *queue);
+tide_status tide__trace_end(struct tide__trace *trace, uint32_t action, tide_queue *queue);
 
 /* Reserves the tier that the machine lists as the t-th. */
 tide_status tide__run_open_tier(tide_run *run, uint32_t t, uint64_t size_bytes);

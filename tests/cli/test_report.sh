@@ -81,6 +81,26 @@ echo '[]' >bad.json
 refuse 3 'not a JSON object' report lenet --compare bad.json -o x.html
 refuse 6 'No such file' report lenet --compare nosuch.json -o x.html
 
+# ---- a run's record: the plan with what was measured ----
+run 0 train lenet --steps 3 --batch 4 --test-samples 4 --threads 1 --budget 60% --verify-bits --record lenet.run
+run 0 report lenet.run -o run.html
+out_has 'open it in a browser'
+run 0 report lenet.run --compare compare.json --measured measured.json -o run.html
+run 0 report lenet.run --terminal
+out_has 'lenet, policy hybrid'
+"$tidemark" report - -o - <lenet.run >stdin.html 2>"$work/err" || fail 'a record through a pipe'
+refuse 2 'is the record of a run' report lenet.run --machine k40c -o x.html
+refuse 2 'is the record of a run' report lenet.run --program lenet -o x.html
+refuse 2 '--batch is for models' report lenet.run --batch 4 -o x.html
+refuse 5 'rule budget' report lenet.run --budget 100kB -o x.html
+head -c 3000 lenet.run >cut.run
+refuse 3 'cut.run' report cut.run -o x.html
+refuse 2 'leave --mode online out' train lenet --mode online --record x.run
+refuse 2 'a file of its own' train lenet --record -
+run 6 train lenet --steps 1 --batch 2 --test-samples 2 --threads 1 --quiet --record ./nosuch/x.run
+err_has 'cannot write'
+out_has 'accuracy' # the figures are not lost with the file
+
 # ---- the terminal: as wide as it is told, no colour off a terminal ----
 for columns in 40 80 132; do
     COLUMNS=$columns run 0 report "${plan[@]}" --terminal

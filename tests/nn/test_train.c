@@ -21,7 +21,7 @@ typedef struct setup {
     const char *model, *policy, *decisions;
     uint32_t batch, threads;
     tide_step_options step;
-    bool timed;
+    bool timed, traced;
 } setup;
 
 static setup setup_of(const char *model, const char *policy, uint32_t threads) {
@@ -67,6 +67,24 @@ static void step_timed(tide_trainer *trainer, float *loss, tide_step_report *rep
     free(op_ns);
 }
 
+/* Actions keep the order of their queue and their waits, and end within the step. */
+static void step_traced(tide_trainer *trainer, float *loss, tide_step_report *report) {
+    uint64_t ready_ns[1 + TIDE_MACHINE_MAX_CHANNELS] = {0};
+    tide_timeline *t;
+    assert_ok(tide_trainer_step_traced(trainer, loss, report, &t));
+    assert_int_equal(t->n_actions, report->n_actions);
+    for (uint32_t i = 0; i < t->n_actions; i++) {
+        tide_action a = tide_plan_action(tide_trainer_plan(trainer), i);
+        assert_true(ready_ns[a.queue] <= t->start_ns[i] && t->start_ns[i] <= t->end_ns[i]);
+        assert_true(t->end_ns[i] <= report->step_ns);
+        for (uint32_t k = 0; k < a.n_waits; k++) assert_true(t->end_ns[a.waits[k]] <= t->start_ns[i]);
+        ready_ns[a.queue] = t->end_ns[i];
+    }
+    assert_true(t->prediction.compute_ns > 0 && t->prediction.step_ns <= report->step_ns);
+    assert_true(t->prediction.peak_bytes <= report->arena_bytes);
+    tide_timeline_destroy(t);
+}
+
 static result train(const setup *s) {
     result r = {.saved_bytes = 0};
     tide_device *device = open_cpu(s->threads);
@@ -91,6 +109,8 @@ static result train(const setup *s) {
         tide_step_report report;
         if (s->timed)
             step_timed(trainer, &r.loss[i], &report);
+        else if (s->traced)
+            step_traced(trainer, &r.loss[i], &report);
         else
             assert_ok(tide_trainer_step(trainer, &r.loss[i], &report));
         r.saved_bytes = report.saved_bytes;
@@ -156,6 +176,10 @@ static void test_timed_and_planned(void **state) {
         assert_same_bits(&a, &c);
         assert_true(c.n_reruns > 0);
         assert_true(i != 1 || c.saved_bytes > 0);
+        other.timed = false;
+        other.traced = true;
+        result d = train(&other);
+        assert_same_bits(&a, &d);
     }
 }
 

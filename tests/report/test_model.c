@@ -2,12 +2,15 @@
  * packed numbers, the pickle and the assets are what their readers expect. */
 #include "support/test.h"
 
+#include <unistd.h>
+
 #include <tidemark/nn.h>
 
 #include "report/assets.h"
 #include "report/pack.h"
 #include "report/pickle.h"
 #include "report/report.h"
+#include "report/run_file.h"
 
 static const char *const decisions_text =
     "{\"tidemark\":\"decisions\",\"version\":1}\n"
@@ -211,6 +214,100 @@ static void pickled_numbers_are_signed(void **state) {
     }
 }
 
+/* ---- a run's record ---- */
+
+/* The record of a run that took twice as long as predicted. The caller frees it. */
+static char *make_record(const fixture *f, const char *path) {
+    uint32_t n = f->report.timeline->n_actions, tensors = tide_program_tensor_count(f->report.program);
+    tide_timeline slow = *f->report.timeline;
+    tide_shape *shapes = calloc(tensors, sizeof *shapes);
+    slow.start_ns = calloc(n, sizeof *slow.start_ns);
+    slow.end_ns = calloc(n, sizeof *slow.end_ns);
+    for (uint32_t i = 0; i < n; i++) {
+        slow.start_ns[i] = 2 * f->report.timeline->start_ns[i];
+        slow.end_ns[i] = 2 * f->report.timeline->end_ns[i];
+    }
+    shapes[3] = (tide_shape){32, 6, 28, 28};
+    const tide__run_record record = {.machine = &f->machine,
+                                     .program = f->report.program,
+                                     .plan = f->plan,
+                                     .timeline = &slow,
+                                     .shapes = shapes,
+                                     .budget_bytes = 12345678};
+    static const char measured[] = "{\"model\":\"lenet\",\"steps\":2,\"runs\":[{\"policy\":\"manual\","
+                                   "\"arena_bytes\":10,\"step_ns\":7}]}";
+    char *text;
+    size_t size;
+    assert_ok(tide__run_record_begin(&record, &text, &size));
+    assert_ok(tide__run_record_write(text, size, measured, sizeof measured - 1, path));
+    free(text);
+    free(shapes);
+    free(slow.start_ns);
+    free(slow.end_ns);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text = calloc(1, 1 << 20);
+    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void records_come_back(void **state) {
+    char path[] = "/tmp/tide-record-XXXXXX";
+    close(mkstemp(path));
+    fixture f;
+    open_fixture(&f, "manual");
+    char *text = make_record(&f, path);
+    tide__run_file r;
+    assert_true(tide__run_file_is(text, strlen(text)));
+    assert_ok(tide__run_file_read_memory(text, strlen(text), "record", &r));
+    assert_int_equal(r.budget_bytes, 12345678);
+    assert_true(tide_plan_fingerprint(r.plan) == tide_plan_fingerprint(f.plan));
+    assert_int_equal(r.shapes.data[3].c, 6);
+    assert_int_equal(r.measured.runs.count, 1);
+    tide__report_options options = {
+        .budget_bytes = UINT64_MAX, .start_ns = r.start_ns.data, .end_ns = r.end_ns.data, .shapes = r.shapes.data};
+    tide__report report;
+    assert_ok(tide__report_init(r.program, &r.machine, r.plan, &options, &report));
+    const tide_prediction *planned = &report.timeline->prediction, *ran = &report.ran->timeline->prediction;
+    assert_int_equal(planned->step_ns, f.report.timeline->prediction.step_ns);
+    assert_int_equal(ran->step_ns, 2 * planned->step_ns);
+    assert_int_equal(ran->exposed_ns, 2 * planned->exposed_ns);
+    assert_int_equal(ran->peak_bytes, planned->peak_bytes);
+    tide__report_deinit(&report);
+    tide__run_file_free(&r);
+    free(text);
+    remove(path);
+    close_fixture(&f);
+}
+
+/* A cut anywhere is noticed, and so is a part that is not what it says. */
+static void damaged_records_are_refused(void **state) {
+    char path[] = "/tmp/tide-record-XXXXXX";
+    close(mkstemp(path));
+    fixture f;
+    open_fixture(&f, "liveness");
+    char *text = make_record(&f, path);
+    size_t size = strlen(text);
+    tide__run_file r;
+    for (size_t cut = 0; cut + 1 < size; cut += 1 + cut / 40) /* without the last newline it is whole */
+        assert_int_equal(tide__run_file_read_memory(text, cut, "record", &r), TIDE_E_FORMAT);
+    static const char *const words[] = {"\"run\"",       "\"version\":1,", "\"part\":\"times\"",
+                                        "\"start_ns\":", "\"shape\":[",    "{\"end\":{\"parts\""};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char *at = strstr(text, words[i]);
+        assert_non_null(at);
+        at[2] ^= 4;
+        assert_int_equal(tide__run_file_read_memory(text, size, "record", &r), TIDE_E_FORMAT);
+        at[2] ^= 4;
+    }
+    assert_ok(tide__run_file_read_memory(text, size, "record", &r));
+    tide__run_file_free(&r);
+    free(text);
+    remove(path);
+    close_fixture(&f);
+}
+
 /* ---- assets ---- */
 
 static void assets_are_there(void **state) {
@@ -234,6 +331,8 @@ int main(void) {
         cmocka_unit_test(names_share_their_beginnings),
         cmocka_unit_test(base64_pads),
         cmocka_unit_test(pickled_numbers_are_signed),
+        cmocka_unit_test(records_come_back),
+        cmocka_unit_test(damaged_records_are_refused),
         cmocka_unit_test(assets_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

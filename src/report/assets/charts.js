@@ -119,7 +119,7 @@ function drawLoad() {
   drawPeak(c, bottom, scale, accent);
 }
 
-function peakX() { return view.axis === 'issue' ? M.meta.plan.peak_action + 0.5 : M.meta.plan.peak_ns; }
+function peakX() { return view.axis === 'issue' ? M.meta.plan.peak_action + 0.5 : view.axis === 'time' ? M.meta.plan.peak_ns : M.meta.ran.peak_ns; }
 
 function drawPeak(c, bottom, scale, colour) {
   const {context} = c, x = c.x(peakX()), y = bottom - M.meta.plan.peak_bytes * scale;
@@ -173,13 +173,13 @@ function waitPattern(context) {
 
 /* Waits are drawn where they cost time, on compute; that a channel has nothing to do yet is no loss. Actions that fall into a pixel that is taken already are skipped, so a lane draws as many as there are pixels. */
 function drawLane(c, lane, top) {
-  const {context} = c, {actionBegin, actionEnd} = axis(), timed = view.axis === 'time';
+  const {context} = c, {actionBegin, actionEnd, wait} = axis();
   let taken = -1;
   for (const i of lane.rows) {
     if (actionEnd[i] < view.x0 || actionBegin[i] > view.x1) continue;
     const from = Math.max(GUTTER, c.x(actionBegin[i])), to = Math.min(GUTTER + c.plot, c.x(actionEnd[i]));
-    if (timed && M.action.wait[i] > 0) {
-      const since = Math.max(GUTTER, c.x(actionBegin[i] - M.action.wait[i]));
+    if (wait && wait[i] > 0) {
+      const since = Math.max(GUTTER, c.x(actionBegin[i] - wait[i]));
       if (from - since >= 1 && lane.queue === 0) { context.fillStyle = waitPattern(context); context.fillRect(since, top + 4, from - since, LANE - 8); }
     }
     if (to - from < 1 && Math.floor(from) === taken) continue;
@@ -211,14 +211,14 @@ function drawQueues() {
 
 /* The action of a lane at x; -1 if it stands still there. */
 function actionAt(lane, x) {
-  const {actionBegin, actionEnd} = axis(), rows = lane.rows;
+  const {actionBegin, actionEnd, wait} = axis(), rows = lane.rows;
   let low = 0, high = rows.length;
   while (low < high) {
     const middle = low + high >> 1;
     if (actionEnd[rows[middle]] > x) high = middle; else low = middle + 1;
   }
   if (low === rows.length) return -1;
-  const i = rows[low], since = view.axis === 'time' ? actionBegin[i] - M.action.wait[i] : actionBegin[i];
+  const i = rows[low], since = wait ? actionBegin[i] - wait[i] : actionBegin[i];
   return since <= x ? i : -1;
 }
 
@@ -246,4 +246,39 @@ function drawTiers() {
     context.fillText(showBytes(tier.bytes), GUTTER - 7, top + 19);
     if (tier.capacity_bytes !== null) context.fillText('of ' + showBytes(tier.capacity_bytes), GUTTER - 7, top + 34);
   });
+}
+
+/* ---- planned and measured, one above the other ---- */
+
+/* The whole step on one scale: per queue what the plan expects, and below it what happened. */
+function drawVersus() {
+  const canvas = document.getElementById('versus');
+  if (!M.ran) return;
+  const half = 13, gap = 9, height = M.lanes.length * (2 * half + gap) + 20;
+  canvas.style.height = height + 'px';
+  const c = openCanvas(canvas, height), {context, plot} = c;
+  const whole = Math.max(M.axes.time.length, M.axes.measured.length), x = v => GUTTER + v / whole * plot;
+  context.textBaseline = 'middle';
+  M.lanes.forEach((lane, k) => {
+    const top = k * (2 * half + gap);
+    context.fillStyle = cssColour('--muted');
+    context.textAlign = 'right';
+    context.fillText(fitText(context, lane.name, GUTTER - 10), GUTTER - 7, top + half);
+    ['time', 'measured'].forEach((name, row) => {
+      const {actionBegin, actionEnd, length} = M.axes[name], y = top + row * half;
+      context.fillStyle = cssColour('--plot');
+      context.fillRect(GUTTER, y, x(length) - GUTTER, half - 1);
+      for (const i of lane.rows) {
+        context.fillStyle = actionColour(i);
+        context.fillRect(x(actionBegin[i]), y, Math.max(0.6, x(actionEnd[i]) - x(actionBegin[i])), half - 1);
+      }
+    });
+  });
+  context.fillStyle = cssColour('--muted');
+  context.textAlign = 'center';
+  for (const v of ticks(0, whole, plot / 110, false)) {
+    const text = v === 0 ? '0' : showTime(v), room = context.measureText(text).width / 2;
+    context.fillRect(x(v) - 0.5, height - 20, 1, 4);
+    context.fillText(text, Math.min(Math.max(x(v), GUTTER + room), GUTTER + plot - room), height - 8);
+  }
 }

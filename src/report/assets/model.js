@@ -12,12 +12,14 @@ for (const [table, column] of [['tensor', 'producer'], ['op', 'first'], ['action
   for (let i = 0; i < values.length; i++) values[i]--;
 }
 
+if (M.ran) M.ran.cause = M.ran.cause.map(id => id - 1);
+
 M.actions = M.action.kind.length;
 M.stays = M.stay.tensor.length;
 M.choices = M.choice.kind.length;
 M.step = M.meta.plan.step_ns;
 
-/* Both axes: where stays and actions begin and end, and how far the axis goes. */
+/* The axes: where stays and actions begin and end, and how far the axis goes. */
 function sums(a, b) { return a.map((value, i) => value + b[i]); }
 M.axes = {
   issue: {
@@ -28,8 +30,13 @@ M.axes = {
   time: {
     begin: M.stay.from, end: sums(M.stay.from, M.stay.time), length: Math.max(1, M.step),
     actionBegin: M.action.start, actionEnd: sums(M.action.start, M.action.time),
-    copyBegin: M.copy.from, copyEnd: sums(M.copy.from, M.copy.time),
+    copyBegin: M.copy.from, copyEnd: sums(M.copy.from, M.copy.time), wait: M.action.wait, cause: M.action.cause,
   },
+};
+if (M.ran) M.axes.measured = {
+  begin: M.ran.from, end: sums(M.ran.from, M.ran.stayed), length: Math.max(1, M.meta.ran.step_ns),
+  actionBegin: M.ran.start, actionEnd: sums(M.ran.start, M.ran.time),
+  copyBegin: M.ran.copied, copyEnd: sums(M.ran.copied, M.ran.kept), wait: M.ran.wait, cause: M.ran.cause,
 };
 
 /* Rows by tensor: starts[t] .. starts[t + 1] in `rows`, in the order of the table. */
@@ -87,6 +94,7 @@ function loadBefore(starts) {
 
 M.axes.issue.after = issueLoad();
 M.axes.time.after = {x: M.load.at, y: M.load.bytes};
+if (M.ran) M.axes.measured.after = {x: M.ran.at, y: M.ran.bytes};
 M.tiers = M.meta.machine.tiers.map((tier, index) => ({...tier, index})).filter(t => t.kind !== 'client' && t.bytes > 0);
 for (const axis of Object.values(M.axes)) {
   axis.before = loadBefore(axis.actionBegin);

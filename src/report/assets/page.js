@@ -10,6 +10,7 @@ function draw() {
   drawLoad();
   drawQueues();
   drawTiers();
+  drawVersus();
   drawn.frames++;
 }
 
@@ -273,7 +274,7 @@ const mapKeys = {
 const pageKeys = {
   '/': () => $('search').focus(), '?': () => $('help').showModal(),
   '+': () => zoomX(1 / 1.5), '=': () => zoomX(1 / 1.5), '-': () => zoomX(1.5), '0': fit, Home: fit,
-  x: () => setAxis(view.axis === 'issue' ? 'time' : 'issue'), c: () => setColour(view.colour === 'class' ? 'fate' : 'class'),
+  x: () => { const names = Object.keys(M.axes); setAxis(names[(names.indexOf(view.axis) + 1) % names.length]); }, c: () => setColour(view.colour === 'class' ? 'fate' : 'class'),
   t: () => setTheme(isDark() ? 'light' : 'dark'), Escape: () => { $('search').value = ''; search(''); pick(-1); },
 };
 
@@ -327,12 +328,13 @@ function start() {
   writeDecisionKinds(pickAndShow);
   writeDecisions(pickAndShow);
   writeMeasured();
+  writeRan();
   drawFrontier();
   describeForReaders();
   listenControls();
   listenOverview();
   for (const canvas of tips.keys()) listen(canvas);
-  $('footer').textContent = `Tidemark ${M.meta.version} · ${plural(M.tensor.bytes.length, 'value')}, ${plural(M.op.phase.length, 'op')}, ${plural(M.actions, 'action')} · plan ${M.meta.plan.fingerprint}, proved by the verifier; times are predicted by the simulator.`;
+  $('footer').textContent = `Tidemark ${M.meta.version} · ${plural(M.tensor.bytes.length, 'value')}, ${plural(M.op.phase.length, 'op')}, ${plural(M.actions, 'action')} · plan ${M.meta.plan.fingerprint}, proved by the verifier; ${M.ran ? 'measured times are those of the run’s last step, others are predicted by the simulator' : 'times are predicted by the simulator'}.`;
   fit();
   pending = true;
   draw();

@@ -46,7 +46,7 @@ function writeFigures() {
   $('figures').append(
     figure('Arena', showBytes(plan.arena_bytes), whole ? percent(plan.arena_bytes, whole) + ' of the unconstrained ' + showBytes(whole) : '', whole ? plan.arena_bytes / whole : undefined),
     figure('Budget', budget === null ? 'none' : showBytes(budget), budget === null ? 'nothing forced the plan' : showBytes(budget - plan.arena_bytes) + ' left', budget ? plan.arena_bytes / budget : undefined),
-    figure('Step time', showTime(plan.step_ns), plan.whole_ns ? percent(plan.step_ns, plan.whole_ns) + ' of the unconstrained' : 'predicted'),
+    figure('Step time', showTime(plan.step_ns), (plan.whole_ns ? percent(plan.step_ns, plan.whole_ns) + ' of the unconstrained, ' : '') + (M.ran ? 'predicted; it took ' + showTime(M.meta.ran.step_ns) : 'predicted')),
     figure('Exposed', showTime(plan.exposed_ns), 'compute waits for transfers'),
     figure('Computed again', showTime(plan.recomputed_ns), plan.compute_ns ? percent(plan.recomputed_ns, plan.compute_ns) + ' of the compute time' : ''),
     figure('Moved', showBytes(plan.moved_bytes), 'to and from tiers'),
@@ -101,7 +101,7 @@ function describeStay(i) {
 }
 
 function describeAction(i) {
-  const wait = M.action.wait[i], cause = M.action.cause[i];
+  const {wait: waits, cause: causes} = axis().wait ? axis() : M.axes.time, wait = waits[i], cause = causes[i];
   const words = ['runs', 'runs again', 'saves', 'loads'];
   return [make('h4', {}, actionName(i)), facts([
     ['Action', `${i.toLocaleString('en')}, ${words[M.action.kind[i]]}`],
@@ -109,6 +109,7 @@ function describeAction(i) {
     ['Phase', M.action.kind[i] <= RERUN ? M.meta.phases[M.op.phase[M.action.target[i]]] : ''],
     ['Size', M.action.kind[i] > RERUN ? showBytes(M.tensor.bytes[M.action.target[i]]) : ''],
     ['Time', `${showTime(M.action.start[i])}, for ${showTime(M.action.time[i])}`],
+    ['Measured', M.ran ? `${showTime(M.ran.start[i])}, for ${showTime(M.ran.time[i])}` : ''],
     ['Waited', wait > 0 ? showTime(wait) + (cause >= 0 ? ` for “${actionName(cause)}”` : '') : '']])];
 }
 
@@ -214,6 +215,22 @@ function writeMeasured() {
   fillTable($('measured-table'), ['', 'Arena', 'Step', 'Saved', 'Loaded', 'Re-runs', 'Loss', 'Accuracy', 'Bits'], rows);
 }
 
+/* Busy time per kind of work, and where the plan was wrong about an op. */
+function writeRan() {
+  const {plan, ran} = M.meta;
+  $('axis-measured').hidden = !M.ran;
+  $('ran').hidden = !M.ran;
+  if (!M.ran) return;
+  const ratio = (a, b) => a > 0 ? (b / a).toFixed(2) + ' ×' : '';
+  $('ran-lede').textContent = `The last step of the run took ${showTime(ran.step_ns)}; the plan expected ${showTime(plan.step_ns)}. In each queue the plan is above, what happened below. The axis “Measured” draws everything on this page with these times.`;
+  const rows = [['Step', 'step_ns'], ['Compute, busy', 'compute_ns'], ['Computed again', 'recomputed_ns'], ['Exposed: compute idle', 'exposed_ns'], ['Transfers, busy', 'transfer_ns']];
+  fillTable($('ran-table'), ['', 'Planned', 'Measured', ''], [...rows.map(([name, key]) => [name, showTime(plan[key]), showTime(ran[key]), ratio(plan[key], ran[key])]),
+    ['Peak load', showBytes(plan.peak_bytes), showBytes(ran.peak_bytes), ratio(plan.peak_bytes, ran.peak_bytes)]]);
+  const order = Array.from({length: M.actions}, (_, i) => i), off = i => Math.abs(M.ran.time[i] - M.action.time[i]);
+  order.sort((a, b) => off(b) - off(a));
+  fillTable($('ran-ops'), ['Furthest from the plan', 'Planned', 'Measured', ''], order.slice(0, 8).map(i => [actionName(i), showTime(M.action.time[i]), showTime(M.ran.time[i]), ratio(M.action.time[i], M.ran.time[i])]));
+}
+
 /* ---- the frontier ---- */
 
 const svg = (tag, attributes, ...children) => {
@@ -235,11 +252,13 @@ function drawFrontier() {
   const width = 980, height = 400, left = 70, top = 16, right = 190, bottom = 46;
   const most = Math.max(...points.map(p => p.arena_bytes), compared.whole_bytes, 1) * 1.06;
   const slowest = Math.max(...points.map(p => p.step_ns), compared.whole_ns, 1) * 1.08;
-  const x = v => left + v / most * (width - left - right), y = v => height - bottom - v / slowest * (height - top - bottom);
+  const fastest = Math.min(...points.map(p => p.step_ns), compared.whole_ns || Infinity), low = slowest > 2.5 * fastest ? 0 : 0.95 * fastest;
+  if (low) $('compared-lede').append(' Times are cut off below: the axis does not begin at zero.');
+  const x = v => left + v / most * (width - left - right), y = v => height - bottom - (v - low) / (slowest - low) * (height - top - bottom);
   const root = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': 'Step time over arena, one line per policy; the table below has the figures'});
   const line = (x1, y1, x2, y2, stroke, dash) => svg('line', {x1, y1, x2, y2, stroke, 'stroke-dasharray': dash || ''});
   for (const v of ticks(0, most, 6, true)) root.append(line(x(v), top, x(v), height - bottom, 'var(--line)'), svg('text', {x: x(v), y: height - bottom + 18, 'text-anchor': 'middle'}, tickBytes(v)));
-  for (const v of ticks(0, slowest, 5, false)) root.append(line(left, y(v), width - right, y(v), 'var(--line)'), svg('text', {x: left - 8, y: y(v) + 4, 'text-anchor': 'end'}, v ? showTime(v) : '0'));
+  for (const v of ticks(low, slowest, 5, false)) root.append(line(left, y(v), width - right, y(v), 'var(--line)'), svg('text', {x: left - 8, y: y(v) + 4, 'text-anchor': 'end'}, v ? showTime(v) : '0'));
   root.append(line(x(compared.whole_bytes), top, x(compared.whole_bytes), height - bottom, 'var(--muted)', '5 4'), line(left, y(compared.whole_ns), width - right, y(compared.whole_ns), 'var(--muted)', '5 4'),
     svg('text', {x: x(compared.whole_bytes) - 6, y: top + 12, 'text-anchor': 'end'}, 'unconstrained'), svg('text', {x: (left + width - right) / 2, y: height - 8, 'text-anchor': 'middle'}, 'arena'));
   policies.forEach((policy, k) => {

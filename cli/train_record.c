@@ -1,0 +1,45 @@
+/* See train_record.h. */
+#include "train_record.h"
+
+#include <stdlib.h>
+
+#include "report/run_file.h"
+
+tide_status record_begin(train_record *r, tide_trainer *trainer, tide_device *device, const tide_machine *machine,
+                         uint64_t budget_bytes) {
+    tide_machine raised = *machine;
+    tide_device_info info;
+    tide_shape *shapes;
+    tide_status status = tide_device_get_info(device, &info);
+    if (status == TIDE_OK) status = find_shapes(tide_trainer_step_program(trainer), &shapes);
+    if (status != TIDE_OK) return status;
+    if (raised.align_bytes < info.align_bytes) raised.align_bytes = info.align_bytes;
+    const tide__run_record record = {.machine = &raised,
+                                     .program = tide_step_program(tide_trainer_step_program(trainer)),
+                                     .plan = tide_trainer_plan(trainer),
+                                     .timeline = r->timeline,
+                                     .shapes = shapes,
+                                     .budget_bytes = budget_bytes};
+    status = tide__run_record_begin(&record, &r->begun, &r->begun_size);
+    free(shapes);
+    return status;
+}
+
+tide_status record_write(const train_record *r, const char *path, const char *model, const outcome *runs, int n,
+                         uint64_t steps) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return complain(TIDE_E_MEMORY, "out of host memory");
+    print_runs_json(stream, model, runs, n, steps);
+    tide_status status = fclose(stream) == 0 ? tide__run_record_write(r->begun, r->begun_size, text, size, path)
+                                             : complain(TIDE_E_MEMORY, "out of host memory");
+    free(text);
+    return status;
+}
+
+void record_free(train_record *r) {
+    tide_timeline_destroy(r->timeline);
+    free(r->begun);
+    *r = (train_record){0};
+}
