@@ -8,57 +8,14 @@
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/workspaces.h"
 #include "support/hand_made.h"
-#include "support/interpreter.h"
 #include "support/random_program.h"
-
-static tide_status try_make(const tide_program *p, const tide_machine *m, const char *policy, uint64_t arena_bytes,
-                            tide_plan **plan) {
-    tide_plan_options o;
-    tide_plan_options_init(&o);
-    o.policy = policy;
-    o.effort = TIDE_EFFORT_LOW;
-    o.budgets.arena_bytes = arena_bytes;
-    return tide_plan_create(p, m, &o, NULL, plan);
-}
-
-static void check_by_running(const tide_plan *plan, const tide_program *p, const tide_machine *m, uint64_t seed) {
-    if (plan->arena_bytes > 8192) return;
-    interpretation result = interpret(plan, p, m, NULL, seed);
-    if (!result.ok) fail_msg("seed %llu: action %u %s", (unsigned long long)seed, result.action, result.why);
-}
+#include "support/try_policies.h"
 
 static void random_programs(void **state) {
     (void)state;
     static const char *const settings[] = {"hybrid", "hybrid:nomove", "hybrid:norerun"};
-    tide_machine m = machine_with_disk();
-    uint32_t made = 0, refused = 0, with_moves = 0, with_reruns = 0;
-    for (uint64_t seed = 0; seed < 200; seed++) {
-        uint64_t rng = seed * 37 + 11;
-        random_program_options o = random_program_varied(seed);
-        tide_program *p = random_program(&o);
-        tide_plan *live = NULL, *plan = NULL;
-        if (try_make(p, &m, "liveness", UINT64_MAX, &live) == TIDE_OK) {
-            uint64_t most = tide_plan_arena_bytes(live) + 1, budget = most / 4 + random_below(&rng, most);
-            if (random_below(&rng, 8) == 0) budget = UINT64_MAX;
-            tide_status status = try_make(p, &m, settings[random_below(&rng, 3)], budget, &plan);
-            if (status == TIDE_OK) { /* tide_plan_create has verified it */
-                assert_true(tide_plan_arena_bytes(plan) <= budget);
-                check_by_running(plan, p, &m, seed);
-                made++;
-                with_moves += tide_plan_prediction(plan)->moved_bytes > 0;
-                with_reruns += tide_plan_prediction(plan)->recomputed_ns > 0;
-            } else {
-                if (status != TIDE_E_FIT) fail_msg("seed %llu: %s", (unsigned long long)seed, tide_last_error());
-                assert_int_not_equal(budget, UINT64_MAX);
-                refused++;
-            }
-        }
-        tide_plan_destroy(live);
-        tide_plan_destroy(plan);
-        tide_program_destroy(p);
-    }
-    print_message("%u plans, %u with moves, %u with re-runs; %u do not fit\n", made, with_moves, with_reruns, refused);
-    assert_true(made > 80 && with_moves > 20 && with_reruns > 8 && refused > 20);
+    policy_tally t = try_policies(settings, 3, TIDE_EFFORT_LOW, 200);
+    assert_true(t.made > 80 && t.with_moves > 20 && t.with_reruns > 8 && t.refused > 20);
 }
 
 /* Loads of random re-runs: the sketch against the schedule. */
@@ -119,7 +76,7 @@ static void arguments(void **state) {
     random_program_options o = random_program_defaults(1);
     tide_program *p = random_program(&o);
     tide_plan *plan;
-    assert_status(try_make(p, &m, "hybrid:fast", UINT64_MAX, &plan), TIDE_E_ARGUMENT);
+    assert_status(try_policy(p, &m, "hybrid:fast", TIDE_EFFORT_LOW, UINT64_MAX, &plan), TIDE_E_ARGUMENT);
     assert_error_has("nomove");
     tide_program_destroy(p);
 }

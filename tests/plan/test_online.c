@@ -3,22 +3,15 @@
 #include "support/test.h"
 
 #include "support/hand_made.h"
-#include "support/interpreter.h"
 #include "support/random_program.h"
+#include "support/try_policies.h"
 
 typedef struct tally {
     uint32_t fitted, refused, below_liveness, moved, reran;
 } tally;
 
-static void check_by_running(const tide_plan *plan, const tide_program *p, const tide_machine *m, uint64_t seed) {
-    for (uint64_t timing = 0; plan->arena_bytes <= 8192 && timing < 2; timing++) {
-        interpretation result = interpret(plan, p, m, NULL, seed + timing);
-        if (!result.ok) fail_msg("seed %llu: action %u %s", (unsigned long long)seed, result.action, result.why);
-    }
-}
-
 /* tide_plan_create proves what it returns; here it is only run. */
-static void try_policy(const tide_program *p, const tide_machine *m, const char *policy, uint64_t budget,
+static void try_online(const tide_program *p, const tide_machine *m, const char *policy, uint64_t budget,
                        uint64_t liveness, uint64_t seed, tally *t) {
     tide_plan_options o;
     tide_fit_report fit = {0};
@@ -65,7 +58,7 @@ static tally try_all(const char *policy, uint64_t n_seeds) {
         tide_program *p = random_program(&o);
         for (int i = 0; i < 4 && plan_unconstrained(p, &m, &arena); i++) {
             uint64_t budget = i == 0 ? UINT64_MAX : arena * (20 + random_below(&rng, 80)) / 100;
-            try_policy(p, &m, policy, budget, arena, seed, &t);
+            try_online(p, &m, policy, budget, arena, seed, &t);
         }
         tide_program_destroy(p);
     }

@@ -5,21 +5,12 @@
 #include <unistd.h>
 
 #include "support/hand_made.h"
-#include "support/interpreter.h"
 #include "support/random_program.h"
-
-static tide_status try_make(const tide_program *p, const tide_machine *m, const char *policy, uint64_t arena_bytes,
-                            tide_plan **plan) {
-    tide_plan_options o;
-    tide_plan_options_init(&o);
-    o.policy = policy;
-    o.budgets.arena_bytes = arena_bytes;
-    return tide_plan_create(p, m, &o, NULL, plan);
-}
+#include "support/try_policies.h"
 
 static tide_plan *make(const tide_program *p, const tide_machine *m, const char *policy, uint64_t arena_bytes) {
     tide_plan *plan = NULL;
-    assert_ok(try_make(p, m, policy, arena_bytes, &plan));
+    assert_ok(try_policy(p, m, policy, TIDE_EFFORT_NORMAL, arena_bytes, &plan));
     return plan;
 }
 
@@ -31,7 +22,7 @@ static void test_policies(void **state) {
         random_program_options o = random_program_varied(seed);
         tide_program *p = random_program(&o);
         tide_plan *probe = NULL;
-        tide_status status = try_make(p, &m, "liveness", UINT64_MAX, &probe);
+        tide_status status = try_policy(p, &m, "liveness", TIDE_EFFORT_NORMAL, UINT64_MAX, &probe);
         tide_plan_destroy(probe);
         if (status == TIDE_E_UNSUPPORTED && o.prefetch) { /* the next batch's place is taken by a kept value */
             unsupported++;
@@ -102,14 +93,6 @@ static void decide_at_random(const tide_program *p, uint64_t *rng, tide__decisio
     }
     if (random_below(rng, 2)) start_in_tiers_at_random(p, rng, d);
     free(gaps);
-}
-
-/* The slow reference agrees on small plans: it runs them on symbolic values, byte by byte, under random timings. */
-static void check_by_running(const tide_plan *plan, const tide_program *p, const tide_machine *m, uint64_t seed) {
-    for (uint64_t timing = 0; plan->arena_bytes <= 4096 && timing < 2; timing++) {
-        interpretation result = interpret(plan, p, m, NULL, seed + timing);
-        if (!result.ok) fail_msg("seed %llu: action %u %s", (unsigned long long)seed, result.action, result.why);
-    }
 }
 
 static void test_random_decisions(void **state) {

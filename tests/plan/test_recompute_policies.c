@@ -5,24 +5,8 @@
 #include <tidemark/nn.h>
 
 #include "support/hand_made.h"
-#include "support/interpreter.h"
 #include "support/random_program.h"
-
-static tide_status try_make(const tide_program *p, const tide_machine *m, const char *policy, uint64_t arena_bytes,
-                            tide_plan **plan) {
-    tide_plan_options o;
-    tide_plan_options_init(&o);
-    o.policy = policy;
-    o.budgets.arena_bytes = arena_bytes;
-    return tide_plan_create(p, m, &o, NULL, plan);
-}
-
-static void check_by_running(const tide_plan *plan, const tide_program *p, const tide_machine *m, uint64_t seed) {
-    for (uint64_t timing = 0; plan->arena_bytes <= 8192 && timing < 2; timing++) {
-        interpretation result = interpret(plan, p, m, NULL, seed + timing);
-        if (!result.ok) fail_msg("seed %llu: action %u %s", (unsigned long long)seed, result.action, result.why);
-    }
-}
+#include "support/try_policies.h"
 
 static const char *const settings[] = {
     "superneurons",      "superneurons:speed",       "superneurons:eager", "superneurons:memory,noworkspace",
@@ -30,40 +14,10 @@ static const char *const settings[] = {
     "checkpoint:block",
 };
 
-/* ---- random programs ---- */
-
 static void random_programs(void **state) {
     (void)state;
-    tide_machine m = machine_with_disk();
-    uint32_t made = 0, refused = 0, with_moves = 0, with_reruns = 0;
-    for (uint64_t seed = 0; seed < 1500; seed++) {
-        uint64_t rng = seed * 31 + 7;
-        random_program_options o = random_program_varied(seed);
-        tide_program *p = random_program(&o);
-        tide_plan *live = NULL, *plan = NULL;
-        if (try_make(p, &m, "liveness", UINT64_MAX, &live) == TIDE_OK) {
-            uint64_t most = tide_plan_arena_bytes(live) + 1, budget = most / 4 + random_below(&rng, most);
-            if (random_below(&rng, 8) == 0) budget = UINT64_MAX;
-            const char *policy = settings[random_below(&rng, sizeof settings / sizeof *settings)];
-            tide_status status = try_make(p, &m, policy, budget, &plan);
-            if (status == TIDE_OK) { /* tide_plan_create has verified it */
-                assert_true(tide_plan_arena_bytes(plan) <= budget);
-                check_by_running(plan, p, &m, seed);
-                made++;
-                with_moves += tide_plan_prediction(plan)->moved_bytes > 0;
-                with_reruns += tide_plan_prediction(plan)->recomputed_ns > 0;
-            } else {
-                if (status != TIDE_E_FIT) fail_msg("seed %llu: %s", (unsigned long long)seed, tide_last_error());
-                assert_int_not_equal(budget, UINT64_MAX);
-                refused++;
-            }
-        }
-        tide_plan_destroy(live);
-        tide_plan_destroy(plan);
-        tide_program_destroy(p);
-    }
-    print_message("%u plans, %u with moves, %u with re-runs; %u do not fit\n", made, with_moves, with_reruns, refused);
-    assert_true(made > 500 && with_moves > 100 && with_reruns > 100 && refused > 50);
+    policy_tally t = try_policies(settings, sizeof settings / sizeof *settings, TIDE_EFFORT_NORMAL, 1500);
+    assert_true(t.made > 500 && t.with_moves > 100 && t.with_reruns > 100 && t.refused > 50);
 }
 
 static void arguments(void **state) {
@@ -75,7 +29,7 @@ static void arguments(void **state) {
     tide_program *p = random_program(&o);
     tide_plan *plan;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_status(try_make(p, &m, wrong[i], UINT64_MAX, &plan), TIDE_E_ARGUMENT);
+        assert_status(try_policy(p, &m, wrong[i], TIDE_EFFORT_NORMAL, UINT64_MAX, &plan), TIDE_E_ARGUMENT);
         assert_error_has(i < 3 ? "superneurons" : "checkpoint");
     }
     tide_program_destroy(p);
@@ -112,7 +66,7 @@ static void network_free(network *n) {
 
 static tide_plan *plan_network(const network *n, const char *policy, uint64_t arena_bytes) {
     tide_plan *plan = NULL;
-    assert_ok(try_make(n->program, &n->machine, policy, arena_bytes, &plan));
+    assert_ok(try_policy(n->program, &n->machine, policy, TIDE_EFFORT_NORMAL, arena_bytes, &plan));
     return plan;
 }
 
@@ -164,7 +118,8 @@ static void superneurons_parts(void **state) {
     assert_int_equal(nothing.arena_bytes, live.arena_bytes);
     assert_int_equal(nothing.prediction.step_ns, live.prediction.step_ns);
     tide_plan *plan;
-    assert_status(try_make(n.program, &n.machine, "superneurons:norecompute,noswap", live.arena_bytes / 2, &plan),
+    assert_status(try_policy(n.program, &n.machine, "superneurons:norecompute,noswap", TIDE_EFFORT_NORMAL,
+                             live.arena_bytes / 2, &plan),
                   TIDE_E_FIT);
     network_free(&n);
 }

@@ -105,4 +105,28 @@ static void storm_run(uint64_t n_operations, bool quiet, double *planned_share) 
     free(threads);
 }
 
+static uint64_t storm_operations; /* in each of the two storms; set by storm_main */
+
+static void storm_trains_beside_small_blocks(void **state) {
+    (void)state;
+    double share;
+    storm_run(storm_operations, true, &share);
+    assert_true(share > 0.7);
+}
+
+static void storm_survives_anything(void **state) {
+    (void)state;
+    double share;
+    storm_run(storm_operations, false, &share);
+}
+
+static int storm_main(uint64_t n_operations) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(storm_trains_beside_small_blocks),
+        cmocka_unit_test(storm_survives_anything),
+    };
+    storm_operations = n_operations;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 #endif
