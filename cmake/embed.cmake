@@ -1,6 +1,7 @@
-# Turns files into a C file: `cmake -DOUTPUT=assets_data.c -DFILES="a;b" -P embed.cmake`. Used by src/report/assets.h.
-set(text "/* Made by cmake/embed.cmake. */\n#include \"report/assets.h\"\n\n")
-set(table "const tide__asset tide__assets[] = {\n")
+# Turns files into a C file: `cmake -DOUTPUT=data.c -DHEADER=report/assets.h -DTYPE=tide__asset -DTABLE=tide__assets
+# -DFILES="a;b" -P embed.cmake`: an array TABLE of TYPE {name, bytes, size}, declared in HEADER.
+set(text "/* Made by cmake/embed.cmake. */\n#include \"${HEADER}\"\n\n")
+set(table "const ${TYPE} ${TABLE}[] = {\n")
 set(index 0)
 foreach(file ${FILES})
   get_filename_component(name ${file} NAME)

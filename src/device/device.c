@@ -1,6 +1,7 @@
 /* The public device calls: a table of devices by name, the argument checks that all devices share, and dispatch.
  *
  * Invariant: nothing reaches a device that is out of bounds, misaligned or of another device. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -8,12 +9,14 @@
 
 typedef struct device_entry {
     const char *name;
-    tide_status (*open)(const tide_device_options *options, tide_device **out);
+    bool several; /* "name:1" is a second one */
+    tide_status (*open)(const char *which, const tide_device_options *options, tide_device **out);
 } device_entry;
 
 static const device_entry devices[] = {
-    {"cpu", tide__cpu_open},
-    {"sim", tide__sim_open},
+    {"cpu", false, tide__cpu_open},
+    {"opencl", true, tide__opencl_open},
+    {"sim", false, tide__sim_open},
 };
 #define N_DEVICES (sizeof devices / sizeof devices[0])
 
@@ -36,14 +39,35 @@ void tide_device_options_init(tide_device_options *options) {
 
 const char *tide_device_name(uint32_t i) { return i < N_DEVICES ? devices[i].name : NULL; }
 
-static tide_status fail_unknown_device(const char *name) {
-    char known[128] = "";
+/* The names of all devices but `except`, which may be NULL. */
+static void list_names(const device_entry *except, char *out, size_t size) {
+    out[0] = 0;
     for (size_t i = 0; i < N_DEVICES; i++) {
-        size_t used = strlen(known);
-        strncat(known, i ? ", " : "", sizeof known - used - 1);
-        strncat(known, devices[i].name, sizeof known - strlen(known) - 1);
+        if (&devices[i] == except) continue;
+        strncat(out, out[0] ? ", " : "", size - strlen(out) - 1);
+        strncat(out, devices[i].name, size - strlen(out) - 1);
     }
-    return tide__fail(TIDE_E_DEVICE, "no device \"%s\"; available: %s", name, known);
+}
+
+/* "opencl" and "opencl:1" are entry "opencl"; *which is then NULL or "1". */
+static const device_entry *find_device(const char *name, const char **which) {
+    size_t length = strcspn(name, ":");
+    *which = name[length] ? name + length + 1 : NULL;
+    for (size_t i = 0; i < N_DEVICES; i++)
+        if (strlen(devices[i].name) == length && strncmp(name, devices[i].name, length) == 0)
+            return !*which || devices[i].several ? &devices[i] : NULL;
+    return NULL;
+}
+
+/* A device that is known but not usable here says why; this adds what there is instead. */
+static tide_status open_entry(const device_entry *entry, const char *which, const tide_device_options *options,
+                              tide_device **out) {
+    char others[128], reason[512];
+    tide_status status = entry->open(which, options, out);
+    if (status != TIDE_E_DEVICE) return status;
+    list_names(entry, others, sizeof others);
+    snprintf(reason, sizeof reason, "%s", tide_last_error());
+    return tide__fail(TIDE_E_DEVICE, "%s; available: %s", reason, others);
 }
 
 tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out) {
@@ -54,9 +78,12 @@ tide_status tide_device_open(const char *name, const tide_device_options *option
     if (options->size != sizeof *options)
         return tide__fail(TIDE_E_ARGUMENT, "tide_device_options.size is %zu, expected %zu", options->size,
                           sizeof *options);
-    for (size_t i = 0; i < N_DEVICES; i++)
-        if (strcmp(name, devices[i].name) == 0) return devices[i].open(options, out);
-    return fail_unknown_device(name);
+    const char *which;
+    char known[128];
+    const device_entry *entry = find_device(name, &which);
+    if (entry) return open_entry(entry, which, options, out);
+    list_names(NULL, known, sizeof known);
+    return tide__fail(TIDE_E_DEVICE, "no device \"%s\"; available: %s", name, known);
 }
 
 void tide_device_close(tide_device *device) {

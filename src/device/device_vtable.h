@@ -75,8 +75,10 @@ struct tide_kernel {
     const uint64_t *operand_bytes; /* of all n_reads + n_writes operands, also those that info has no room for */
 };
 
-/* One per device; device.c lists them. options is complete and valid. */
-tide_status tide__cpu_open(const tide_device_options *options, tide_device **out);
-tide_status tide__sim_open(const tide_device_options *options, tide_device **out);
+/* One per device; device.c lists them. options is complete and valid. which: what follows "name:", NULL if nothing
+ * does, as always where there is one of a kind. */
+tide_status tide__cpu_open(const char *which, const tide_device_options *options, tide_device **out);
+tide_status tide__opencl_open(const char *which, const tide_device_options *options, tide_device **out);
+tide_status tide__sim_open(const char *which, const tide_device_options *options, tide_device **out);
 
 #endif

@@ -17,17 +17,6 @@ typedef struct way {
     dnnl_dims_t strides, pad_before, pad_after;
 } way;
 
-static tide_status check_window(const tide_op_desc *d) {
-    if (d->kernel_h < 1 || d->kernel_w < 1 || d->stride < 1 || d->pad_h < 0 || d->pad_w < 0)
-        return tide__fail(TIDE_E_ARGUMENT, "window %d x %d, stride %d, padding %d x %d", d->kernel_h, d->kernel_w,
-                          d->stride, d->pad_h, d->pad_w);
-    int64_t h = d->x.h + 2 * (int64_t)d->pad_h - d->kernel_h, w = d->x.w + 2 * (int64_t)d->pad_w - d->kernel_w;
-    if (h < 0 || w < 0 || d->y.h != h / d->stride + 1 || d->y.w != w / d->stride + 1 || d->y.n != d->x.n)
-        return tide__fail(TIDE_E_ARGUMENT, "the output (%lld, ., %lld, %lld) does not follow from the input and window",
-                          (long long)d->y.n, (long long)d->y.h, (long long)d->y.w);
-    return TIDE_OK;
-}
-
 static void plain_md(const tide_shape *s, dnnl_memory_desc_t *out) {
     const dnnl_dims_t dims = {s->n, s->c, s->h, s->w};
     dnnl_memory_desc_init_by_tag(out, 4, dims, dnnl_f32, dnnl_nchw);
@@ -191,10 +180,6 @@ tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
     dnnl_primitive_desc_t pd = NULL;
     dnnl_memory_desc_t stored;
     tide_status status;
-    TIDE_TRY(tide__check_shape(&source->x, "x"));
-    TIDE_TRY(tide__check_shape(&source->y, "y"));
-    TIDE_TRY(check_window(source));
-    TIDE_TRY(tide__check_shape(&(tide_shape){source->y.c, source->x.c, source->kernel_h, source->kernel_w}, "weights"));
     if (source->kind == TIDE_OP_CONV_BWD_WEIGHTS) {
         TIDE_TRY(tide__conv_choose_weights(engine, source, TIDE_OP_CONV_FWD, &stored, &pd));
         status = tide__linear_backward_weights(k, pd, &stored);

@@ -55,16 +55,16 @@ static const tide__device_vtable vtable = {
     .arena_host = tide__host_arena_host,
     .queue_create = tide__cpu_queue_create,
     .queue_destroy = tide__cpu_queue_destroy,
-    .queue_sync = tide__cpu_queue_sync,
-    .event_create = tide__cpu_event_create,
-    .event_destroy = tide__cpu_event_destroy,
-    .event_record = tide__cpu_event_record,
-    .event_wait = tide__cpu_event_wait,
-    .event_query = tide__cpu_event_query,
-    .event_sync = tide__cpu_event_sync,
-    .event_elapsed = tide__cpu_event_elapsed,
-    .launch = tide__cpu_launch,
-    .copy = tide__cpu_copy,
+    .queue_sync = tide__host_queue_sync,
+    .event_create = tide__host_event_create,
+    .event_destroy = tide__host_event_destroy,
+    .event_record = tide__host_event_record,
+    .event_wait = tide__host_event_wait,
+    .event_query = tide__host_event_query,
+    .event_sync = tide__host_event_sync,
+    .event_elapsed = tide__host_event_elapsed,
+    .launch = tide__host_launch,
+    .copy = tide__host_copy,
     .kernel_create = tide__cpu_kernel_create,
     .kernel_destroy = tide__cpu_kernel_destroy,
     .kernel_enqueue = tide__cpu_kernel_enqueue,
@@ -88,7 +88,7 @@ static tide_status check_threads(uint32_t threads) {
                       limit < MAX_THREADS ? limit : MAX_THREADS);
 }
 
-tide_status tide__cpu_open(const tide_device_options *options, tide_device **out) {
+tide_status tide__cpu_open(const char *which, const tide_device_options *options, tide_device **out) {
     uint32_t threads = options->threads ? options->threads : usable_cores();
     TIDE_TRY(check_threads(threads));
     tide__cpu *cpu = calloc(1, sizeof *cpu);

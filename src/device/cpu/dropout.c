@@ -45,9 +45,6 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
 }
 
 tide_status tide__build_dropout(tide__cpu_kernel *k, const tide_op_desc *source) {
-    TIDE_TRY(tide__check_shape(&source->x, "x"));
-    if (!(source->drop_rate >= 0 && source->drop_rate < 1))
-        return tide__fail(TIDE_E_ARGUMENT, "drop rate %g is not in [0, 1)", (double)source->drop_rate);
     if (source->kind == TIDE_OP_DROPOUT_FWD) {
         k->run = run_forward;
         TIDE_TRY(tide__add_activation(k, TIDE__READ, source->x));

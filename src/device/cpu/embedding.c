@@ -69,7 +69,6 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
 static tide_status add_table(tide__cpu_kernel *k, tide__access access, int64_t rows) {
     dnnl_memory_desc_t md;
     const dnnl_dims_t dims = {rows, k->desc.y.c};
-    TIDE_TRY(tide__check_shape(&(tide_shape){rows, k->desc.y.c, 1, 1}, "table"));
     dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
     return tide__add_weights(k, access, &md);
 }
@@ -77,11 +76,6 @@ static tide_status add_table(tide__cpu_kernel *k, tide__access access, int64_t r
 tide_status tide__build_embedding(tide__cpu_kernel *k, const tide_op_desc *source) {
     bool forward = source->kind == TIDE_OP_EMBEDDING_FWD;
     tide__access tables = forward ? TIDE__READ : TIDE__WRITE;
-    TIDE_TRY(tide__check_rows(&source->x, "x"));
-    TIDE_TRY(tide__check_rows(&source->y, "y"));
-    if (source->y.n != source->x.n * source->x.c)
-        return tide__fail(TIDE_E_ARGUMENT, "%lld rows for %lld samples of %lld tokens", (long long)source->y.n,
-                          (long long)source->x.n, (long long)source->x.c);
     TIDE_TRY(tide__add_vector(k, TIDE__READ, source->y.n, dnnl_s32));
     if (!forward) TIDE_TRY(tide__add_activation(k, TIDE__READ, source->y));
     TIDE_TRY(add_table(k, tables, source->vocabulary));

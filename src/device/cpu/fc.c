@@ -61,11 +61,6 @@ static tide_status build_backward(tide__cpu_kernel *k, dnnl_engine_t engine, con
 tide_status tide__build_fc(tide__cpu_kernel *k, const tide_op_desc *source) {
     dnnl_engine_t engine = ((tide__cpu *)k->base.device)->engine;
     dnnl_primitive_desc_t forward = NULL;
-    TIDE_TRY(tide__check_shape(&source->x, "x"));
-    TIDE_TRY(tide__check_shape(&source->y, "y"));
-    if (source->y.n != source->x.n || source->y.h != 1 || source->y.w != 1)
-        return tide__fail(TIDE_E_ARGUMENT, "the output of a fully connected layer must be (N, outputs, 1, 1)");
-    TIDE_TRY(tide__check_shape(&(tide_shape){source->y.c, source->x.c, source->x.h, source->x.w}, "weights"));
     mds m = make_mds(source);
     TIDE_TRY(forward_pd(engine, source, &m, &forward));
     tide_status status =

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/cpu/prim.h"
+#include "device/op_check.h"
 
 typedef tide_status (*build_fn)(tide__cpu_kernel *k, const tide_op_desc *source);
 
@@ -97,6 +98,7 @@ static tide_status build(tide__cpu_kernel *k, const tide_op_desc *source) {
     if (!builders[source->kind])
         return tide__fail(TIDE_E_UNSUPPORTED, "the CPU device has no kernel for op kind \"%s\"",
                           tide_op_kind_name(source->kind));
+    TIDE_TRY(tide__op_check(source));
     int old = tide__set_threads((int)((tide__cpu *)k->base.device)->threads);
     tide_status status = builders[source->kind](k, source);
     tide__set_threads(old);
@@ -156,8 +158,7 @@ static tide_status prepare_variant(const tide__cpu_kernel *k, uint32_t variant) 
 tide_status tide__cpu_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                      const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
     const tide__cpu_kernel *k = (const tide__cpu_kernel *)kernel;
-    tide__command command = {.kind = TIDE__COMMAND_KERNEL,
-                             .kernel = {k, variant, ((tide__host_arena *)arena)->bytes, *args}};
+    tide__command command = {.kind = TIDE__COMMAND_KERNEL, .kernel = {kernel, variant, arena, *args}};
     TIDE_TRY(prepare_variant(k, variant));
-    return tide__cpu_enqueue((tide__cpu_queue *)queue, &command, offsets, n_offsets);
+    return tide__host_enqueue((tide__host_queue *)queue, &command, offsets, n_offsets);
 }

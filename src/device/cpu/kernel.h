@@ -33,10 +33,6 @@ typedef struct tide__operand {
 /* Is an activation of this shape stored in blocks of 8 channels? */
 static inline bool tide__is_blocked(const tide_shape *s) { return s->c >= 8 && (s->h > 1 || s->w > 1); }
 
-/* TIDE_E_ARGUMENT unless all dimensions are positive and the padded size is sane. */
-tide_status tide__check_shape(const tide_shape *shape, const char *what);
-/* The same for rows: (N, C, 1, 1). */
-tide_status tide__check_rows(const tide_shape *shape, const char *what);
 /* As oneDNN sees it. A 1 x 1 image of whole blocks is plain and nChw8c at once: described as nChw8c. */
 void tide__activation_md(const tide_shape *shape, dnnl_data_type_t type, dnnl_memory_desc_t *out);
 void tide__operand_md(const tide__operand *operand, dnnl_memory_desc_t *out);

@@ -121,9 +121,6 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
 
 tide_status tide__build_lrn(tide__cpu_kernel *k, const tide_op_desc *source) {
     bool forward = source->kind == TIDE_OP_LRN_FWD;
-    TIDE_TRY(tide__check_shape(&source->x, "x"));
-    if (source->lrn_size < 1 || source->lrn_size > 1024 || !(source->lrn_k > 0) || !(source->lrn_alpha >= 0))
-        return tide__fail(TIDE_E_ARGUMENT, "size must be 1 to 1024, k positive and alpha not negative");
     k->run = forward ? run_forward : run_backward;
     k->workspace_bytes = rows_bytes(source) * ((tide__cpu *)k->base.device)->threads;
     for (int i = 0; i < (forward ? 1 : 3); i++) TIDE_TRY(tide__add_activation(k, TIDE__READ, source->x));

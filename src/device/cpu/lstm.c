@@ -174,12 +174,6 @@ static tide_status build_data(tide__cpu_kernel *k) {
 }
 
 tide_status tide__build_lstm_cell(tide__cpu_kernel *k, const tide_op_desc *source) {
-    const tide_shape *x = &source->x, *y = &source->y;
-    TIDE_TRY(tide__check_rows(x, "x"));
-    TIDE_TRY(tide__check_rows(y, "y"));
-    if (x->n != y->n) return tide__fail(TIDE_E_ARGUMENT, "%lld rows in, %lld out", (long long)x->n, (long long)y->n);
-    TIDE_TRY(tide__check_shape(&(tide_shape){4 * y->c, x->c + y->c, 1, 1}, "weights"));
-    TIDE_TRY(tide__check_shape(&(tide_shape){y->n, 4 * y->c, 1, 1}, "gates"));
     switch (source->kind) {
     case TIDE_OP_LSTM_FWD: return build_forward(k);
     case TIDE_OP_LSTM_BWD_GATES: return build_gates(k);

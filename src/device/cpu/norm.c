@@ -42,8 +42,6 @@ static tide_status run_grad_norm(const tide__cpu_kernel *k, const tide__call *ca
 
 tide_status tide__build_grad_norm(tide__cpu_kernel *k, const tide_op_desc *source) {
     int64_t most_blocks = 0;
-    if (!(source->clip_norm > 0)) return tide__fail(TIDE_E_ARGUMENT, "the norm to clip at must be positive");
-    if (source->n_grads == 0 || !source->grad_elements) return tide__fail(TIDE_E_ARGUMENT, "no gradients");
     for (uint32_t i = 0; i < source->n_grads; i++) {
         TIDE_TRY(tide__add_floats(k, TIDE__READ, source->grad_elements[i]));
         int64_t blocks = block_count(&k->operands.data[i]);

@@ -7,25 +7,6 @@
 #include "base/hash.h"
 #include "device/cpu/kernel.h"
 
-#define MAX_ELEMENTS (INT64_C(1) << 46) /* far beyond any memory, far below overflow */
-
-tide_status tide__check_shape(const tide_shape *s, const char *what) {
-    const int64_t dims[4] = {s->n, s->c, s->h, s->w};
-    int64_t elements = 1;
-    for (int i = 0; i < 4; i++) {
-        if (dims[i] < 1 || dims[i] > INT32_MAX || elements > MAX_ELEMENTS / dims[i])
-            return tide__fail(TIDE_E_ARGUMENT, "%s: bad shape (%lld, %lld, %lld, %lld)", what, (long long)s->n,
-                              (long long)s->c, (long long)s->h, (long long)s->w);
-        elements *= dims[i];
-    }
-    return TIDE_OK;
-}
-
-tide_status tide__check_rows(const tide_shape *s, const char *what) {
-    TIDE_TRY(tide__check_shape(s, what));
-    return s->h == 1 && s->w == 1 ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "%s: not rows (N, C, 1, 1)", what);
-}
-
 /* ---- descriptions ---- */
 
 void tide__activation_md(const tide_shape *s, dnnl_data_type_t type, dnnl_memory_desc_t *out) {
@@ -100,8 +81,6 @@ tide_status tide__add_vector(tide__cpu_kernel *k, tide__access access, int64_t n
 }
 
 tide_status tide__add_floats(tide__cpu_kernel *k, tide__access access, uint64_t n) {
-    if (n < 1 || n > MAX_ELEMENTS)
-        return tide__fail(TIDE_E_ARGUMENT, "an operand of %llu elements", (unsigned long long)n);
     tide__operand operand = {.form = TIDE__FORM_VECTOR, .type = dnnl_f32, .shape = {(int64_t)n, 1, 1, 1}};
     operand.layout = TIDE_LAYOUT_ANY;
     return add(k, access, operand);

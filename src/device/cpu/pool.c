@@ -8,8 +8,6 @@
 
 #include "device/cpu/view.h"
 
-#define MAX_WINDOW 256 /* positions that fit in a byte */
-
 /* One plane of x and the matching one of y. `channels` of its lanes are not padding. When y is a single pixel it is
  * stored plain, without padded channels: then only that many lanes of it exist. */
 typedef struct plane {
@@ -191,28 +189,7 @@ static tide_status run_average_backward(const tide__cpu_kernel *k, const tide__c
     return TIDE_OK;
 }
 
-/* One direction of the picture. Every window must contain a pixel, and there are at most as many windows as pixels. */
-static bool fits(int64_t x, int64_t y, int32_t kernel, int32_t stride, int32_t pad) {
-    return kernel >= 1 && stride >= 1 && pad >= 0 && pad < kernel && y <= x && (y - 1) * stride - pad < x;
-}
-
-static tide_status check_pool(const tide_op_desc *d) {
-    TIDE_TRY(tide__check_shape(&d->x, "x"));
-    TIDE_TRY(tide__check_shape(&d->y, "y"));
-    if (d->x.n != d->y.n || d->x.c != d->y.c || !fits(d->x.h, d->y.h, d->kernel_h, d->stride, d->pad_h) ||
-        !fits(d->x.w, d->y.w, d->kernel_w, d->stride, d->pad_w))
-        return tide__fail(
-            TIDE_E_ARGUMENT,
-            "window %d x %d, stride %d, padding %d x %d does not lead from (., ., %lld, %lld) to (., ., %lld, %lld)",
-            d->kernel_h, d->kernel_w, d->stride, d->pad_h, d->pad_w, (long long)d->x.h, (long long)d->x.w,
-            (long long)d->y.h, (long long)d->y.w);
-    return TIDE_OK;
-}
-
 tide_status tide__build_maxpool(tide__cpu_kernel *k, const tide_op_desc *source) {
-    TIDE_TRY(check_pool(source));
-    if ((int64_t)source->kernel_h * source->kernel_w > MAX_WINDOW)
-        return tide__fail(TIDE_E_UNSUPPORTED, "a window of more than %d positions", MAX_WINDOW);
     if (source->kind == TIDE_OP_MAXPOOL_FWD) {
         k->run = run_max_forward;
         TIDE_TRY(tide__add_activation(k, TIDE__READ, source->x));
@@ -227,7 +204,6 @@ tide_status tide__build_maxpool(tide__cpu_kernel *k, const tide_op_desc *source)
 
 tide_status tide__build_avgpool(tide__cpu_kernel *k, const tide_op_desc *source) {
     bool forward = source->kind == TIDE_OP_AVGPOOL_FWD;
-    TIDE_TRY(check_pool(source));
     k->run = forward ? run_average_forward : run_average_backward;
     TIDE_TRY(tide__add_activation(k, TIDE__READ, forward ? source->x : source->y));
     return tide__add_activation(k, TIDE__WRITE, forward ? source->y : source->x);

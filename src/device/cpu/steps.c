@@ -28,13 +28,6 @@ static tide_status run_stack(const tide__cpu_kernel *k, const tide__call *call) 
 
 tide_status tide__build_steps(tide__cpu_kernel *k, const tide_op_desc *source) {
     const bool slice = source->kind == TIDE_OP_SLICE;
-    const tide_shape *all = slice ? &source->x : &source->y, *part = slice ? &source->y : &source->x;
-    TIDE_TRY(tide__check_rows(all, "all steps"));
-    TIDE_TRY(tide__check_rows(part, "one step"));
-    if (source->steps < 1 || all->n != part->n * source->steps || all->c != part->c || source->step < 0 ||
-        source->step >= source->steps)
-        return tide__fail(TIDE_E_ARGUMENT, "step %d of %d: %lld rows of %lld and %lld rows of %lld", source->step,
-                          source->steps, (long long)part->n, (long long)part->c, (long long)all->n, (long long)all->c);
     k->run = slice ? run_slice : run_stack;
     for (int32_t i = 0; i < (slice ? 1 : source->steps); i++) TIDE_TRY(tide__add_activation(k, TIDE__READ, source->x));
     return tide__add_activation(k, TIDE__WRITE, source->y);

@@ -11,19 +11,6 @@ static tide_op_desc mirror_of(const tide_op_desc *d) {
     return m;
 }
 
-static tide_status check_upconv(const tide_op_desc *d) {
-    TIDE_TRY(tide__check_shape(&d->x, "x"));
-    TIDE_TRY(tide__check_shape(&d->y, "y"));
-    if (d->kernel_h < 1 || d->kernel_w != d->kernel_h || d->stride != d->kernel_h || d->pad_h || d->pad_w ||
-        d->y.n != d->x.n || d->y.h != d->x.h * d->kernel_h || d->y.w != d->x.w * d->kernel_w)
-        return tide__fail(TIDE_E_ARGUMENT,
-                          "window %d x %d, stride %d does not lead from (., ., %lld, %lld) to "
-                          "(., ., %lld, %lld)",
-                          d->kernel_h, d->kernel_w, d->stride, (long long)d->x.h, (long long)d->x.w, (long long)d->y.h,
-                          (long long)d->y.w);
-    return tide__check_shape(&(tide_shape){d->y.c, d->x.c, d->kernel_h, d->kernel_w}, "weights");
-}
-
 /* ---- bias ---- */
 
 static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call) {
@@ -107,7 +94,6 @@ tide_status tide__build_upconv(tide__cpu_kernel *k, const tide_op_desc *source) 
     dnnl_primitive_desc_t pd = NULL;
     dnnl_memory_desc_t stored;
     tide_status status;
-    TIDE_TRY(check_upconv(source));
     const tide_op_desc mirror = mirror_of(source);
     switch (source->kind) {
     case TIDE_OP_UPCONV_FWD:

@@ -53,7 +53,7 @@ static const tide__device_vtable vtable = {
     .copy = tide__sim_copy,
 };
 
-tide_status tide__sim_open(const tide_device_options *options, tide_device **out) {
+tide_status tide__sim_open(const char *which, const tide_device_options *options, tide_device **out) {
     if (options->machine) TIDE_TRY(tide_machine_validate(options->machine));
     tide__sim *sim = calloc(1, sizeof *sim);
     if (!sim) return tide__fail_memory();

@@ -1,11 +1,11 @@
-/* The command tape of a CPU queue: records of any size, first in, first out, that never move.
+/* The command tape of a queue: records of any size, first in, first out, that never move.
  *
  *     head ─▶ [rec rec rec ....] ─▶ [rec rec      ] ◀─ tail        spare ─▶ [ ] ─▶ [ ]
  *
  * Chunks that have been read to their end go to the spare list and come back, so a queue in its steady state does not
  * allocate. The caller's lock protects the tape; a record itself may be read without it between front and pop. */
-#ifndef TIDE_DEVICE_CPU_TAPE_H
-#define TIDE_DEVICE_CPU_TAPE_H
+#ifndef TIDE_DEVICE_TAPE_H
+#define TIDE_DEVICE_TAPE_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* See tape.h. Invariant: every chunk between head and tail but the tail has unread records; only the tail may be
  * read to its end (the tape is then empty). */
-#include "device/cpu/tape.h"
+#include "device/tape.h"
 
 #include <stdint.h>
 #include <stdlib.h>

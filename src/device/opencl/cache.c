@@ -1,0 +1,72 @@
+/* Built programs on disk: $XDG_CACHE_HOME (or ~/.cache)/tidemark/opencl/KEY.bin, a header and the driver's binary.
+ *
+ * The folder is the user's, so its files may be damaged or old: header, size and a hash of the content must agree, or
+ * the file counts as missing and is written anew. Files appear whole (base/file.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "device/opencl/kernel.h"
+
+#define MAGIC UINT64_C(0x31304c434b4d4454) /* "TDMKCL01" */
+
+typedef struct header {
+    uint64_t magic, key, size, hash;
+} header;
+
+/* "" and false where there is no home. */
+static bool folder_path(char *out, size_t size, bool create) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = cache && cache[0] == '/' ? snprintf(out, size, "%s", cache)
+            : home && home[0] == '/' ? snprintf(out, size, "%s/.cache", home)
+                                     : -1;
+    static const char *const parts[] = {"", "/tidemark", "/opencl"};
+    for (size_t i = 0; n > 0 && i < sizeof parts / sizeof parts[0]; i++) {
+        if ((size_t)n + strlen(parts[i]) + 1 > size) return false;
+        n += snprintf(out + n, size - (size_t)n, "%s", parts[i]);
+        if (create) mkdir(out, 0700); /* fails where it exists */
+    }
+    return n > 0;
+}
+
+static bool file_path(char *out, size_t size, uint64_t key, bool create) {
+    char folder[1024];
+    if (!folder_path(folder, sizeof folder, create)) return false;
+    return snprintf(out, size, "%s/%016llx.bin", folder, (unsigned long long)key) < (int)size;
+}
+
+static bool is_sound(const header *h, uint64_t key, const tide__file *file) {
+    return h->magic == MAGIC && h->key == key && h->size == file->size - sizeof *h && h->size > 0 &&
+           h->hash == tide__hash_bytes(key, file->text + sizeof *h, file->size - sizeof *h);
+}
+
+unsigned char *tide__opencl_cache_read(uint64_t key, size_t *size) {
+    char path[1100];
+    tide__file file;
+    header h;
+    unsigned char *binary = NULL;
+    struct stat info;
+    if (!file_path(path, sizeof path, key, false) || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return NULL;
+    if (tide__file_open(path, &file) != TIDE_OK) return NULL;
+    if (file.size > sizeof h) {
+        memcpy(&h, file.text, sizeof h);
+        if (is_sound(&h, key, &file)) binary = malloc(h.size);
+        if (binary) memcpy(binary, file.text + sizeof h, h.size);
+        *size = binary ? h.size : 0;
+    }
+    tide__file_close(&file);
+    return binary;
+}
+
+void tide__opencl_cache_write(uint64_t key, const unsigned char *binary, size_t size) {
+    char path[1100];
+    tide__writer w;
+    const header h = {MAGIC, key, size, tide__hash_bytes(key, binary, size)};
+    if (!file_path(path, sizeof path, key, true) || tide__writer_open(&w, path) != TIDE_OK) return;
+    fwrite(&h, sizeof h, 1, w.stream);
+    fwrite(binary, size, 1, w.stream);
+    (void)tide__writer_commit(&w); /* a file that could not be written is missing, and is built again */
+}

@@ -1,0 +1,37 @@
+/* Ops that treat every float alike: relu, gelu, add, accumulate, zero. */
+#include "device/opencl/kernel.h"
+
+typedef struct simple {
+    tide_op_kind kind;
+    uint32_t n_reads; /* one write */
+    const char *name;
+} simple;
+
+static const simple ops[] = {
+    {TIDE_OP_RELU_FWD, 1, "relu"},
+    {TIDE_OP_RELU_BWD, 2, "relu_backward"},
+    {TIDE_OP_ADD, 2, "sum"},
+    {TIDE_OP_ACCUMULATE, 2, "sum"},
+    {TIDE_OP_ZERO, 0, "zero"},
+    {TIDE_OP_GELU_FWD, 1, "gelu"},
+    {TIDE_OP_GELU_BWD, 2, "gelu_backward"},
+};
+
+static const simple *find(tide_op_kind kind) {
+    const simple *op = ops;
+    while (op->kind != kind) op++; /* kernel.c sends no other kinds */
+    return op;
+}
+
+tide_status tide__cl_build_elementwise(tide__opencl_kernel *k, const tide_op_desc *d) {
+    const simple *op = find(d->kind);
+    const bool stored = d->kind == TIDE_OP_ACCUMULATE || d->kind == TIDE_OP_ZERO;
+    const uint64_t n = stored ? d->elements : tide__shape_elements(&d->x);
+    tide__cl_arg args[4];
+    for (uint32_t i = 0; i < op->n_reads; i++) TIDE_TRY(tide__cl_reads(k, TIDE__F32, n));
+    TIDE_TRY(tide__cl_writes(k, TIDE__F32, n));
+    for (uint32_t i = 0; i <= op->n_reads; i++) args[i] = tide__place(i);
+    args[op->n_reads + 1] = tide__long(n);
+    return tide__cl_launch_add(k, "elementwise", op->name, (const size_t[3]){tide__runs(n), 1, 1}, args,
+                               op->n_reads + 2);
+}

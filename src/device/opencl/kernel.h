@@ -1,0 +1,129 @@
+/* Kernels of the OpenCL device. An op kind has a builder (one table in kernel.c) that declares the operands, reads
+ * first, and lists the *launches* that compute it: a function of one of the files in kernels/, a number of work items,
+ * and arguments that are constants, places of operands or values of the step. Enqueueing then only fills in places.
+ *
+ * All operands are stored plainly, row-major, without padding. A work item takes a whole run of elements, a row or a
+ * tile and works with vectors of 8, so groups have one item: what a driver for CPUs turns into good code. Reductions
+ * have one fixed order and no atomics, so bits do not depend on how a driver schedules items.
+ *
+ * To add an op: a builder in the file of its family, its functions in kernels/FAMILY.cl, a line in kernel.c. */
+#ifndef TIDE_DEVICE_OPENCL_KERNEL_H
+#define TIDE_DEVICE_OPENCL_KERNEL_H
+
+#include "device/opencl/opencl.h"
+
+typedef struct tide__opencl_kernel tide__opencl_kernel;
+
+/* ---- operands (operand.c) ---- */
+
+typedef enum tide__element { TIDE__F32, TIDE__I32, TIDE__U8 } tide__element;
+
+typedef struct tide__cl_operand {
+    tide__element type;
+    uint64_t elements;
+} tide__cl_operand;
+
+/* Declaring operands, all reads before all writes. `any`: TIDE_LAYOUT_ANY. */
+tide_status tide__cl_reads(tide__opencl_kernel *k, tide__element type, uint64_t elements);
+tide_status tide__cl_writes(tide__opencl_kernel *k, tide__element type, uint64_t elements);
+static inline uint64_t tide__shape_elements(const tide_shape *s) { return (uint64_t)(s->n * s->c * s->h * s->w); }
+
+tide_status tide__opencl_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored);
+tide_status tide__opencl_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain);
+
+/* ---- programs (program.c) ---- */
+
+/* Function `name` of kernels/`family`.cl; its program is built, or taken from the disk, at the first call. The kernel
+ * belongs to the device. */
+tide_status tide__opencl_function(tide__opencl *opencl, const char *family, const char *name, cl_kernel *out);
+void tide__opencl_programs_release(tide__opencl *opencl);
+
+/* ---- binaries on disk (cache.c): nothing that goes wrong here is a failure, the program is built then ---- */
+
+/* NULL when there is none, or not a sound one. The caller frees it. */
+unsigned char *tide__opencl_cache_read(uint64_t key, size_t *size);
+void tide__opencl_cache_write(uint64_t key, const unsigned char *binary, size_t size);
+
+/* ---- launches ---- */
+
+typedef enum tide__cl_arg_kind {
+    TIDE__ARG_PLACE, /* ulong: byte offset of an operand in the arena, plus `number` */
+    TIDE__ARG_INT,
+    TIDE__ARG_LONG,
+    TIDE__ARG_FLOAT,
+    TIDE__ARG_LOCAL,   /* `number` bytes of local memory */
+    TIDE__ARG_FAULTS,  /* the queue's tide__opencl_fault */
+    TIDE__ARG_SEED,    /* ulong, of the step */
+    TIDE__ARG_STREAM,  /* ulong: of the op in this step */
+    TIDE__ARG_RATE,    /* float: the learning rate */
+    TIDE__ARG_M_SHARE, /* float, of adam: 1 / (1 - beta1^t) */
+    TIDE__ARG_V_SHARE,
+    TIDE__ARG_KEEP, /* float, of adamw: 1 - rate * decay */
+} tide__cl_arg_kind;
+
+typedef struct tide__cl_arg {
+    tide__cl_arg_kind kind;
+    uint32_t operand;
+    int64_t number;
+    float real;
+} tide__cl_arg;
+
+typedef struct tide__cl_launch {
+    cl_kernel function;
+    size_t items[3];
+    size_t first_arg, n_args; /* after the arena, which is every function's argument 0 */
+    uint32_t variant;         /* that it belongs to */
+} tide__cl_launch;
+
+struct tide__opencl_kernel {
+    tide_kernel base;
+    tide_op_desc desc; /* its pointers are NULL */
+    TIDE_VEC(tide__cl_operand) operands;
+    uint32_t n_reads;
+    uint64_t *operand_bytes; /* what base.operand_bytes points to */
+    TIDE_VEC(tide__cl_launch) launches;
+    TIDE_VEC(tide__cl_arg) args;
+    uint32_t n_variants; /* builders start with 1, add one with tide__cl_variant() */
+    tide_variant variants[4];
+};
+
+static inline tide__cl_arg tide__place(uint32_t operand) { return (tide__cl_arg){TIDE__ARG_PLACE, operand, 0, 0}; }
+static inline tide__cl_arg tide__place_at(uint32_t operand, int64_t bytes) {
+    return (tide__cl_arg){TIDE__ARG_PLACE, operand, bytes, 0};
+}
+static inline tide__cl_arg tide__int(int64_t value) { return (tide__cl_arg){TIDE__ARG_INT, 0, value, 0}; }
+static inline tide__cl_arg tide__long(uint64_t value) { return (tide__cl_arg){TIDE__ARG_LONG, 0, (int64_t)value, 0}; }
+static inline tide__cl_arg tide__float(float value) { return (tide__cl_arg){TIDE__ARG_FLOAT, 0, 0, value}; }
+static inline tide__cl_arg tide__local(uint64_t bytes) { return (tide__cl_arg){TIDE__ARG_LOCAL, 0, (int64_t)bytes, 0}; }
+static inline tide__cl_arg tide__of_step(tide__cl_arg_kind kind) { return (tide__cl_arg){kind, 0, 0, 0}; }
+
+/* Appends a launch to the newest variant. */
+tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, const char *name, const size_t items[3],
+                                const tide__cl_arg *args, size_t n_args);
+#define TIDE__LAUNCH(k, family, name, x, y, z, ...)                                                      \
+    tide__cl_launch_add((k), (family), (name), (const size_t[3]){(size_t)(x), (size_t)(y), (size_t)(z)}, \
+                        (const tide__cl_arg[]){__VA_ARGS__},                                             \
+                        sizeof((const tide__cl_arg[]){__VA_ARGS__}) / sizeof(tide__cl_arg))
+/* Items of a launch over n elements, each with a run of TIDE__RUN of them (RUN in kernels/common.cl). */
+#define TIDE__RUN 4096
+static inline size_t tide__runs(uint64_t n) { return (size_t)((n + TIDE__RUN - 1) / TIDE__RUN); }
+/* The workspace of the newest variant is operand n_reads + n_writes. */
+static inline uint32_t tide__workspace(const tide__opencl_kernel *k) { return (uint32_t)k->operands.count; }
+void tide__cl_set_workspace(tide__opencl_kernel *k, uint64_t bytes);
+/* Launches from here on are another way to the same result, with the same bits iff `same_bits`. */
+void tide__cl_variant(tide__opencl_kernel *k, bool same_bits);
+
+/* ---- kernels (kernel.c) ---- */
+
+tide_status tide__opencl_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
+void tide__opencl_kernel_destroy(tide_kernel *kernel);
+tide_status tide__opencl_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
+                                        const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
+/* A hook of compute queues. */
+tide_status tide__opencl_run_kernel(tide__host_queue *queue, const tide__command *command);
+
+/* ---- builders, one per family; `d` is the caller's descriptor, checked; k->desc is its copy ---- */
+
+tide_status tide__cl_build_elementwise(tide__opencl_kernel *k, const tide_op_desc *d);
+
+#endif

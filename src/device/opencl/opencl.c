@@ -1,0 +1,108 @@
+/* Opening an OpenCL device and describing it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "device/opencl/kernel.h"
+
+static void close_device(tide_device *device) {
+    tide__opencl *opencl = (tide__opencl *)device;
+    tide__opencl_programs_release(opencl);
+    if (opencl->context) opencl->cl.ReleaseContext(opencl->context);
+    tide__cl_unload(&opencl->cl);
+    pthread_mutex_destroy(&opencl->lock);
+    free(opencl);
+}
+
+static tide_status get_info(const tide_device *base, tide_device_info *out) {
+    const tide__opencl *opencl = (const tide__opencl *)base;
+    char model[64], driver[32];
+    tide__opencl_text(opencl, CL_DEVICE_NAME, model, sizeof model);
+    tide__opencl_text(opencl, CL_DRIVER_VERSION, driver, sizeof driver);
+    *out = (tide_device_info){.threads = opencl->units,
+                              .align_bytes = base->align_bytes,
+                              .memory_bytes = tide__min_u64(opencl->max_arena_bytes, opencl->memory_bytes),
+                              .host_visible = opencl->host_visible,
+                              .has_kernels = true};
+    snprintf(out->name, sizeof out->name, "%s", opencl->name);
+    snprintf(out->description, sizeof out->description, "%s, %u unit%s, driver %s", model, opencl->units,
+             opencl->units == 1 ? "" : "s", driver);
+    return TIDE_OK;
+}
+
+static const tide__device_vtable vtable = {
+    .close = close_device,
+    .get_info = get_info,
+    .arena_create = tide__opencl_arena_create,
+    .arena_destroy = tide__opencl_arena_destroy,
+    .arena_host = tide__opencl_arena_host,
+    .queue_create = tide__opencl_queue_create,
+    .queue_destroy = tide__opencl_queue_destroy,
+    .queue_sync = tide__host_queue_sync,
+    .event_create = tide__host_event_create,
+    .event_destroy = tide__host_event_destroy,
+    .event_record = tide__host_event_record,
+    .event_wait = tide__host_event_wait,
+    .event_query = tide__host_event_query,
+    .event_sync = tide__host_event_sync,
+    .event_elapsed = tide__host_event_elapsed,
+    .launch = tide__opencl_launch,
+    .copy = tide__host_copy,
+    .kernel_create = tide__opencl_kernel_create,
+    .kernel_destroy = tide__opencl_kernel_destroy,
+    .kernel_enqueue = tide__opencl_kernel_enqueue,
+    .operand_pack = tide__opencl_operand_pack,
+    .operand_unpack = tide__opencl_operand_unpack,
+};
+
+static tide_status ask(const tide__opencl *opencl, cl_device_info what, size_t size, void *out) {
+    return tide__cl_check(opencl->cl.GetDeviceInfo(opencl->id, what, size, out, NULL), "describe a device");
+}
+
+/* Memory is shared where the device is a CPU: drivers of others may keep copies even of memory they can see. */
+static tide_status read_limits(tide__opencl *opencl) {
+    cl_device_type type = 0;
+    cl_bool unified = CL_FALSE, compiler = CL_FALSE;
+    cl_uint units = 0;
+    cl_ulong alloc = 0, memory = 0, local = 0;
+    TIDE_TRY(ask(opencl, CL_DEVICE_TYPE, sizeof type, &type));
+    TIDE_TRY(ask(opencl, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified));
+    TIDE_TRY(ask(opencl, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler));
+    TIDE_TRY(ask(opencl, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units));
+    TIDE_TRY(ask(opencl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof alloc, &alloc));
+    TIDE_TRY(ask(opencl, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory));
+    TIDE_TRY(ask(opencl, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local));
+    if (!compiler) return tide__fail(TIDE_E_DEVICE, "the OpenCL device has no compiler for kernels");
+    opencl->host_visible = (type & CL_DEVICE_TYPE_CPU) && unified;
+    opencl->units = units ? units : 1;
+    opencl->max_arena_bytes = alloc;
+    opencl->memory_bytes = memory;
+    opencl->local_bytes = local;
+    return TIDE_OK;
+}
+
+static tide_status start(tide__opencl *opencl, const char *which) {
+    cl_int error = CL_SUCCESS;
+    TIDE_TRY(tide__cl_load(&opencl->cl));
+    TIDE_TRY(tide__opencl_choose(opencl, which));
+    TIDE_TRY(read_limits(opencl));
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)opencl->platform, 0};
+    opencl->context = opencl->cl.CreateContext(properties, 1, &opencl->id, NULL, NULL, &error);
+    return tide__cl_check(error, "create a context");
+}
+
+tide_status tide__opencl_open(const char *which, const tide_device_options *options, tide_device **out) {
+    tide__opencl *opencl = calloc(1, sizeof *opencl);
+    if (!opencl) return tide__fail_memory();
+    opencl->base = (tide_device){.v = &vtable, .align_bytes = TIDE__OPENCL_ALIGN};
+    snprintf(opencl->name, sizeof opencl->name, which ? "opencl:%s" : "opencl", which);
+    pthread_mutex_init(&opencl->lock, NULL);
+    tide_status status = start(opencl, which);
+    if (status != TIDE_OK) {
+        close_device(&opencl->base);
+        return status;
+    }
+    *out = &opencl->base;
+    return TIDE_OK;
+}

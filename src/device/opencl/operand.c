@@ -1,0 +1,46 @@
+/* Operands: plain row-major, so a layout is a type and a number of elements, and packing is a conversion. */
+#include <math.h>
+#include <string.h>
+
+#include "device/opencl/kernel.h"
+
+static tide_status add(tide__opencl_kernel *k, tide__element type, uint64_t elements) {
+    return tide__vec_push(&k->operands, ((tide__cl_operand){type, elements}));
+}
+
+tide_status tide__cl_reads(tide__opencl_kernel *k, tide__element type, uint64_t elements) {
+    TIDE_TRY(add(k, type, elements));
+    k->n_reads++;
+    return TIDE_OK;
+}
+
+tide_status tide__cl_writes(tide__opencl_kernel *k, tide__element type, uint64_t elements) {
+    return add(k, type, elements);
+}
+
+/* ---- to and from plain float32 ---- */
+
+/* Into the type's range; NaN becomes 0. */
+static int64_t whole(float value, float low, float high) {
+    if (isnan(value)) return 0;
+    value = value < low ? low : value;
+    return llroundf(value > high ? high : value);
+}
+
+tide_status tide__opencl_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
+    const tide__cl_operand *o = &((const tide__opencl_kernel *)kernel)->operands.data[operand];
+    if (o->type == TIDE__F32) memcpy(stored, plain, o->elements * sizeof(float));
+    for (uint64_t i = 0; o->type == TIDE__I32 && i < o->elements; i++)
+        ((int32_t *)stored)[i] = (int32_t)whole(plain[i], -2147483648.0f, 2147483520.0f);
+    for (uint64_t i = 0; o->type == TIDE__U8 && i < o->elements; i++)
+        ((uint8_t *)stored)[i] = (uint8_t)whole(plain[i], 0, 255);
+    return TIDE_OK;
+}
+
+tide_status tide__opencl_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain) {
+    const tide__cl_operand *o = &((const tide__opencl_kernel *)kernel)->operands.data[operand];
+    if (o->type == TIDE__F32) memcpy(plain, stored, o->elements * sizeof(float));
+    for (uint64_t i = 0; o->type == TIDE__I32 && i < o->elements; i++) plain[i] = (float)((const int32_t *)stored)[i];
+    for (uint64_t i = 0; o->type == TIDE__U8 && i < o->elements; i++) plain[i] = ((const uint8_t *)stored)[i];
+    return TIDE_OK;
+}

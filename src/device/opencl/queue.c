@@ -1,0 +1,146 @@
+/* Queues of the OpenCL device: host queues in front of an in-order queue of the driver (opencl.h).
+ *
+ * Invariant: `in_flight` is set iff something may still run in the driver's queue. Host functions, and copies made by
+ * the thread itself, run only after a drain. */
+#include <stdlib.h>
+
+#include "device/opencl/kernel.h"
+
+static tide__opencl *device_of(const tide__opencl_queue *queue) { return (tide__opencl *)queue->host.base.device; }
+
+/* ---- waiting ---- */
+
+static tide_status fail_fault(const tide__opencl_fault *f) {
+    if (f->code == TIDE__FAULT_LABEL)
+        return tide__fail(TIDE_E_ARGUMENT, "softmax-loss: label %d of sample %d is not one of %d classes", f->value,
+                          f->place, f->limit);
+    return tide__fail(TIDE_E_ARGUMENT, "embedding: token %d at %d is not in a vocabulary of %d", f->value, f->place,
+                      f->limit);
+}
+
+static tide_status drain(tide__host_queue *base) {
+    tide__opencl_queue *queue = (tide__opencl_queue *)base;
+    tide__opencl *opencl = device_of(queue);
+    tide__opencl_fault fault = {0};
+    if (!queue->in_flight) return TIDE_OK;
+    atomic_fetch_add(&opencl->drains, 1);
+    queue->in_flight = false;
+    TIDE_TRY(tide__cl_check(opencl->cl.Finish(queue->cl), "finish a queue"));
+    TIDE_TRY(tide__cl_check(
+        opencl->cl.EnqueueReadBuffer(queue->cl, queue->faults, CL_TRUE, 0, sizeof fault, &fault, 0, NULL, NULL),
+        "read a queue's faults"));
+    return fault.code == TIDE__FAULT_NONE ? TIDE_OK : fail_fault(&fault);
+}
+
+/* ---- events ---- */
+
+/* From the enqueue of a marker until the driver has passed it. */
+typedef struct landmark {
+    tide__host_event *event;
+    uint64_t record;
+} landmark;
+
+static void CL_CALLBACK on_passed(cl_event marker, cl_int status, void *context) {
+    landmark *l = context;
+    tide__host_event_complete(l->event, l->record);
+    free(l);
+}
+
+static cl_int enqueue_marker(tide__opencl_queue *queue, landmark *l) {
+    const tide__cl *cl = &device_of(queue)->cl;
+    cl_event marker = NULL;
+    cl_int error = cl->EnqueueMarkerWithWaitList(queue->cl, 0, NULL, &marker);
+    if (error != CL_SUCCESS) return error;
+    error = cl->SetEventCallback(marker, CL_COMPLETE, on_passed, l);
+    cl->ReleaseEvent(marker);
+    return error;
+}
+
+/* Without a marker the event completes when all is done, which is later than need be but not wrong. */
+static bool record(tide__host_queue *base, tide__host_event *event, uint64_t number) {
+    tide__opencl_queue *queue = (tide__opencl_queue *)base;
+    if (!queue->in_flight) return false;
+    landmark *l = malloc(sizeof *l);
+    if (l) {
+        *l = (landmark){event, number};
+        if (enqueue_marker(queue, l) == CL_SUCCESS) {
+            device_of(queue)->cl.Flush(queue->cl);
+            return true;
+        }
+        free(l);
+    }
+    device_of(queue)->cl.Finish(queue->cl);
+    return false;
+}
+
+/* ---- life ---- */
+
+static const tide__queue_hooks compute_hooks = {
+    .run_kernel = tide__opencl_run_kernel, .drain = drain, .record = record};
+static const tide__queue_hooks copy_hooks = {0};
+static const tide__queue_hooks staged_hooks = {.run_copy = tide__opencl_run_copy};
+
+static tide_status create_faults(tide__opencl *opencl, tide__opencl_queue *queue) {
+    tide__opencl_fault none = {0};
+    cl_int error = CL_SUCCESS;
+    queue->faults =
+        opencl->cl.CreateBuffer(opencl->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof none, &none, &error);
+    return tide__cl_check(error, "create a buffer");
+}
+
+static tide_status create_staging(tide__opencl *opencl, tide__opencl_queue *queue) {
+    cl_int error = CL_SUCCESS;
+    queue->staging = opencl->cl.CreateBuffer(opencl->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                             TIDE__OPENCL_STAGING_BYTES, NULL, &error);
+    TIDE_TRY(tide__cl_check(error, "create a pinned buffer"));
+    queue->staging_bytes = opencl->cl.EnqueueMapBuffer(queue->cl, queue->staging, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                                                       0, TIDE__OPENCL_STAGING_BYTES, 0, NULL, NULL, &error);
+    return tide__cl_check(error, "map a pinned buffer");
+}
+
+static void free_queue(tide__opencl *opencl, tide__opencl_queue *queue) {
+    const tide__cl *cl = &opencl->cl;
+    if (queue->staging_bytes) cl->EnqueueUnmapMemObject(queue->cl, queue->staging, queue->staging_bytes, 0, NULL, NULL);
+    if (queue->cl) cl->Finish(queue->cl);
+    if (queue->staging) cl->ReleaseMemObject(queue->staging);
+    if (queue->faults) cl->ReleaseMemObject(queue->faults);
+    if (queue->cl) cl->ReleaseCommandQueue(queue->cl);
+    free(queue);
+}
+
+tide_status tide__opencl_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out) {
+    tide__opencl *opencl = (tide__opencl *)device;
+    const bool compute = kind == TIDE_QUEUE_COMPUTE, staged = !compute && !opencl->host_visible;
+    cl_int error = CL_SUCCESS;
+    tide_status status;
+    tide__opencl_queue *queue = calloc(1, sizeof *queue);
+    if (!queue) return tide__fail_memory();
+    if (compute || staged) {
+        queue->cl = opencl->cl.CreateCommandQueue(opencl->context, opencl->id, 0, &error);
+        TIDE_TRY_GOTO(tide__cl_check(error, "create a queue"), destroy);
+    }
+    if (compute) TIDE_TRY_GOTO(create_faults(opencl, queue), destroy);
+    if (staged) TIDE_TRY_GOTO(create_staging(opencl, queue), destroy);
+    TIDE_TRY_GOTO(tide__host_queue_start(&queue->host, device, kind,
+                                         compute  ? &compute_hooks
+                                         : staged ? &staged_hooks
+                                                  : &copy_hooks),
+                  destroy);
+    *out = &queue->host.base;
+    return TIDE_OK;
+destroy:
+    free_queue(opencl, queue);
+    return status;
+}
+
+void tide__opencl_queue_destroy(tide_queue *base) {
+    tide__opencl_queue *queue = (tide__opencl_queue *)base;
+    tide__host_queue_stop(&queue->host);
+    free_queue((tide__opencl *)base->device, queue);
+}
+
+tide_status tide__opencl_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
+    const tide__opencl *opencl = (const tide__opencl *)queue->device;
+    if (opencl->host_visible) return tide__host_launch(queue, fn, context, cost_ns);
+    return tide__fail(TIDE_E_UNSUPPORTED, "%s runs no host functions: the host cannot see its memory", opencl->name);
+}

@@ -1,0 +1,28 @@
+/* See opencl.h. */
+#include "support/opencl.h"
+
+#include <stdio.h>
+
+#include <tidemark/device.h>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define WITHOUT_DRIVERS 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define WITHOUT_DRIVERS 1
+#endif
+
+bool has_opencl(void) {
+#ifdef WITHOUT_DRIVERS
+    fprintf(stderr, "skipped: OpenCL, whose drivers are not instrumented for this sanitizer\n");
+    return false;
+#else
+    tide_device *device = NULL;
+    tide_status status = tide_device_open("opencl", NULL, &device);
+    if (status != TIDE_OK) fprintf(stderr, "skipped: OpenCL, because: %s\n", tide_last_error());
+    tide_device_close(device);
+    return status == TIDE_OK;
+#endif
+}

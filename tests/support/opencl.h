@@ -1,0 +1,10 @@
+/* Where there is an OpenCL device to test, and where not: then tests say so and go without. */
+#ifndef TIDE_TESTS_OPENCL_H
+#define TIDE_TESTS_OPENCL_H
+
+#include <stdbool.h>
+
+/* Says why not, once, on stderr. Drivers are not instrumented: ThreadSanitizer and MemorySanitizer go without. */
+bool has_opencl(void);
+
+#endif
