@@ -16,6 +16,7 @@ help:
 	@echo "make bench-calibrate  simulated against measured step times, on this machine"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
+	@echo "                 POLICIES=\"hybrid\" looks for the deepest network under fewer policies (bench/bench_plan_depth.c)"
 	@echo "                 MODELS=\"resnet50 rtx3090 low\" runs fewer networks (bench/bench_plan_models.c)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
 	@echo "make bench-train speed of training, also against PyTorch (installed below build/); ROUNDS=N; a quarter of an hour"
@@ -51,7 +52,8 @@ bench-plan: build
 	$(BUILD)/bench_plan_exact || failed=1; \
 	$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log)) || failed=1; \
 	$(BUILD)/bench_plan_swap $(SINGA_DIR) || failed=1; \
-	$(BUILD)/bench_plan_models $(or $(MODELS),all) || failed=1; exit $$failed
+	$(BUILD)/bench_plan_models $(or $(MODELS),all) || failed=1; \
+	$(BUILD)/bench_plan_depth $(POLICIES) || failed=1; exit $$failed
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)

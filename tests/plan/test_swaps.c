@@ -3,6 +3,8 @@
  * bound, the same twice. */
 #include "support/test.h"
 
+#include <tidemark/nn.h>
+
 #include "plan/decide/swap_search.h"
 #include "plan/plan_data.h"
 #include "support/hand_made.h"
@@ -108,8 +110,35 @@ static void test_search(void **state) {
     assert_true(improved > 10);
 }
 
+static uint64_t least_bytes(const char *spec, uint64_t target_bytes) {
+    tide_model_options model_options;
+    tide_step_options step_options;
+    tide_model *model;
+    tide_step *step;
+    uint64_t least;
+    tide_model_options_init(&model_options);
+    tide_step_options_init(&step_options);
+    step_options.fused_update = true;
+    assert_ok(tide_model_create(spec, &model_options, &model));
+    assert_ok(tide_step_create(model, &step_options, &step));
+    tide__policy_input in = {.program = tide_step_program(step), .target_bytes = target_bytes};
+    assert_ok(tide__swap_least_bytes(&in, &least));
+    tide_step_destroy(step);
+    tide_model_destroy(model);
+    return least;
+}
+
+/* A part of the target where few values are small; a weight's size where weights alone are more than the target. */
+static void test_least_bytes(void **state) {
+    (void)state;
+    assert_int_equal(least_bytes("resnet50", UINT64_C(12) << 30), 1 + ((UINT64_C(12) << 30) / 4096));
+    assert_int_equal(least_bytes("resnet:6,32,400,6", UINT64_C(12) << 30), 1 << 20); /* 1024 x 256 floats */
+    assert_int_equal(least_bytes("mlp:4,4,4", 0), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_least_bytes),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_random_budgets),
     };

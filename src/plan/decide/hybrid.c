@@ -199,21 +199,27 @@ static tide_status try_others(hybrid *h) {
 /* Ops above which the search over re-runs takes too long for all but the highest effort. */
 enum { LARGE = 20000 };
 
+/* So near to the ideal that looking further, at this size, takes longer than it could save. */
+static bool is_near_ideal(const hybrid *h) {
+    uint64_t least = least_ns(h->in);
+    return h->fits && h->best_ns <= tide__add_capped(least, least / 100);
+}
+
 /* Moves alone, hidden or waited for, and what the papers do. */
 static tide_status try_large(hybrid *h) {
     bool reruns = h->reruns;
     h->reruns = false;
     tide_status status = h->moves ? try_rounds(h, TIDE__MOVES_LEAST) : TIDE_OK;
-    if (status == TIDE_OK && h->moves && !is_ideal(h)) status = try_alone(h, true);
+    if (status == TIDE_OK && h->moves && !is_near_ideal(h)) status = try_alone(h, true);
     h->reruns = reruns;
-    if (status == TIDE_OK && !is_ideal(h)) status = try_others(h);
+    if (status == TIDE_OK && !is_near_ideal(h)) status = try_others(h);
     return status;
 }
 
 static tide_status try_all(hybrid *h) {
     if (h->model->n_ops > LARGE) {
         TIDE_TRY(try_large(h));
-        if (h->fits && h->in->options->effort != TIDE_EFFORT_HIGH) return TIDE_OK;
+        if (h->fits && (h->in->options->effort != TIDE_EFFORT_HIGH || is_near_ideal(h))) return TIDE_OK;
     }
     TIDE_TRY(try_rounds(h, TIDE__MOVES_LEAST));
     if (is_ideal(h)) return TIDE_OK;

@@ -28,6 +28,48 @@ uint32_t tide__swap_tier(const tide_machine *machine) {
     return TIDE_NONE;
 }
 
+/* ---- what is worth a transfer ---- */
+
+/* One value, and all smaller ones together, in parts of the target. */
+enum { TINY_PART = 4096, ALL_TINY_PART = 16 };
+
+static int by_size(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The sizes of what is alive at the peak, ascending. */
+static tide_status sizes_at_peak(const tide_program *program, uint64_t **sizes, size_t *n) {
+    tide_liveness *l;
+    TIDE_TRY(tide_liveness_create(program, &l));
+    uint64_t *found = malloc((l->n_tensors + (size_t)1) * sizeof *found);
+    size_t count = 0;
+    for (tide_id t = 0; found && t < l->n_tensors; t++)
+        if (l->first[t] != TIDE_NONE && l->first[t] <= l->peak_op && l->peak_op <= l->last[t])
+            found[count++] = tide_program_tensor(program, t)->size_bytes;
+    tide_liveness_destroy(l);
+    if (!found) return tide__fail_memory();
+    qsort(found, count, sizeof *found, by_size);
+    *sizes = found;
+    *n = count;
+    return TIDE_OK;
+}
+
+tide_status tide__swap_least_bytes(const tide__policy_input *in, uint64_t *out) {
+    uint64_t *sizes, sum = 0, least = 1 + in->target_bytes / TINY_PART;
+    size_t n;
+    TIDE_TRY(sizes_at_peak(in->program, &sizes, &n));
+    for (size_t i = 0; i < n && sizes[i] < least; i++) {
+        sum += sizes[i];
+        if (sum > in->target_bytes / ALL_TINY_PART) least = sizes[i];
+    }
+    free(sizes);
+    *out = least;
+    return TIDE_OK;
+}
+
+/* ---- transfers ---- */
+
 /* Where both directions to a tier share their bandwidth, both are taken to be busy. */
 static uint64_t transfer_ns(const tide_machine *m, uint32_t tier, bool out, uint64_t bytes) {
     uint32_t queue = tide_machine_queue(m, tier, out), back = tide_machine_queue(m, tier, !out);

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "plan/decide/draft.h"
 #include "plan/decide/swap_gaps.h"
+#include "plan/decide/workspaces.h"
 
 /* Gap orders that do not depend on the choice, and room for the walk. */
 typedef struct tide__swaps_work {
@@ -99,12 +100,16 @@ static tide_status find_gaps(tide__swaps *s) {
     return TIDE_OK;
 }
 
+static uint64_t time_of_slot(const tide__swaps *s, uint32_t k) {
+    if (s->options.op_ns) return s->options.op_ns[k];
+    const tide_op *op = tide_program_op(s->in->program, k);
+    uint32_t fastest = s->options.fast_ops ? tide__workspaces_pick(op, s->in->options->bits_any, UINT64_MAX) : 0;
+    return op->variants[fastest].cost_ns;
+}
+
 void tide__swaps_reset_times(tide__swaps *s) {
     s->slot_ns[0] = 0;
-    for (uint32_t k = 0; k < s->n_ops; k++) {
-        uint64_t ns = s->options.op_ns ? s->options.op_ns[k] : tide_program_op(s->in->program, k)->variants[0].cost_ns;
-        s->slot_ns[k + 1] = s->slot_ns[k] + ns;
-    }
+    for (uint32_t k = 0; k < s->n_ops; k++) s->slot_ns[k + 1] = s->slot_ns[k] + time_of_slot(s, k);
 }
 
 static tide_status set_up(tide__swaps *s) {

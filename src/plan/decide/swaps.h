@@ -45,6 +45,7 @@ typedef struct tide__swaps_options {
     uint64_t min_bytes; /* smaller values stay */
     bool late_saves;    /* a SAVE starts after the last use, not after the write (AutoSwap, as published) */
     bool always_save;   /* every absence saves, also what the tier has already (likewise) */
+    bool fast_ops;      /* without op_ns: each slot takes what the fastest variant of its op's bits class does */
     /* NULL: the program's costs, its loads without decisions, and all its gaps. */
     const uint64_t *op_ns;      /* n_ops: what each slot takes */
     const uint64_t *base_loads; /* n_ops + 1: bytes in the arena in each slot when nothing is absent */
@@ -95,5 +96,9 @@ void tide__swaps_reset_times(tide__swaps *s);
 
 /* The tier that swaps go to: RAM if it has both channels, else disk; TIDE_NONE if neither has. */
 uint32_t tide__swap_tier(const tide_machine *machine);
+
+/* Values below *out are not worth a transfer: a small part of the target each, and all that are alive at the peak
+ * together a small part of it, too. In very deep networks the latter makes every weight worth one. */
+tide_status tide__swap_least_bytes(const tide__policy_input *in, uint64_t *out);
 
 #endif

@@ -10,8 +10,8 @@
 #include "plan/decide/swap_choice.h"
 #include "plan/decide/swap_search.h"
 
-/* Values below this part of the target are not worth a transfer. */
-enum { TINY_PART = 4096 };
+/* Slots above which one score has to do, and ops count as fast as they can be. */
+enum { LARGE = 6000 };
 
 typedef struct mover {
     const tide__policy_input *in;
@@ -77,7 +77,8 @@ static void mark_busy(const mover *m, const tide__keys *reruns, const tide__swap
 static tide_status open_swaps(mover *m, const tide__keys *reruns) {
     size_t n_ops = m->model->n_ops + (size_t)1, n_tensors = m->model->n_tensors + (size_t)1;
     tide__swaps all = {0};
-    tide__swaps_options options = {.min_bytes = 1 + m->target_bytes / TINY_PART};
+    tide__swaps_options options = {.fast_ops = m->model->n_ops > LARGE};
+    TIDE_TRY(tide__swap_least_bytes(m->in, &options.min_bytes));
     m->op_ns = calloc(n_ops, sizeof *m->op_ns);
     m->base_loads = calloc(n_ops, sizeof *m->base_loads);
     uint32_t *first = malloc(n_tensors * sizeof *first), *last = malloc(n_tensors * sizeof *last);
@@ -142,9 +143,6 @@ static void keep(mover *m, double excess) {
     m->least = excess;
     memcpy(m->best, m->chosen, m->swaps.gaps.count * sizeof *m->best);
 }
-
-/* Slots above which one score has to do. */
-enum { LARGE = 6000 };
 
 static tide_status start(mover *m) {
     int first = m->model->n_ops > LARGE ? TIDE__SWAP_SWDOA : 0;
