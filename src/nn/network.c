@@ -62,8 +62,8 @@ static tide_status run_op(void *context, const tide_call *call) {
 static tide_status give_input(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes) {
     const tide__network *n = context;
     for (uint32_t m = 0; m < n->n_micros; m++) {
-        const void *source = tensor == tide_step_input(n->step, m)   ? (const void *)n->inputs[m]
-                             : tensor == tide_step_label(n->step, m) ? (const void *)n->labels[m]
+        const void *source = tensor == tide_step_input(n->step, m)   ? (const void *)n->batch.inputs[m]
+                             : tensor == tide_step_label(n->step, m) ? (const void *)n->batch.labels[m]
                                                                      : NULL;
         if (!source) continue;
         memcpy(data, (const char *)source + position, size_bytes);
@@ -119,18 +119,38 @@ static void *touched(uint64_t size_bytes) {
     return bytes;
 }
 
-static tide_status open_buffers(const tide_model *model, tide__network *n) {
-    tide_shape shape = tide_model_input(model);
-    n->plain = touched(tide__elements(shape) * sizeof *n->plain);
-    n->inputs = calloc(n->n_micros, sizeof *n->inputs);
-    n->labels = calloc(n->n_micros, sizeof *n->labels);
-    if (!n->plain || !n->inputs || !n->labels) return tide__fail_memory();
+static tide_status open_batch(const tide__network *n, tide__batch *b) {
+    b->inputs = calloc(n->n_micros, sizeof *b->inputs);
+    b->labels = calloc(n->n_micros, sizeof *b->labels);
+    if (!b->inputs || !b->labels) return tide__fail_memory();
     for (uint32_t m = 0; m < n->n_micros; m++) {
-        n->inputs[m] = touched(tide_program_tensor(n->program, tide_step_input(n->step, m))->size_bytes);
-        n->labels[m] = touched(tide_program_tensor(n->program, tide_step_label(n->step, m))->size_bytes);
-        if (!n->inputs[m] || !n->labels[m]) return tide__fail_memory();
+        b->inputs[m] = touched(tide_program_tensor(n->program, tide_step_input(n->step, m))->size_bytes);
+        b->labels[m] = touched(tide_program_tensor(n->program, tide_step_label(n->step, m))->size_bytes);
+        if (!b->inputs[m] || !b->labels[m]) return tide__fail_memory();
     }
     return TIDE_OK;
+}
+
+void tide__batch_close(const tide__network *n, tide__batch *b) {
+    for (uint32_t m = 0; m < n->n_micros; m++) {
+        if (b->inputs) free(b->inputs[m]);
+        if (b->labels) free(b->labels[m]);
+    }
+    free(b->inputs);
+    free(b->labels);
+    *b = (tide__batch){0};
+}
+
+tide_status tide__batch_open(const tide__network *n, tide__batch *batch) {
+    *batch = (tide__batch){0};
+    tide_status status = open_batch(n, batch);
+    if (status != TIDE_OK) tide__batch_close(n, batch);
+    return status;
+}
+
+static tide_status open_buffers(const tide_model *model, tide__network *n) {
+    n->plain = touched(tide__elements(tide_model_input(model)) * sizeof *n->plain);
+    return n->plain ? tide__batch_open(n, &n->batch) : tide__fail_memory();
 }
 
 static uint64_t input_bytes(const tide__network *n) {
@@ -142,8 +162,7 @@ static bool borrow_buffers(tide__network *n, const tide__network *host) {
     if (n->n_micros != 1 || input_bytes(n) > input_bytes(host)) return false;
     n->borrows = true;
     n->plain = host->plain;
-    n->inputs = host->inputs;
-    n->labels = host->labels;
+    n->batch = host->batch;
     return true;
 }
 
@@ -170,12 +189,7 @@ tide_status tide__network_open(const tide_trainer_options *options, const tide_s
 }
 
 static void close_buffers(tide__network *n) {
-    for (uint32_t m = 0; m < n->n_micros; m++) {
-        if (n->inputs) free(n->inputs[m]);
-        if (n->labels) free(n->labels[m]);
-    }
-    free(n->inputs);
-    free(n->labels);
+    tide__batch_close(n, &n->batch);
     free(n->plain);
 }
 
@@ -193,17 +207,18 @@ void tide__network_close(tide__network *n) {
 /* ---- batches ---- */
 
 /* The op that reads an input, and which of its operands that is, know the input's layout. */
-static tide_status pack_input(const tide__network *n, uint32_t micro) {
+static tide_status pack_input(const tide__network *n, uint32_t micro, float *stored) {
     tide_id tensor = tide_step_input(n->step, micro);
     for (tide_id i = 0; i < tide_program_op_count(n->program); i++) {
         const tide_op *op = tide_program_op(n->program, i);
         for (uint32_t k = 0; k < op->n_reads; k++)
-            if (op->reads[k] == tensor) return tide_operand_pack(n->kernels[i], k, n->plain, n->inputs[micro]);
+            if (op->reads[k] == tensor) return tide_operand_pack(n->kernels[i], k, n->plain, stored);
     }
     return tide__fail(TIDE_E_INTERNAL, "nothing reads the input");
 }
 
-tide_status tide__network_fill(tide__network *n, const tide_data *data, tide__order_fn order, const void *context) {
+tide_status tide__network_fill(const tide__network *n, const tide__batch *b, const tide_data *data,
+                               tide__order_fn order, const void *context) {
     uint64_t pixels = (uint64_t)data->channels * data->height * data->width;
     uint64_t labels = data->labels ? data->labels : 1;
     uint64_t batch =
@@ -211,9 +226,9 @@ tide_status tide__network_fill(tide__network *n, const tide_data *data, tide__or
     for (uint32_t m = 0; m < n->n_micros; m++) {
         for (uint64_t i = 0; i < batch; i++) {
             uint64_t index = order(context, m * batch + i);
-            TIDE_TRY(data->sample(data->context, index, n->plain + i * pixels, &n->labels[m][i * labels]));
+            TIDE_TRY(data->sample(data->context, index, n->plain + i * pixels, &b->labels[m][i * labels]));
         }
-        TIDE_TRY(pack_input(n, m));
+        TIDE_TRY(pack_input(n, m, b->inputs[m]));
     }
     return TIDE_OK;
 }

@@ -7,6 +7,12 @@
 
 #include "nn/op_timer.h"
 
+/* What one step sees, per micro-batch: pixels as stored on the device, and labels. */
+typedef struct tide__batch {
+    float **inputs;
+    int32_t **labels;
+} tide__batch;
+
 typedef struct tide__network {
     tide_step *step;
     const tide_program *program;
@@ -17,10 +23,9 @@ typedef struct tide__network {
     tide_plan *plan;
     tide_run *run;
     uint32_t n_micros;
-    float **inputs; /* per micro-batch: pixels as stored on the device */
-    int32_t **labels;
-    float *plain;          /* one micro-batch of pixels, row-major */
-    bool borrows;          /* inputs, labels and plain are the host's */
+    tide__batch batch;     /* of the step at hand */
+    float *plain;          /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
+    bool borrows;          /* batch and plain are the host's */
     tide__op_timer *timer; /* borrowed; NULL: ops are not timed */
 } tide__network;
 
@@ -36,8 +41,12 @@ tide_status tide__network_follow(const tide_trainer_options *options, tide_plan 
 
 /* Which samples a step sees: order(context, i) is the index of its i-th sample. */
 typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i);
-tide_status tide__network_fill(tide__network *network, const tide_data *data, tide__order_fn order,
-                               const void *context);
+tide_status tide__network_fill(const tide__network *network, const tide__batch *batch, const tide_data *data,
+                               tide__order_fn order, const void *context);
+
+/* Another batch of the same size. On failure *batch is empty. */
+tide_status tide__batch_open(const tide__network *network, tide__batch *batch);
+void tide__batch_close(const tide__network *network, tide__batch *batch);
 
 /* Room for any one state, as the device stores it and plain (row-major, of the state's shape). It is in the arena where
  * that has a free stretch between steps, so that the budget holds; else on the heap. Closed before the next step. */

@@ -77,36 +77,6 @@ static tide_status init_states(tide__network *n, uint64_t seed) {
     return status;
 }
 
-/* ---- the order of the samples ---- */
-
-/* A random bijection of [0, 4^half_bits): four Feistel rounds. */
-static uint64_t mix_index(uint64_t seed, uint64_t epoch, unsigned half_bits, uint64_t i) {
-    uint64_t mask = (UINT64_C(1) << half_bits) - 1, left = i >> half_bits, right = i & mask;
-    for (uint64_t round = 0; round < 4; round++) {
-        uint64_t next = left ^ (tide__random_u64(seed, tide__hash_word(epoch, round), right) & mask);
-        left = right;
-        right = next;
-    }
-    return left << half_bits | right;
-}
-
-/* The i-th sample of an epoch: a permutation of [0, n) that needs no memory. Walking the larger bijection until it
- * lands inside keeps it one. */
-static uint64_t shuffled(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i) {
-    unsigned half_bits = 1;
-    while (half_bits < 31 && n > UINT64_C(1) << (2 * half_bits)) half_bits++;
-    do i = mix_index(seed, epoch, half_bits, i);
-    while (i >= n);
-    return i;
-}
-
-/* The i-th sample of the step at hand. An epoch ends in the middle of a batch if it has to. */
-static uint64_t order(const void *context, uint64_t i) {
-    const tide_trainer *t = context;
-    uint64_t n = t->options.data->n_samples, at = t->seen + i;
-    return shuffled(t->options.seed, at / n, n, at % n);
-}
-
 /* ---- life ---- */
 
 static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
@@ -114,6 +84,7 @@ static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
     uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
     TIDE_TRY(tide__network_open(o, &o->step, NULL, fit, &t->network));
+    tide__loader_open(&t->loader, &t->network, o->data, o->device);
     return init_states(&t->network, o->seed);
 }
 
@@ -132,6 +103,7 @@ tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_re
 
 void tide_trainer_destroy(tide_trainer *t) {
     if (!t) return;
+    tide__loader_close(&t->loader);
     tide__network_close(&t->network);
     free(t);
 }
@@ -152,12 +124,21 @@ static tide_status read_loss(tide__network *n, float *loss) {
     return TIDE_OK;
 }
 
+/* The batch at hand, and the one after it begins to load. */
+static tide_status load_batch(tide_trainer *t) {
+    tide__cursor cursor = {.seed = t->options.seed, .n_samples = t->options.data->n_samples, .seen = t->seen};
+    TIDE_TRY(tide__loader_take(&t->loader, &cursor));
+    cursor.seen += t->batch;
+    tide__loader_begin(&t->loader, &cursor);
+    return TIDE_OK;
+}
+
 /* timeline: NULL if nobody wants it. */
 static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *report, tide_timeline **timeline) {
     tide_step_args args = {.seed = t->options.seed, .step = t->step};
     args.learning_rate = tide_schedule_rate(&t->options.schedule, t->options.learning_rate, t->step);
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
-    TIDE_TRY(tide__network_fill(&t->network, t->options.data, order, t));
+    TIDE_TRY(load_batch(t));
     TIDE_TRY(timeline ? tide_run_step_traced(t->network.run, &args, report, timeline)
                       : tide_run_step(t->network.run, &args, report));
     t->step++;
@@ -287,7 +268,7 @@ static tide_status count_right(tide__network *n, uint64_t limit, uint64_t *right
     tide_status status = read_probabilities(n, op, p);
     for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) {
         const float *pixel = p + i / pixels * classes * pixels + i % pixels;
-        *right += likeliest(pixel, classes, pixels) == (uint64_t)n->labels[0][i];
+        *right += likeliest(pixel, classes, pixels) == (uint64_t)n->batch.labels[0][i];
     }
     free(p);
     return status;
@@ -301,7 +282,7 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *
     for (uint64_t at = 0; at < n_samples; at += batch) {
         stretch s = {.first = at, .n_samples = data->n_samples};
         uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
-        TIDE_TRY(tide__network_fill(n, data, in_order, &s));
+        TIDE_TRY(tide__network_fill(n, &n->batch, data, in_order, &s));
         TIDE_TRY(tide_run_step(n->run, &args, NULL));
         TIDE_TRY(count_right(n, limit * tide_model_labels(t->options.model), right));
         args.step++;
@@ -341,6 +322,7 @@ tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64
                           (unsigned long long)data->n_samples);
     tide__network network;
     uint64_t right = 0;
+    tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
     TIDE_TRY(open_evaluation(t, &network));
     tide_status status = evaluate(t, &network, data, n_samples, &right);
     tide__network_close(&network);

@@ -2,11 +2,12 @@
 #ifndef TIDE_NN_TRAINER_H
 #define TIDE_NN_TRAINER_H
 
-#include "nn/network.h"
+#include "nn/loader.h"
 
 struct tide_trainer {
     tide_trainer_options options;
     tide__network network;
+    tide__loader loader;
     uint64_t step;  /* steps done */
     uint64_t seen;  /* samples given out */
     uint64_t batch; /* samples per step */
