@@ -93,24 +93,31 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     return status;
 }
 
-/* A percentage is of the unconstrained arena, which is planned but never allocated. */
+/* The unconstrained arena, which is planned but never allocated. */
+static tide_status measure_whole(const session *s, const tide_device_info *info, unconstrained *whole) {
+    tide_machine machine = s->machine;
+    tide_step *step;
+    tide_status status = load_step(s->model, &s->options->model, &machine, s->device, &step);
+    if (status != TIDE_OK) return status;
+    if (machine.align_bytes < info->align_bytes) machine.align_bytes = info->align_bytes; /* as the trainer does */
+    status = plan_unconstrained(tide_step_program(step), &machine, whole);
+    tide_step_destroy(step);
+    return status;
+}
+
+/* A percentage is of the unconstrained arena. Where the arena is the host's own memory, RAM tiers save nothing: inside a
+ * budget there are none, unless they are asked for. */
 static tide_status set_budgets(const session *s, tide_trainer_options *t) {
     const train_options *o = s->options;
-    tide_machine machine = s->machine;
+    budget_args budgets = o->budgets;
     unconstrained whole = {0};
     tide_device_info info;
-    tide_step *step;
-    tide_status status = TIDE_OK;
-    if (budgets_relative(&o->budgets)) {
-        status = tide_device_get_info(s->device, &info);
-        if (status == TIDE_OK) status = load_step(s->model, &o->model, &machine, s->device, &step);
-        if (status != TIDE_OK) return status;
-        if (machine.align_bytes < info.align_bytes) machine.align_bytes = info.align_bytes; /* as the trainer does */
-        status = plan_unconstrained(tide_step_program(step), &machine, &whole);
-        tide_step_destroy(step);
-    }
-    fill_budgets(&o->budgets, &s->machine, whole.arena_bytes, &t->plan.budgets);
-    return status;
+    tide_status status = tide_device_get_info(s->device, &info);
+    if (status == TIDE_OK && budgets_relative(&budgets)) status = measure_whole(s, &info, &whole);
+    if (status != TIDE_OK) return status;
+    if (info.host_visible && budgets.arena.given && !budgets.host.given) budgets.host = (size_arg){.given = true};
+    fill_budgets(&budgets, &s->machine, whole.arena_bytes, &t->plan.budgets);
+    return TIDE_OK;
 }
 
 /* ---- one training ---- */
@@ -368,7 +375,11 @@ int cmd_train(int argc, char **argv) {
          "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},
         {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
-        BUDGET_OPTIONS(o.budgets),
+        {"--budget", ARG_SIZE, &o.budgets.arena, "SIZE",
+         "bytes of the arena; 60% is of the unconstrained one [no limit]"},
+        {"--host-budget", ARG_SIZE, &o.budgets.host, "SIZE",
+         "bytes of RAM tiers [no limit; on the cpu in a --budget 0]"},
+        {"--disk-budget", ARG_SIZE, &o.budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
         {"--disk-path", ARG_TEXT, &o.disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
         {"--disk-checksums", ARG_FLAG, &o.disk_checksums, NULL, "verify what comes back from disk"},
         {"--machine", ARG_TEXT, &o.machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
