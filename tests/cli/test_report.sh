@@ -82,7 +82,7 @@ refuse 3 'not a JSON object' report lenet --compare bad.json -o x.html
 refuse 6 'No such file' report lenet --compare nosuch.json -o x.html
 
 # ---- a run's record: the plan with what was measured ----
-run 0 train lenet --steps 3 --batch 4 --test-samples 4 --threads 1 --budget 60% --verify-bits --record lenet.run
+run 0 train lenet --steps 3 --batch 4 --test-samples 4 --threads 1 --budget 60% --host-budget 1MiB --verify-bits --record lenet.run
 run 0 report lenet.run -o run.html
 out_has 'open it in a browser'
 run 0 report lenet.run --compare compare.json --measured measured.json -o run.html
