@@ -107,7 +107,10 @@ typedef struct tightener {
     size_t n_delayed;
     uint32_t *by_load; /* chosen gaps by ascending load_slot */
     size_t n_by_load, next_load;
-    uint32_t first_save; /* in save_order: those before end in time */
+    uint32_t *by_from; /* places in save_order, by ascending `from` of their gaps */
+    uint32_t next_from;
+    uint32_t *saves; /* heap of places in save_order whose bytes somebody could have: the first on top */
+    size_t n_saves;
     int64_t *change;     /* per slot: of the load, by what was tightened */
     int64_t now;         /* their sum up to here */
     bool fits;
@@ -115,15 +118,33 @@ typedef struct tightener {
 
 static uint64_t load_now(const tightener *t, uint32_t k) { return (uint64_t)((int64_t)t->s->loads[k] + t->now); }
 
+static void push_save(tightener *t, uint32_t place) {
+    size_t at = t->n_saves++;
+    for (; at > 0 && place < t->saves[(at - 1) / 2]; at = (at - 1) / 2) t->saves[at] = t->saves[(at - 1) / 2];
+    t->saves[at] = place;
+}
+
+static void pop_save(tightener *t) {
+    uint32_t *heap = t->saves, last = heap[--t->n_saves];
+    size_t at = 0;
+    for (size_t child = 1; child < t->n_saves; child = 2 * at + 1) {
+        if (child + 1 < t->n_saves && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= last) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = last;
+}
+
 /* The next SAVE to end among those whose bytes somebody could have now; TIDE_NONE: none. */
 static uint32_t pending_save(tightener *t, uint32_t k) {
     const tide__swaps *s = t->s;
-    while (t->first_save < s->n_saves && s->save_slot[s->save_order[t->first_save]] <= k) t->first_save++;
-    for (uint32_t i = t->first_save; i < s->n_saves; i++) {
-        uint32_t gap = s->save_order[i];
-        if (s->gaps.data[gap].from <= k && s->free_slot[gap] > k) return gap;
+    for (; t->next_from < s->n_saves; t->next_from++) {
+        if (s->gaps.data[s->save_order[t->by_from[t->next_from]]].from > k) break;
+        push_save(t, t->by_from[t->next_from]);
     }
-    return TIDE_NONE;
+    while (t->n_saves > 0 && s->free_slot[s->save_order[t->saves[0]]] <= k) pop_save(t);
+    return t->n_saves > 0 ? s->save_order[t->saves[0]] : TIDE_NONE;
 }
 
 /* The last LOAD to start among those that nobody needs yet. */
@@ -190,6 +211,17 @@ static tide_status sort_loads(tightener *t, const bool *chosen) {
     return TIDE_OK;
 }
 
+static tide_status sort_saves(tightener *t) {
+    const tide__swaps *s = t->s;
+    ranked *keys = malloc((s->n_saves + (size_t)1) * sizeof *keys);
+    if (!keys) return tide__fail_memory();
+    for (uint32_t i = 0; i < s->n_saves; i++) keys[i] = (ranked){-(double)s->gaps.data[s->save_order[i]].from, i};
+    qsort(keys, s->n_saves, sizeof *keys, by_score);
+    for (uint32_t i = 0; i < s->n_saves; i++) t->by_from[i] = keys[i].gap;
+    free(keys);
+    return TIDE_OK;
+}
+
 /* A gap shorter than its transfers is as tight as can be from the start. */
 static void tighten_idle(tightener *t) {
     tide__swaps *s = t->s;
@@ -210,10 +242,14 @@ static tide_status tighten(tightener *t, const bool *chosen) {
     t->loaded = malloc(n * sizeof *t->loaded);
     t->delayed = malloc(n * sizeof *t->delayed);
     t->by_load = malloc(n * sizeof *t->by_load);
+    t->by_from = malloc(n * sizeof *t->by_from);
+    t->saves = malloc(n * sizeof *t->saves);
     t->change = calloc(t->s->n_ops + (size_t)2, sizeof *t->change);
-    if (!t->loaded || !t->delayed || !t->by_load || !t->change) return tide__fail_memory();
+    bool all = t->loaded && t->delayed && t->by_load && t->by_from && t->saves && t->change;
+    if (!all) return tide__fail_memory();
     tighten_idle(t);
     TIDE_TRY(sort_loads(t, chosen));
+    TIDE_TRY(sort_saves(t));
     tighten_slots(t);
     return TIDE_OK;
 }
@@ -225,6 +261,8 @@ tide_status tide__swaps_tighten(tide__swaps *s, const bool *chosen, uint64_t tar
     free(t.loaded);
     free(t.delayed);
     free(t.by_load);
+    free(t.by_from);
+    free(t.saves);
     free(t.change);
     return status;
 }
