@@ -12,9 +12,10 @@
 
 /* How far the exact search goes where the heuristics stay above the load: some 0.1 s, counted in nodes, so that it is
  * the same on every machine. A node takes time in proportion to the items; fewer nodes than items lead nowhere.
- * A draft gets enough for one or two attempts. */
+ * A draft gets enough for one or two attempts if those are quick. */
+enum { MOST_DRAFT_ITEMS = 600 };
 static uint64_t search_nodes(uint64_t n_items, bool draft) {
-    if (draft) return n_items + n_items / 4 + 100;
+    if (draft) return n_items <= MOST_DRAFT_ITEMS ? n_items + n_items / 4 + 100 : 0;
     return n_items + tide__min_u64(25000, UINT64_C(5000000) / (n_items + 1));
 }
 

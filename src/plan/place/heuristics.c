@@ -41,7 +41,8 @@ void tide__attempt_keep_if_lower(tide__attempt *a, const char *algorithm) {
 
 /* ---- skylines ---- */
 
-static bool is_least(const tide__attempt *a) { return a->algorithm && a->height <= a->least; }
+/* No run is wanted any more: nothing is lower, or a quick attempt is low enough. */
+static bool is_done(const tide__attempt *a) { return a->algorithm && a->height <= (a->quick ? a->enough : a->least); }
 
 static bool is_late(const tide__attempt *a) { return a->deadline_ns && tide__now_ns() >= a->deadline_ns; }
 
@@ -50,7 +51,7 @@ static bool is_late(const tide__attempt *a) { return a->deadline_ns && tide__now
 static void run_orders(tide__attempt *a, tide__skyline *skyline, const tide__order_data *data, double *keys,
                        uint64_t *scratch, tide__order_kind *best_kind) {
     uint64_t work = 0, n = a->p->n;
-    for (int kind = 0; kind < TIDE__N_ORDERS && !is_least(a); kind++, work += n) {
+    for (int kind = 0; kind < TIDE__N_ORDERS && !is_done(a); kind++, work += n) {
         if (kind > 0 && (work + n > MOST_SKYLINE_ITEMS || is_late(a))) break;
         tide__order_keys(data, (tide__order_kind)kind, keys);
         tide__order_sort(keys, n, scratch, a->order);

@@ -11,6 +11,7 @@ typedef struct tide__attempt {
     const tide__place_problem *p;
     uint64_t least;         /* units: nothing lower exists */
     uint64_t enough;        /* units, >= least: no lower placement is wanted, though a cheap one is taken */
+    bool quick;             /* the first that is low enough is taken */
     uint64_t seed;          /* of what is random */
     uint64_t deadline_ns;   /* on the clock of tide__now_ns; 0: work is limited by its amount only */
     uint64_t *best, *trial; /* offsets in units, per item; best is valid once there is an algorithm */

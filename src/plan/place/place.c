@@ -99,6 +99,7 @@ static tide_status search_core(search *s, const tide__core *core, const tide__pl
     TIDE_TRY_GOTO(tide__attempt_init(&a, &core->problem, core->capacity, enough(s) - core->bottom), done);
     a.seed = s->options.seed;
     if (core->problem.n > TIDE__EXACT_MOST_ITEMS) a.deadline_ns = s->deadline_ns;
+    a.quick = s->options.quick;
     (void)tide__try_skylines(&a, TIDE__MOST_SQUEAKS);
     if (!a.algorithm) TIDE_TRY_GOTO(tide__try_classics(&a), done);
     if (!tide__attempt_is_good(&a) && may_search(s)) refine(s, core, &a, items);
@@ -126,11 +127,12 @@ static tide_status run_all(search *s, const tide__place_item *items) {
     tide__attempt a;
     tide_status status = tide__attempt_init(&a, &s->problem, s->problem.lower_bound, enough(s));
     a.seed = s->options.seed;
+    a.quick = s->options.quick;
     a.deadline_ns = s->deadline_ns;
     if (status == TIDE_OK && last) status = tide__try_heuristics(&a);
     if (status == TIDE_OK && !last) (void)tide__try_skylines(&a, 0);
     if (status == TIDE_OK) take(s, &a);
-    bool good = status == TIDE_OK && a.algorithm && (tide__attempt_is_good(&a) || (s->options.quick && is_hopeless(s)));
+    bool good = status == TIDE_OK && a.algorithm && (tide__attempt_is_good(&a) || (s->options.quick && !may_search(s)));
     tide__attempt_deinit(&a);
     if (status != TIDE_OK || last || good) return status;
     status = improve(s, items);

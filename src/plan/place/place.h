@@ -39,7 +39,8 @@ typedef struct tide__place_options {
     uint64_t seed;
     double time_limit_s;   /* for the exact search after the fast heuristics; with both limits 0 there is none */
     uint64_t node_limit;   /* of the exact search; 0: only the time limits it */
-    bool quick;            /* auto: the first answer if the capacity is below the load; no slow heuristics */
+    bool quick;            /* auto: the first answer within the capacity; no slow heuristics, and none but the first
+                              answers where there are no limits to search within or the capacity is below the load */
     const char *algorithm; /* one of TIDE__PLACE_ALGORITHMS; NULL: "auto" */
 } tide__place_options;
 
