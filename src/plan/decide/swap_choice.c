@@ -61,12 +61,42 @@ static tide__swaps_outcome try_prefix(chooser *c, size_t length) {
 
 static bool fits(const tide__swaps_outcome *o) { return o->excess <= 0; }
 
-/* At most MAX_PREFIXES lengths are tried one after the other, so that many gaps do not take quadratic time; between two
- * of those the shortest that fits is found by halving. */
-enum { MAX_PREFIXES = 256 };
+/* Lengths that are tried one after the other: fewer on large programs, where each takes longer. */
+enum { MAX_PREFIXES = 256, MIN_PREFIXES = 16, PREFIX_WORK = 160 * 1000 };
+static size_t count_prefixes(const chooser *c) {
+    size_t n = PREFIX_WORK / (c->s->n_ops + c->s->gaps.count + 1);
+    return n > MAX_PREFIXES ? MAX_PREFIXES : n < MIN_PREFIXES ? MIN_PREFIXES : n;
+}
+
+/* None of the tried lengths fits: the one with the least excess, looked for around `best` with smaller and smaller
+ * steps. */
+static tide__swaps_outcome find_least(chooser *c, size_t step, size_t best, double least) {
+    while (step > 1) {
+        step = (step + 1) / 2;
+        size_t lengths[] = {best > step ? best - step : 0, best + step < c->n ? best + step : c->n};
+        for (int k = 0; k < 2; k++) {
+            tide__swaps_outcome o = try_prefix(c, lengths[k]);
+            if (o.excess < least) least = o.excess, best = lengths[k];
+        }
+    }
+    return try_prefix(c, best);
+}
+
+/* Between two lengths, of which the longer one fits, the shortest is found by halving. */
+static tide__swaps_outcome find_shortest(chooser *c, size_t fails, size_t length) {
+    while (length > fails + 1) {
+        size_t middle = fails + (length - fails) / 2;
+        tide__swaps_outcome o = try_prefix(c, middle);
+        if (fits(&o))
+            length = middle;
+        else
+            fails = middle;
+    }
+    return try_prefix(c, length);
+}
 
 static tide__swaps_outcome try_prefixes(chooser *c) {
-    size_t step = c->n / MAX_PREFIXES + 1, best = 0, fails = 0, length = 0;
+    size_t step = c->n / count_prefixes(c) + 1, best = 0, fails = 0, length = 0;
     tide__swaps_outcome o = try_prefix(c, 0);
     double least = o.excess;
     while (!fits(&o) && length < c->n) {
@@ -75,16 +105,7 @@ static tide__swaps_outcome try_prefixes(chooser *c) {
         o = try_prefix(c, length);
         if (o.excess < least) least = o.excess, best = length;
     }
-    if (!fits(&o)) return try_prefix(c, best);
-    while (length > fails + 1) {
-        size_t middle = fails + (length - fails) / 2;
-        o = try_prefix(c, middle);
-        if (fits(&o))
-            length = middle;
-        else
-            fails = middle;
-    }
-    return try_prefix(c, length);
+    return fits(&o) ? find_shortest(c, fails, length) : find_least(c, step, best, least);
 }
 
 tide_status tide__swaps_choose_prefix(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen,
@@ -111,8 +132,8 @@ typedef struct tightener {
     uint32_t next_from;
     uint32_t *saves; /* heap of places in save_order whose bytes somebody could have: the first on top */
     size_t n_saves;
-    int64_t *change;     /* per slot: of the load, by what was tightened */
-    int64_t now;         /* their sum up to here */
+    int64_t *change; /* per slot: of the load, by what was tightened */
+    int64_t now;     /* their sum up to here */
     bool fits;
 } tightener;
 
