@@ -4,8 +4,8 @@
  *   hybrid:norerun    moves only
  *   hybrid:nomove     re-runs only
  *
- * Moves that hide behind compute are free, so they come first; re-runs take what they leave above the target; then
- * moves are chosen again beside those re-runs, which stretch the step, and re-runs that have become needless go.
+ * Moves that hide behind compute are free, so they come first; re-runs take what they leave above the target; then a
+ * search exchanges moves and re-runs together (hybrid/search.h).
  * Drafts of these, of either kind alone and of moves that compute waits for are compared by the simulator. */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ typedef struct hybrid {
     uint64_t last_bytes; /* the arena of the latest draft */
 } hybrid;
 
-enum { ROUNDS = 2, MAX_TRIES = 4 };
+enum { MAX_TRIES = 4 };
 
 static uint64_t work_of(tide_effort effort) {
     static const uint64_t work[] = {[TIDE_EFFORT_LOW] = 1000 * 1000,
@@ -46,13 +46,6 @@ static tide_status add_reruns(const tide__sketch *s, tide__decisions *out) {
         tide__rerun rerun = {.slot = tide__event_slot(key), .op = tide__event_id(key)};
         if (tide__event_kind_of(key) == TIDE__EVENT_RUN) TIDE_TRY(tide__vec_push(&out->reruns, rerun));
     }
-    return TIDE_OK;
-}
-
-static tide_status rerun_keys(const tide__sketch *s, tide__keys *out) {
-    out->count = 0;
-    for (size_t i = 0; i < s->extra.count; i++)
-        if (tide__event_kind_of(s->extra.data[i]) == TIDE__EVENT_RUN) TIDE_TRY(tide__vec_push(out, s->extra.data[i]));
     return TIDE_OK;
 }
 
@@ -111,38 +104,37 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
 
 /* ---- ways to a plan ---- */
 
-/* Moves beside what the sketch re-runs, then re-runs beside those moves; the result is in the sketch, and judged. */
-static tide_status try_round(hybrid *h, const tide__keys *reruns, tide__moves_way way) {
+/* From a choice of moves: re-runs for the rest, then both together. Moves that compute waits for stay as chosen. */
+static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way, tide__decisions *d) {
+    bool moves = h->moves && t->swaps.work, fits;
+    tide__sketch_clear(h->sketch);
+    if (moves) {
+        TIDE_TRY(tide__moves_choose(t, way, h->in->target_bytes, h->work));
+        TIDE_TRY(tide__transfers_apply(t, h->sketch));
+    }
+    TIDE_TRY(tide__sketch_build(h->sketch));
+    bool joint = moves && way != TIDE__MOVES_WAIT;
+    if (h->reruns) TIDE_TRY(tide__search(h->sketch, joint ? t : NULL, h->work, &fits));
+    if (moves) TIDE_TRY(tide__swaps_decide(&t->swaps, t->chosen, d));
+    return add_reruns(h->sketch, d);
+}
+
+static tide_status try_from(hybrid *h, tide__moves_way way) {
     tide__decisions d = {0};
-    bool fits;
+    tide__transfers t = {0};
     tide_status status = TIDE_OK;
-    if (h->moves) status = tide__moves_choose(h->in, h->model, reruns, way, h->work, &d);
-    if (status == TIDE_OK) status = tide__moves_apply(h->sketch, &d, reruns);
-    if (status == TIDE_OK && h->reruns) status = tide__search(h->sketch, h->work, &fits);
-    if (status == TIDE_OK) status = add_reruns(h->sketch, &d);
+    if (h->moves && tide__swap_tier(h->in->machine) != TIDE_NONE) status = tide__transfers_init(h->in, h->model, &t);
+    if (status == TIDE_OK) status = search_from(h, &t, way, &d);
+    tide__transfers_deinit(&t);
     if (status == TIDE_OK) return judge(h, &d);
     tide__decisions_free(&d);
     return status;
 }
 
-static tide_status try_rounds(hybrid *h, tide__moves_way way) {
-    tide__keys reruns = {0};
-    tide_status status = TIDE_OK;
-    int rounds = h->in->options->effort == TIDE_EFFORT_LOW ? 1 : ROUNDS;
-    for (int i = 0; i < rounds && status == TIDE_OK; i++) {
-        status = try_round(h, &reruns, way);
-        if (status == TIDE_OK) status = rerun_keys(h->sketch, &reruns);
-        if (reruns.count == 0 || !h->moves) break;
-    }
-    tide__vec_free(&reruns);
-    return status;
-}
-
 static tide_status try_alone(hybrid *h, bool moves) {
-    static const tide__keys none;
     bool both = h->moves;
     h->moves = moves;
-    tide_status status = try_round(h, &none, TIDE__MOVES_WAIT);
+    tide_status status = try_from(h, TIDE__MOVES_WAIT);
     h->moves = both;
     return status;
 }
@@ -209,7 +201,7 @@ static bool is_near_ideal(const hybrid *h) {
 static tide_status try_large(hybrid *h) {
     bool reruns = h->reruns;
     h->reruns = false;
-    tide_status status = h->moves ? try_rounds(h, TIDE__MOVES_LEAST) : TIDE_OK;
+    tide_status status = h->moves ? try_from(h, TIDE__MOVES_LEAST) : TIDE_OK;
     if (status == TIDE_OK && h->moves && !is_near_ideal(h)) status = try_alone(h, true);
     h->reruns = reruns;
     if (status == TIDE_OK && !is_near_ideal(h)) status = try_others(h);
@@ -221,9 +213,9 @@ static tide_status try_all(hybrid *h) {
         TIDE_TRY(try_large(h));
         if (h->fits && (h->in->options->effort != TIDE_EFFORT_HIGH || is_near_ideal(h))) return TIDE_OK;
     }
-    TIDE_TRY(try_rounds(h, TIDE__MOVES_LEAST));
+    TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
     if (is_ideal(h)) return TIDE_OK;
-    if (h->moves && h->reruns) TIDE_TRY(try_rounds(h, TIDE__MOVES_DEAREST));
+    if (h->moves && h->reruns) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
     if (h->fits && h->in->options->effort == TIDE_EFFORT_LOW) return TIDE_OK;
     if (h->moves && h->reruns) TIDE_TRY(try_alone(h, false));
     if (h->moves) TIDE_TRY(try_alone(h, true));

@@ -63,8 +63,27 @@ static tide_status prepare_orders(tide__swaps *s) {
     if (!keys) return tide__fail_memory();
     w->n_ready = sort_gaps(s, true, keys, w->by_ready);
     w->n_need = sort_gaps(s, false, keys, w->by_need);
+    for (size_t i = 0; i < s->gaps.count; i++) s->need_slot[i] = s->gaps.data[i].to;
     free(keys);
     return TIDE_OK;
+}
+
+/* Of two LOADs: is `a` to be planned first, from the end of the step backwards? */
+static bool is_needed_later(const tide__swaps *s, uint32_t a, uint32_t b) {
+    const tide__swap_gap *x = &s->gaps.data[a], *y = &s->gaps.data[b];
+    if (x->tier != y->tier) return x->tier < y->tier;
+    if (s->need_slot[a] != s->need_slot[b]) return s->need_slot[a] > s->need_slot[b];
+    return x->from != y->from ? x->from > y->from : a < b;
+}
+
+void tide__swaps_reorder(tide__swaps *s) {
+    uint32_t *order = s->work->by_need;
+    for (size_t i = 1; i < s->work->n_need; i++) {
+        uint32_t gap = order[i];
+        size_t k = i;
+        for (; k > 0 && is_needed_later(s, gap, order[k - 1]); k--) order[k] = order[k - 1];
+        order[k] = gap;
+    }
 }
 
 static tide_status allocate_work(tide__swaps *s) {
@@ -77,13 +96,14 @@ static tide_status allocate_work(tide__swaps *s) {
     w->saved_slot = calloc(tensors, sizeof *w->saved_slot);
     w->late = calloc(n, sizeof *w->late);
     w->change = malloc((s->n_ops + (size_t)2) * sizeof *w->change);
+    s->need_slot = calloc(n, sizeof *s->need_slot);
     s->free_slot = calloc(n, sizeof *s->free_slot);
     s->save_slot = calloc(n, sizeof *s->save_slot);
     s->load_slot = calloc(n, sizeof *s->load_slot);
     s->save_order = calloc(n, sizeof *s->save_order);
     s->idle = calloc(n, sizeof *s->idle);
     bool all = w->by_ready && w->by_need && w->heap && w->saved_in && w->saved_slot && w->late && w->change &&
-               s->free_slot && s->save_slot && s->load_slot && s->save_order && s->idle;
+               s->need_slot && s->free_slot && s->save_slot && s->load_slot && s->save_order && s->idle;
     return all ? TIDE_OK : tide__fail_memory();
 }
 
@@ -147,6 +167,7 @@ void tide__swaps_deinit(tide__swaps *s) {
     free(s->base_loads);
     free(s->loads);
     free(s->slot_ns);
+    free(s->need_slot);
     free(s->free_slot);
     free(s->save_slot);
     free(s->load_slot);
@@ -253,13 +274,13 @@ static void load_all(tide__swaps *s, const bool *chosen, uint64_t *late_ns) {
         if (!chosen[gap]) continue;
         if (g->tier != tier) t_ns = UINT64_MAX, slot = s->n_ops;
         tier = g->tier;
-        t_ns = tide__min_u64(t_ns, s->slot_ns[g->to]);
+        t_ns = tide__min_u64(t_ns, s->slot_ns[s->need_slot[gap]]);
         if (g->in_ns > t_ns && !g->forced) {
             *late_ns = tide__max_u64(*late_ns, g->in_ns - t_ns);
             s->work->late[gap] = true;
         }
         t_ns -= tide__min_u64(t_ns, g->in_ns);
-        if (slot > g->to) slot = g->to;
+        if (slot > s->need_slot[gap]) slot = s->need_slot[gap];
         while (slot > 0 && s->slot_ns[slot] > t_ns) slot--;
         s->load_slot[gap] = slot;
     }
@@ -343,14 +364,14 @@ static tide_status decide_gap(const tide__swaps *s, uint32_t gap, tide__decision
     tide__swap swap = {.tensor = g->tensor, .tier = g->tier, .save_slot = s->save_slot[gap], .load_slot = TIDE_NONE};
     if (g->head == TIDE_NONE) {
         swap.load_slot = s->load_slot[gap];
-        swap.needed_slot = g->to;
+        swap.needed_slot = s->need_slot[gap];
         return tide__vec_push(&out->swaps, swap);
     }
     if (g->head != g->tensor) TIDE_TRY(tide__vec_push(&out->swaps, swap));
     swap = (tide__swap){.tensor = g->head, .tier = g->tier, .save_slot = TIDE_NONE, .load_slot = TIDE_NONE};
     if (g->to != TIDE_NONE) {
         swap.load_slot = s->load_slot[gap];
-        swap.needed_slot = g->to;
+        swap.needed_slot = s->need_slot[gap];
     }
     return tide__vec_push(&out->swaps, swap);
 }

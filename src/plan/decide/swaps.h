@@ -60,6 +60,7 @@ typedef struct tide__swaps {
     TIDE_VEC(tide__swap_gap) gaps;
     uint64_t *base_loads; /* n_ops + 1; an input counts from slot 0 on, its first LOAD is a gap */
     uint64_t *slot_ns;    /* n_ops + 1: when each slot starts; may be changed between evaluations, never falling */
+    uint32_t *need_slot;  /* per gap: its LOAD ends before this slot; at first `to`. Reorder after a change. */
     /* Of the latest evaluation. */
     uint64_t *loads;      /* n_ops + 1 */
     uint32_t *free_slot;  /* per gap: its bytes are free from here on; `from` or later */
@@ -81,6 +82,9 @@ typedef struct tide__swaps_outcome {
 /* `in` must outlive it. */
 tide_status tide__swaps_init(tide__swaps *s, const tide__policy_input *in, const tide__swaps_options *options);
 void tide__swaps_deinit(tide__swaps *s);
+
+/* After changes of need_slot. Quick if few change. */
+void tide__swaps_reorder(tide__swaps *s);
 
 /* Linear in ops and gaps but for the SAVEs, which are n log n in those chosen. */
 tide__swaps_outcome tide__swaps_evaluate(tide__swaps *s, const bool *chosen, uint64_t target_bytes);

@@ -1,5 +1,5 @@
-/* See search.h. Several greedy starts, then large-neighbourhood search: take some related re-runs out, repair with
- * noise, prune, keep what is not slower. */
+/* See search.h. Several greedy starts, then large-neighbourhood search: take some related re-runs out, and moves with
+ * them, repair with noise, by moves that hide first and then by re-runs, prune, keep what is not slower. */
 #include "plan/decide/hybrid/search.h"
 
 #include <stdlib.h>
@@ -8,27 +8,66 @@
 #include "base/rng.h"
 
 static const double TOLERANCE = 0.001; /* of the time */
-enum { MAX_REMOVED = 20, PATIENCE = 50 };
+enum { MAX_REMOVED = 20, MAX_MOVES_REMOVED = 6, PATIENCE = 50, MAX_SYNCS = 3 };
+
+/* Decisions: a sketch's events, and the gaps behind those that are moves. */
+typedef struct state {
+    tide__keys events;
+    bool *chosen;
+    uint64_t run_ns;
+} state;
 
 typedef struct searcher {
     tide__sketch *s;
+    tide__transfers *moves; /* NULL: the sketch's moves stay as they are */
     tide__repair repair;
-    tide__keys best, current; /* the best that fits; where the search is */
-    tide__keys reruns;        /* scratch */
-    uint64_t best_ns, current_ns;
+    state best, current; /* the best that fits; where the search is */
+    tide__keys reruns;   /* scratch */
     bool fits;
-    uint64_t limit; /* of repair.work */
+    uint64_t limit; /* of work */
     uint64_t rounds;
 } searcher;
 
-static bool is_better(const searcher *x) { return tide__sketch_fits(x->s) && (!x->fits || x->s->run_ns < x->best_ns); }
+static uint64_t work_done(const searcher *x) { return x->repair.work + (x->moves ? x->moves->work : 0); }
+
+/* ---- states ---- */
+
+static size_t chosen_bytes(const searcher *x) { return x->moves->swaps.gaps.count * sizeof(bool); }
+
+static tide_status store(searcher *x, state *to) {
+    to->run_ns = x->s->run_ns;
+    if (x->moves) memcpy(to->chosen, x->moves->chosen, chosen_bytes(x));
+    return tide__keys_copy(&x->s->extra, &to->events);
+}
+
+/* The sketch is not built. */
+static tide_status restore(searcher *x, const state *from) {
+    if (x->moves) memcpy(x->moves->chosen, from->chosen, chosen_bytes(x));
+    return tide__keys_copy(&from->events, &x->s->extra);
+}
+
+static bool is_better(const searcher *x) {
+    return tide__sketch_fits(x->s) && (!x->fits || x->s->run_ns < x->best.run_ns);
+}
 
 static tide_status note_best(searcher *x) {
     if (!is_better(x)) return TIDE_OK;
     x->fits = true;
-    x->best_ns = x->s->run_ns;
-    return tide__keys_copy(&x->s->extra, &x->best);
+    return store(x, &x->best);
 }
+
+/* Re-runs that went or came have changed the clock of the moves; what those then leave is repaired. */
+static tide_status sync_moves(searcher *x) {
+    if (!x->moves) return TIDE_OK;
+    TIDE_TRY(tide__transfers_sync(x->moves, x->s));
+    for (int i = 1; i < MAX_SYNCS && !tide__sketch_fits(x->s); i++) {
+        TIDE_TRY(tide__repair_run(&x->repair));
+        TIDE_TRY(tide__transfers_sync(x->moves, x->s));
+    }
+    return TIDE_OK;
+}
+
+/* ---- starts ---- */
 
 /* A greedy plan from what is given; `mask` says how inputs are got. Greedy for a part of the target, then pruned for
  * all of it: other chains get long there, and most of the extra re-runs go again. */
@@ -44,8 +83,11 @@ static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, dou
     TIDE_TRY(tide__sketch_build(x->s));
     if (!tide__sketch_fits(x->s)) return TIDE_OK;
     TIDE_TRY(tide__repair_prune(&x->repair, &x->s->extra));
+    TIDE_TRY(sync_moves(x));
     return note_best(x);
 }
+
+/* ---- rounds ---- */
 
 static uint64_t draw(searcher *x, uint64_t below) {
     return tide__random_u64(x->repair.seed, 1, x->repair.draws++) % below;
@@ -88,15 +130,35 @@ static void remove_some(searcher *x, size_t n) {
     }
 }
 
-/* How much slower than the current plan the next one may be: less and less (threshold accepting). */
-static uint64_t tolerance(searcher *x) {
-    double left = 1 - (double)x->repair.work / (double)x->limit;
-    double share = TOLERANCE * left * (double)tide__random_unit(x->repair.seed, 2, x->rounds);
-    return (uint64_t)(share * (double)x->best_ns);
+/* Takes out up to n moves: of neighbouring gaps, or any. */
+static void remove_moves(searcher *x, uint64_t n) {
+    const tide__swaps *swaps = &x->moves->swaps;
+    uint64_t gap = draw(x, swaps->gaps.count), near = draw(x, 2);
+    for (uint64_t tries = 4 * n; tries > 0 && n > 0; tries--) {
+        if (x->moves->chosen[gap] && !swaps->gaps.data[gap].forced) n--;
+        if (!swaps->gaps.data[gap].forced) x->moves->chosen[gap] = false;
+        gap = near ? (gap + 1) % swaps->gaps.count : draw(x, swaps->gaps.count);
+    }
 }
 
-static tide_status improve_once(searcher *x) {
-    TIDE_TRY(tide__keys_copy(&x->current, &x->s->extra));
+/* Other moves for some of them, as far as they hide. */
+static tide_status exchange_moves(searcher *x) {
+    static const double powers[] = {0, 0.25, 0.5, 1};
+    tide__transfers_taste taste = {.noise = 0.5, .seed = x->rounds, .power = powers[draw(x, 4)]};
+    remove_moves(x, draw(x, MAX_MOVES_REMOVED));
+    TIDE_TRY(tide__transfers_sync(x->moves, x->s));
+    return tide__transfers_fill(x->moves, x->s, taste);
+}
+
+/* How much slower than the current plan the next one may be: less and less (threshold accepting). */
+static uint64_t tolerance(searcher *x) {
+    double left = 1 - (double)work_done(x) / (double)x->limit;
+    double share = TOLERANCE * left * (double)tide__random_unit(x->repair.seed, 2, x->rounds);
+    return (uint64_t)(share * (double)x->best.run_ns);
+}
+
+static tide_status destroy(searcher *x) {
+    TIDE_TRY(restore(x, &x->current));
     TIDE_TRY(list_reruns(x));
     if (x->reruns.count == 0) {
         x->limit = 0;
@@ -104,14 +166,20 @@ static tide_status improve_once(searcher *x) {
     }
     size_t most = x->reruns.count < MAX_REMOVED ? x->reruns.count : MAX_REMOVED;
     remove_some(x, 1 + (x->rounds % 2 ? draw(x, most) : draw(x, 1 + draw(x, most))));
+    if (!x->moves) return TIDE_OK;
+    return draw(x, 2) ? exchange_moves(x) : tide__transfers_sync(x->moves, x->s);
+}
+
+static tide_status improve_once(searcher *x) {
+    TIDE_TRY(destroy(x));
     x->repair.noise = x->rounds % 4 ? 0.5 : 0.1;
     x->repair.mask = x->rounds % 3 ? (1u << TIDE__N_HOLDS) - 1 : 1u << draw(x, TIDE__N_HOLDS);
     TIDE_TRY(tide__repair_run(&x->repair));
     if (!tide__sketch_fits(x->s)) return TIDE_OK;
     TIDE_TRY(tide__repair_prune(&x->repair, x->rounds % PATIENCE ? &x->repair.added : &x->s->extra));
-    if (x->s->run_ns > x->current_ns + tolerance(x)) return TIDE_OK;
-    x->current_ns = x->s->run_ns;
-    TIDE_TRY(tide__keys_copy(&x->s->extra, &x->current));
+    TIDE_TRY(sync_moves(x));
+    if (!tide__sketch_fits(x->s) || x->s->run_ns > x->current.run_ns + tolerance(x)) return TIDE_OK;
+    TIDE_TRY(store(x, &x->current));
     return note_best(x);
 }
 
@@ -122,7 +190,7 @@ static tide_status start_all(searcher *x, const tide__keys *given, const tide__k
     if (given->count > moves->count) TIDE_TRY(start(x, given, all, 1));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (uint32_t k = 0; k <= TIDE__N_HOLDS; k++)
-            if (x->repair.work < x->limit / 2 || (i == 0 && !x->fits))
+            if (work_done(x) < x->limit / 2 || (i == 0 && !x->fits))
                 TIDE_TRY(start(x, moves, k == 0 ? all : 1u << (k - 1), parts[i]));
     return TIDE_OK;
 }
@@ -131,25 +199,37 @@ static tide_status search(searcher *x, const tide__keys *given, tide__keys *move
     for (size_t i = 0; i < given->count; i++)
         if (!is_rerun(given->data[i])) TIDE_TRY(tide__vec_push(moves, given->data[i]));
     TIDE_TRY(start_all(x, given, moves));
-    x->current_ns = x->best_ns;
-    TIDE_TRY(tide__keys_copy(&x->best, &x->current));
-    for (; x->fits && x->repair.work < x->limit; x->rounds++) TIDE_TRY(improve_once(x));
-    if (x->fits) TIDE_TRY(tide__keys_copy(&x->best, &x->s->extra));
-    return tide__sketch_build(x->s);
+    if (x->fits) TIDE_TRY(restore(x, &x->best));
+    TIDE_TRY(store(x, &x->current));
+    x->current.run_ns = x->best.run_ns;
+    for (; x->fits && work_done(x) < x->limit; x->rounds++) TIDE_TRY(improve_once(x));
+    if (x->fits) TIDE_TRY(restore(x, &x->best));
+    return x->moves ? tide__transfers_sync(x->moves, x->s) : tide__sketch_build(x->s);
 }
 
-tide_status tide__search(tide__sketch *s, uint64_t work, bool *fits) {
-    searcher x = {.s = s, .limit = work};
-    tide__keys given = {0}, moves = {0};
-    tide_status status = tide__repair_init(s, &x.repair);
-    if (status == TIDE_OK) status = tide__keys_copy(&s->extra, &given);
-    if (status == TIDE_OK) status = search(&x, &given, &moves);
+static tide_status begin(searcher *x, tide__keys *given) {
+    size_t n = x->moves ? chosen_bytes(x) : 0;
+    if (x->moves) x->moves->work = 0;
+    x->best.chosen = malloc(n + 1);
+    x->current.chosen = malloc(n + 1);
+    if (!x->best.chosen || !x->current.chosen) return tide__fail_memory();
+    TIDE_TRY(tide__repair_init(x->s, &x->repair));
+    return tide__keys_copy(&x->s->extra, given);
+}
+
+tide_status tide__search(tide__sketch *s, tide__transfers *moves, uint64_t work, bool *fits) {
+    searcher x = {.s = s, .moves = moves, .limit = work};
+    tide__keys given = {0}, given_moves = {0};
+    tide_status status = begin(&x, &given);
+    if (status == TIDE_OK) status = search(&x, &given, &given_moves);
     if (status == TIDE_OK) *fits = x.fits;
     tide__repair_deinit(&x.repair);
-    tide__vec_free(&x.best);
-    tide__vec_free(&x.current);
+    tide__vec_free(&x.best.events);
+    tide__vec_free(&x.current.events);
     tide__vec_free(&x.reruns);
     tide__vec_free(&given);
-    tide__vec_free(&moves);
+    tide__vec_free(&given_moves);
+    free(x.best.chosen);
+    free(x.current.chosen);
     return status;
 }

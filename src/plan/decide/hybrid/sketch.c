@@ -46,6 +46,12 @@ void tide__sketch_destroy(tide__sketch *s) {
 
 /* ---- the decisions ---- */
 
+void tide__sketch_clear(tide__sketch *s) {
+    s->extra.count = 0;
+    memset(s->away_first, 0, s->model->n_tensors * sizeof *s->away_first);
+    memset(s->away_last, 0, s->model->n_tensors * sizeof *s->away_last);
+}
+
 static size_t position(const tide__sketch *s, uint64_t key) {
     size_t low = 0, high = s->extra.count;
     while (low < high) {

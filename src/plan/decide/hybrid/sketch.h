@@ -65,6 +65,8 @@ tide_status tide__sketch_create(const tide__model *model, uint64_t target_bytes,
 void tide__sketch_destroy(tide__sketch *s); /* NULL is fine */
 /* Brings everything up to date with `extra`. */
 tide_status tide__sketch_build(tide__sketch *s);
+/* No decisions; not built. */
+void tide__sketch_clear(tide__sketch *s);
 /* Adds or removes a decision; the rest is out of date until the next build. Adding what is there does nothing. */
 tide_status tide__sketch_add(tide__sketch *s, uint64_t key);
 void tide__sketch_remove(tide__sketch *s, uint64_t key);
