@@ -17,6 +17,12 @@ typedef struct tide__place {
     bool in_arena;
 } tide__place;
 
+/* What copy threads read; it stays where it is while tables grow. */
+typedef struct tide__mover {
+    tide__move move;
+    tide_event *event; /* of its latest move */
+} tide__mover;
+
 typedef struct tide__fence {
     tide__range range;
     tide_id storage; /* whose event */
@@ -32,24 +38,35 @@ struct tide__run_online {
     tide__ranges arena, tiers[TIDE_MACHINE_MAX_TIERS];
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* capacity */
     uint32_t n_storages;
-    tide__place *places; /* per storage */
-    tide__move *moves;   /* per storage */
-    tide_event **events; /* per storage; NULL: it never moved */
-    uint64_t *cost_ns;   /* per op: measured, of its latest run */
-    uint64_t *offsets;   /* of the op at hand */
+    TIDE_VEC(tide__place) places;   /* per storage */
+    TIDE_VEC(tide__mover *) movers; /* per storage; NULL: it never moved */
+    TIDE_VEC(uint64_t) cost_ns;     /* per op: measured, of its latest run */
+    TIDE_VEC(uint64_t) offsets;     /* of the op at hand */
     TIDE_VEC(tide__fence) fences;
     tide__range workspace;
     uint64_t busy_until_ns[TIDE_MACHINE_MAX_CHANNELS]; /* about */
     tide_status failure;                               /* of calls that cannot return one */
-    uint64_t saved_bytes, loaded_bytes, compute_ns;
+    uint64_t begin_ns, saved_bytes, loaded_bytes, compute_ns;
     uint32_t n_actions;
 };
 
 /* The arena has the budget's size, or what the program could ever need if that is less. Arena and queues are opened here;
  * tide__run_online_close leaves them to the run. */
 tide_status tide__run_online_open(tide_run *run);
+/* Takes in what run->options.program has more than before. */
+tide_status tide__run_online_grow(struct tide__run_online *s);
+/* Forgets the storages from this one on, and all ops. They have no places any more. */
+void tide__run_online_shrink(struct tide__run_online *s, uint32_t n_storages);
+/* What is there at the start gets a place: in the arena as long as that has room. */
+tide_status tide__run_online_place(struct tide__run_online *s, tide_id storage);
 void tide__run_online_close(tide_run *run); /* fine if nothing is open */
 tide_status tide__run_online_step(tide_run *run, const tide_step_args *args, tide_step_report *report);
+/* The same in parts, for ops that come one by one: `engine` works between the two. The second is called after a failure,
+ * too. */
+tide_status tide__run_online_begin(struct tide__run_online *s, const tide_step_args *args);
+tide_status tide__run_online_finish(struct tide__run_online *s, tide_status status, tide_step_report *report);
+/* Between steps: the values of the last step's end become those of the next start, all others are given up. */
+tide_status tide__run_online_carry(struct tide__run_online *s);
 /* Between steps: where a value is; NULL if it has none. A carried one answers to both of its ids. */
 const tide__place *tide__run_online_find(const tide_run *run, tide_id tensor);
 

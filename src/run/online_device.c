@@ -27,12 +27,18 @@ static bool overlap(tide__range a, tide__range b) {
 }
 
 static bool is_moving(const state *s, tide_id id) {
+    const tide__mover *m = s->movers.data[id];
     bool complete = true;
-    return s->events[id] && tide_event_query(s->events[id], &complete) == TIDE_OK && !complete;
+    return m && tide_event_query(m->event, &complete) == TIDE_OK && !complete;
+}
+
+/* The host waits for its latest move. */
+static tide_status finish_move(state *s, tide_id id) {
+    return is_moving(s, id) ? tide_event_sync(s->movers.data[id]->event) : TIDE_OK;
 }
 
 static void add_fence(state *s, tide_id id) {
-    const place *p = &s->places[id];
+    const place *p = &s->places.data[id];
     fence f = {.range = {p->offset, p->bytes}, .storage = id};
     if (is_moving(s, id)) keep_failure(s, tide__vec_push(&s->fences, f));
 }
@@ -45,7 +51,8 @@ static tide_status wait_for_bytes(state *s, tide__range range, tide_queue *queue
         if (!is_moving(s, f.storage)) continue;
         s->fences.data[kept++] = f;
         if (!overlap(f.range, range)) continue;
-        TIDE_TRY(queue ? tide_event_wait(s->events[f.storage], queue) : tide_event_sync(s->events[f.storage]));
+        tide_event *event = s->movers.data[f.storage]->event;
+        TIDE_TRY(queue ? tide_event_wait(event, queue) : tide_event_sync(event));
     }
     s->fences.count = kept;
     return TIDE_OK;
@@ -71,7 +78,7 @@ tide_status tide__run_online_compact(state *s) {
     uint64_t top = 0;
     tide_status status = sorted ? sync_all(s->run) : tide__fail_memory();
     for (tide_id id = 0; status == TIDE_OK && id < s->n_storages; id++)
-        if (s->places[id].in_arena && s->places[id].bytes) sorted[n++] = &s->places[id];
+        if (s->places.data[id].in_arena && s->places.data[id].bytes) sorted[n++] = &s->places.data[id];
     if (n) qsort(sorted, n, sizeof(place *), by_offset);
     for (size_t i = 0; i < n; i++) {
         memmove(host + top, host + sorted[i]->offset, sorted[i]->bytes);
@@ -102,7 +109,7 @@ static bool reserve(void *self, tide_id id, uint64_t bytes) {
         s->workspace = (tide__range){offset, bytes};
         return true;
     }
-    place *p = &s->places[id];
+    place *p = &s->places.data[id];
     if (p->in_arena) return true; /* it was there at the start */
     if (!take(s, bytes, &offset)) return false;
     p->offset = offset;
@@ -117,7 +124,7 @@ static void release(void *self, tide_id id) {
         keep_failure(s, tide__ranges_give(&s->arena, s->workspace.offset, s->workspace.size));
         return;
     }
-    place *p = &s->places[id];
+    place *p = &s->places.data[id];
     add_fence(s, id);
     keep_failure(s, tide__ranges_give(&s->arena, p->offset, p->bytes));
     p->in_arena = false;
@@ -125,12 +132,12 @@ static void release(void *self, tide_id id) {
 
 static void inherit(void *self, tide_id read, tide_id write) {
     state *s = self;
-    place *from = &s->places[read], *to = &s->places[write];
+    place *from = &s->places.data[read], *to = &s->places.data[write];
     to->offset = from->offset;
     to->bytes = from->bytes;
     to->in_arena = true;
     from->in_arena = false;
-    if (is_moving(s, read)) keep_failure(s, tide_event_sync(s->events[read]));
+    keep_failure(s, finish_move(s, read));
 }
 
 /* ---- running ---- */
@@ -138,17 +145,17 @@ static void inherit(void *self, tide_id read, tide_id write) {
 static tide_status bind(state *s, const tide_op *op, bool workspace, uint32_t *count) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->n_reads; i++) {
-        if (is_moving(s, op->reads[i])) TIDE_TRY(tide_event_sync(s->events[op->reads[i]]));
-        s->offsets[n++] = s->places[op->reads[i]].offset;
+        TIDE_TRY(finish_move(s, op->reads[i]));
+        s->offsets.data[n++] = s->places.data[op->reads[i]].offset;
     }
     for (uint32_t i = 0; i < op->n_writes; i++) {
-        const place *p = &s->places[op->writes[i]];
+        const place *p = &s->places.data[op->writes[i]];
         TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, NULL));
-        s->offsets[n++] = p->offset;
+        s->offsets.data[n++] = p->offset;
     }
     if (workspace) {
         TIDE_TRY(wait_for_bytes(s, s->workspace, NULL));
-        s->offsets[n++] = s->workspace.offset;
+        s->offsets.data[n++] = s->workspace.offset;
     }
     *count = n;
     return TIDE_OK;
@@ -158,7 +165,7 @@ static tide_status bind(state *s, const tide_op *op, bool workspace, uint32_t *c
 static void bind_inherited(state *s, const tide_op *op) {
     for (uint32_t i = 0; i < op->n_inplace; i++) {
         tide_inplace pair = op->inplace[i];
-        if (!s->places[op->reads[pair.read]].in_arena) s->offsets[pair.read] = s->places[op->writes[pair.write]].offset;
+        if (!s->places.data[op->reads[pair.read]].in_arena) s->offsets.data[pair.read] = s->places.data[op->writes[pair.write]].offset;
     }
 }
 
@@ -166,7 +173,7 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
     state *s = self;
     tide_run *run = s->run;
     const tide_op *op = tide_program_op(run->options.program, id);
-    tide_call call = {.op = id, .rerun = rerun, .queue = run->queue[0], .arena = run->arena, .offsets = s->offsets};
+    tide_call call = {.op = id, .rerun = rerun, .queue = run->queue[0], .arena = run->arena, .offsets = s->offsets.data};
     TIDE_TRY(s->failure);
     TIDE_TRY(bind(s, op, op->variants[0].workspace_bytes > 0, &call.n_offsets));
     bind_inherited(s, op);
@@ -174,8 +181,8 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
     uint64_t begin = tide__now_ns();
     TIDE_TRY(run->options.op(run->options.op_context, &call));
     TIDE_TRY(tide_queue_sync(run->queue[0]));
-    s->cost_ns[id] = s->engine->cost_ns[id] = tide__now_ns() - begin;
-    s->compute_ns += s->cost_ns[id];
+    s->cost_ns.data[id] = s->engine->ops[id].cost_ns = tide__now_ns() - begin;
+    s->compute_ns += s->cost_ns.data[id];
     s->n_actions++;
     return TIDE_OK;
 }
@@ -187,7 +194,7 @@ static tide_status open_tier(state *s, uint32_t tier) {
 }
 
 tide_status tide__run_online_give_slot(state *s, tide_id id) {
-    place *p = &s->places[id];
+    place *p = &s->places.data[id];
     uint32_t tier = p->tier;
     p->tier = TIDE_NONE;
     if (tier == TIDE_NONE || s->run->options.machine->tier[tier].kind == TIDE_TIER_CLIENT) return TIDE_OK;
@@ -197,14 +204,14 @@ tide_status tide__run_online_give_slot(state *s, tide_id id) {
 /* Slots of values that the engine has given up are found here, when room is short. */
 static tide_status sweep_slots(state *s) {
     for (tide_id id = 0; id < s->n_storages; id++)
-        if (s->engine && s->places[id].tier != TIDE_NONE && s->engine->storages[id].tier == TIDE_NONE &&
+        if (s->engine && s->places.data[id].tier != TIDE_NONE && s->engine->storages[id].tier == TIDE_NONE &&
             !is_moving(s, id))
             TIDE_TRY(tide__run_online_give_slot(s, id));
     return TIDE_OK;
 }
 
 static tide_status take_slot(state *s, tide_id id, uint32_t tier) {
-    place *p = &s->places[id];
+    place *p = &s->places.data[id];
     TIDE_TRY(tide__run_online_give_slot(s, id)); /* of an earlier instance */
     if (!tide__ranges_take(&s->tiers[tier], p->bytes, &p->slot)) {
         TIDE_TRY(sweep_slots(s));
@@ -216,13 +223,28 @@ static tide_status take_slot(state *s, tide_id id, uint32_t tier) {
     return open_tier(s, tier);
 }
 
+static tide_status open_mover(state *s, tide_id id) {
+    if (s->movers.data[id]) return TIDE_OK;
+    uint64_t bytes = tide_program_tensor(s->run->options.program, id)->size_bytes;
+    tide__mover *m = calloc(1, sizeof *m);
+    if (!m) return tide__fail_memory();
+    m->move = (tide__move){.run = s->run, .tensor = id, .size_bytes = bytes};
+    tide_status status = tide_event_create(s->run->options.device, &m->event);
+    if (status == TIDE_OK)
+        s->movers.data[id] = m;
+    else
+        free(m);
+    return status;
+}
+
 static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
     tide_run *run = s->run;
-    place *p = &s->places[id];
+    place *p = &s->places.data[id];
     uint32_t queue = tide_machine_queue(run->options.machine, tier, out);
-    if (!s->events[id]) TIDE_TRY(tide_event_create(run->options.device, &s->events[id]));
-    TIDE_TRY(tide_event_wait(s->events[id], run->queue[queue])); /* its earlier move, the other way */
-    tide__move *m = &s->moves[id];
+    TIDE_TRY(open_mover(s, id));
+    tide_event *event = s->movers.data[id]->event;
+    tide__move *m = &s->movers.data[id]->move;
+    TIDE_TRY(tide_event_wait(event, run->queue[queue])); /* its earlier move, the other way */
     if (m->slot.tier != run->tier[tier] || m->slot.offset != p->slot) /* else a SAVE may still be reading it */
         m->slot = (tide__tier_slot){.tier = run->tier[tier], .offset = p->slot};
     tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &m->slot, .channel = queue - 1};
@@ -233,31 +255,26 @@ static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
         TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, run->queue[queue]));
         TIDE_TRY(tide_copy_in(run->queue[queue], run->arena, p->offset, p->bytes, io));
     }
-    TIDE_TRY(tide_event_record(s->events[id], run->queue[queue]));
+    TIDE_TRY(tide_event_record(event, run->queue[queue]));
     uint64_t begin = tide__max_u64(tide__now_ns(), s->busy_until_ns[queue - 1]);
     s->busy_until_ns[queue - 1] = begin + tide_machine_transfer_ns(run->options.machine, queue - 1, p->bytes);
     s->n_actions++;
     return TIDE_OK;
 }
 
-/* The slot of a move under way must not change: its context is read on a copy thread. */
-static tide_status finish_move(state *s, tide_id id) {
-    return is_moving(s, id) ? tide_event_sync(s->events[id]) : TIDE_OK;
-}
-
 static tide_status save(void *self, tide_id id, uint32_t tier) {
     state *s = self;
     TIDE_TRY(s->failure);
-    TIDE_TRY(finish_move(s, id));
+    TIDE_TRY(finish_move(s, id)); /* the slot of a move under way must not change: a copy thread reads it */
     TIDE_TRY(take_slot(s, id, tier));
-    s->saved_bytes += s->places[id].bytes;
+    s->saved_bytes += s->places.data[id].bytes;
     return start_move(s, id, tier, true);
 }
 
 static tide_status load(void *self, tide_id id, uint32_t tier) {
     state *s = self;
     TIDE_TRY(s->failure);
-    s->loaded_bytes += s->places[id].bytes;
+    s->loaded_bytes += s->places.data[id].bytes;
     return start_move(s, id, tier, false);
 }
 

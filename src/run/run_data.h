@@ -52,6 +52,7 @@ struct tide_run {
     TIDE_VEC(tide__parked) parked;
     struct tide__run_online *online; /* NULL: it follows a plan */
     struct tide__trace *trace;       /* of the step at hand; NULL: nobody asked for it */
+    bool growing;                    /* of a session: the program comes op by op */
 };
 
 /* tide_io_fn of a client tensor; its context is a tide__move. */

@@ -10,22 +10,24 @@
 #include "plan/decide/online_sim.h"
 
 typedef struct cache {
-    tide_id *next, *previous; /* per storage, and one more: the head of the ring. next: more recently used */
-    tide_id head;
+    tide_id *next, *previous; /* of storage i at i + 1; at HEAD that of the ring. next: more recently used */
 } cache;
+enum { HEAD = 0 };
 
 static void unlink_storage(cache *c, tide_id id) {
+    id++;
     c->next[c->previous[id]] = c->next[id];
     c->previous[c->next[id]] = c->previous[id];
     c->next[id] = c->previous[id] = TIDE_NONE;
 }
 
 static void append(cache *c, tide_id id) {
-    tide_id last = c->previous[c->head];
+    tide_id last = c->previous[HEAD];
+    id++;
     c->next[last] = id;
     c->previous[id] = last;
-    c->next[id] = c->head;
-    c->previous[c->head] = id;
+    c->next[id] = HEAD;
+    c->previous[HEAD] = id;
 }
 
 static void destroy(void *self) {
@@ -36,20 +38,17 @@ static void destroy(void *self) {
 }
 
 static tide_status create(const tide__online *o, const char *argument, void **self) {
-    (void)argument;
-    cache *c = calloc(1, sizeof *c);
-    size_t n = o->n_storages + (size_t)1;
-    if (!c) return tide__fail_memory();
-    c->next = malloc(n * sizeof *c->next);
-    c->previous = malloc(n * sizeof *c->previous);
-    if (!c->next || !c->previous) {
-        destroy(c);
-        return tide__fail_memory();
-    }
-    for (tide_id id = 0; id < n; id++) c->next[id] = c->previous[id] = TIDE_NONE;
-    c->head = o->n_storages;
-    c->next[c->head] = c->previous[c->head] = c->head;
-    *self = c;
+    (void)o, (void)argument;
+    *self = calloc(1, sizeof(cache));
+    return *self ? TIDE_OK : tide__fail_memory();
+}
+
+static tide_status grow(void *self, const tide__online *o, uint32_t n_before) {
+    cache *c = self;
+    uint32_t known = n_before ? n_before + 1 : 0;
+    TIDE_TRY(tide__online_widen(&c->next, known, o->n_storages + 1, 0xff));
+    TIDE_TRY(tide__online_widen(&c->previous, known, o->n_storages + 1, 0xff));
+    if (!known) c->next[HEAD] = c->previous[HEAD] = HEAD;
     return TIDE_OK;
 }
 
@@ -74,9 +73,11 @@ static void used(void *self, const tide__online *o, tide_id id) {
 
 static tide__victim choose(void *self, const tide__online *o) {
     const cache *c = self;
-    for (tide_id id = c->next[c->head]; id != c->head; id = c->next[id])
+    for (tide_id at = c->next[HEAD]; at != HEAD; at = c->next[at]) {
+        tide_id id = at - 1;
         if (o->storages[id].locks == 0 && o->storages[id].bytes > 0 && tide__online_can_swap(o, id))
             return (tide__victim){id, TIDE__SWAP};
+    }
     return (tide__victim){TIDE_NONE, TIDE__SWAP};
 }
 
@@ -84,6 +85,7 @@ const tide__online_policy tide__online_cache = {.name = "cache",
                                                 .swaps = true,
                                                 .create = create,
                                                 .destroy = destroy,
+                                                .grow = grow,
                                                 .choose = choose,
                                                 .arrived = arrived,
                                                 .left = left,

@@ -48,7 +48,7 @@ static uint64_t swap_cost(const delta *d, const tide__online *o, tide_id id) {
 /* One more op of a chain: its own cost and what brings its reads back; false when the chain is too long. */
 static bool add_op(delta *d, const tide__online *o, tide_id id, tide_id *queue, uint32_t *count, uint64_t *cost) {
     const tide_op *op = tide_program_op(o->program, id);
-    *cost = tide__add_capped(*cost, o->cost_ns[id]);
+    *cost = tide__add_capped(*cost, o->ops[id].cost_ns);
     for (uint32_t i = 0; i < op->n_reads; i++) {
         const tide__storage *s = &o->storages[op->reads[i]];
         if (s->resident || d->seen[op->reads[i]] == d->stamp) continue;
@@ -163,23 +163,23 @@ static void destroy(void *self) {
 }
 
 static tide_status create(const tide__online *o, const char *argument, void **self) {
-    (void)argument;
+    (void)o, (void)argument;
     delta *d = calloc(1, sizeof *d);
     if (!d) return tide__fail_memory();
     d->exposed = 1; /* until loads tell */
-    d->seen = calloc(o->n_storages + (size_t)1, sizeof *d->seen);
-    if (!d->seen) {
-        destroy(d);
-        return tide__fail_memory();
-    }
     *self = d;
     return TIDE_OK;
+}
+
+static tide_status grow(void *self, const tide__online *o, uint32_t n_before) {
+    return tide__online_widen(&((delta *)self)->seen, n_before, o->n_storages, 0);
 }
 
 const tide__online_policy tide__online_delta = {.name = "delta",
                                                 .swaps = true,
                                                 .create = create,
                                                 .destroy = destroy,
+                                                .grow = grow,
                                                 .choose = choose,
                                                 .prefetch = prefetch,
                                                 .left = left,

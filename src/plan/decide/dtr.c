@@ -59,7 +59,7 @@ static void merge(dtr *d, uint32_t a, uint32_t b) {
 
 static double own_cost(const tide__online *o, tide_id id) {
     tide_id producer = o->storages[id].producer;
-    return producer == TIDE_NONE ? 0 : (double)o->cost_ns[producer];
+    return producer == TIDE_NONE ? 0 : (double)o->ops[producer].cost_ns;
 }
 
 /* Calls for each neighbour of a storage: what its producer read, and what ops that read it made. */
@@ -73,9 +73,10 @@ static void visit_parents(dtr *d, const tide__online *o, tide_id id, visit_fn vi
 }
 
 static void visit_children(dtr *d, const tide__online *o, tide_id id, visit_fn visit, void *context) {
-    for (uint32_t k = o->first_consumer[id]; k < o->first_consumer[id + 1]; k++) {
-        if (!o->ran[o->consumers[k]]) continue;
-        const tide_op *op = tide_program_op(o->program, o->consumers[k]);
+    for (uint32_t k = o->storages[id].first_consumer; k != TIDE_NONE; k = o->consumers.data[k].next) {
+        tide_id consumer = o->consumers.data[k].op;
+        if (!o->ops[consumer].ran) continue;
+        const tide_op *op = tide_program_op(o->program, consumer);
         for (uint32_t i = 0; i < op->n_writes; i++) visit(d, o, op->writes[i], context);
     }
 }
@@ -127,7 +128,7 @@ static double class_cost(dtr *d, const tide__online *o, tide_id id) {
 static void push_evicted(dtr *d, const tide__online *o, tide_id neighbour, void *context) {
     const tide__storage *s = &o->storages[neighbour];
     uint32_t *count = context;
-    if (s->resident || s->producer == TIDE_NONE || !o->ran[s->producer] || d->seen[neighbour] == d->stamp) return;
+    if (s->resident || s->producer == TIDE_NONE || !o->ops[s->producer].ran || d->seen[neighbour] == d->stamp) return;
     d->seen[neighbour] = d->stamp;
     d->queue[(*count)++] = neighbour;
 }
@@ -219,26 +220,30 @@ static tide_status parse(const char *argument, score_kind *out) {
 }
 
 static tide_status create(const tide__online *o, const char *argument, void **self) {
-    size_t n = o->n_storages + (size_t)1;
+    (void)o;
     score_kind kind = EQ;
     TIDE_TRY(parse(argument, &kind));
     dtr *d = calloc(1, sizeof *d);
     if (!d) return tide__fail_memory();
     d->kind = kind;
-    d->class_of = malloc(n * sizeof *d->class_of);
-    d->seen = calloc(n, sizeof *d->seen);
-    d->queue = malloc(n * sizeof *d->queue);
-    if (!d->class_of || !d->seen || !d->queue) {
-        destroy(d);
-        return tide__fail_memory();
-    }
-    memset(d->class_of, 0xff, n * sizeof *d->class_of);
     *self = d;
     return TIDE_OK;
 }
 
-const tide__online_policy tide__online_dtr = {
-    .name = "dtr", .create = create, .destroy = destroy, .choose = choose, .arrived = arrived, .left = left};
+static tide_status grow(void *self, const tide__online *o, uint32_t n_before) {
+    dtr *d = self;
+    TIDE_TRY(tide__online_widen(&d->class_of, n_before, o->n_storages, 0xff));
+    TIDE_TRY(tide__online_widen(&d->seen, n_before, o->n_storages, 0));
+    return tide__online_widen(&d->queue, n_before, o->n_storages, 0);
+}
+
+const tide__online_policy tide__online_dtr = {.name = "dtr",
+                                              .create = create,
+                                              .destroy = destroy,
+                                              .grow = grow,
+                                              .choose = choose,
+                                              .arrived = arrived,
+                                              .left = left};
 
 tide_status tide__decide_dtr(const tide__policy_input *in, tide__decisions *out) {
     return tide__decide_online(in, &tide__online_dtr, out);

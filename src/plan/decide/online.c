@@ -40,10 +40,13 @@ static tide_status leave_and_free(tide__online *o, tide_id id, tide__way way) {
     return TIDE_OK;
 }
 
+static bool thrashes(const tide__online *o) { return o->n_events > 40 * (uint64_t)o->n_ops + 1000; }
+
 static tide_status count_event(tide__online *o) {
-    if (++o->n_events <= o->max_events) return TIDE_OK;
+    o->n_events++;
+    if (!thrashes(o)) return TIDE_OK;
     return tide__fail(TIDE_E_FIT, "policy %s thrashes: %llu runs and moves, and the step is only at op %u of %u",
-                      o->policy->name, (unsigned long long)o->max_events, o->slot, o->n_ops);
+                      o->policy->name, (unsigned long long)o->n_events, o->slot, o->n_ops);
 }
 
 /* ---- making room ---- */
@@ -53,7 +56,7 @@ uint32_t tide__online_tier(const tide__online *o, tide_id id) {
     if (s->tier != TIDE_NONE) return s->tier;
     if (!o->policy->swaps) return TIDE_NONE;
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
-        if (o->end_tier[id] != TIDE_NONE && o->end_tier[id] != t) continue;
+        if (o->storages[id].end_tier != TIDE_NONE && o->storages[id].end_tier != t) continue;
         if (o->tier_room[t] >= s->bytes && tide_machine_queue(o->machine, t, true) != TIDE_NONE) return t;
     }
     return TIDE_NONE;
@@ -179,7 +182,7 @@ static tide_status fetch_missing(tide__online *o, tide_id id) {
         TIDE_TRY(make_room(o, id, s->bytes));
         return load(o, id);
     }
-    if (s->producer == TIDE_NONE || !o->ran[s->producer] || tide__online_is_source(o, id))
+    if (s->producer == TIDE_NONE || !o->ops[s->producer].ran || tide__online_is_source(o, id))
         return tide__fail(TIDE_E_INTERNAL, "online: tensor \"%s\" is lost", tide_program_tensor(o->program, id)->name);
     return push_frame(o, s->producer);
 }
@@ -206,7 +209,7 @@ static tide_status inherits(tide__online *o, tide_id id, tide_inplace pair, bool
     const tide__storage *s = &o->storages[read];
     *out = pair.must;
     if (pair.must || rerun || o->never_share || !s->resident) return TIDE_OK;
-    if (o->release_after[read] != id || s->locks != 1 || s->bytes != o->storages[op->writes[pair.write]].bytes)
+    if (o->storages[read].release_after != id || s->locks != 1 || s->bytes != o->storages[op->writes[pair.write]].bytes)
         return TIDE_OK;
     bool needed = false;
     if (tide__online_is_source(o, read)) TIDE_TRY(tide__online_is_needed(o, read, &needed));
@@ -284,7 +287,7 @@ static tide_status bury_destroyed(tide__online *o, const tide_op *op) {
 
 static tide_status execute(tide__online *o, tide_id id) {
     const tide_op *op = tide_program_op(o->program, id);
-    bool rerun = o->ran[id];
+    bool rerun = o->ops[id].ran;
     TIDE_TRY(count_event(o));
     look_at_arrivals(o, op);
     for (uint32_t i = 0; i < op->n_writes; i++) o->storages[op->writes[i]].locks++;
@@ -292,9 +295,9 @@ static tide_status execute(tide__online *o, tide_id id) {
     TIDE_TRY(reserve_outputs(o, op));
     TIDE_TRY(o->device->run(o->device_self, id, rerun));
     if (op->variants[0].workspace_bytes) o->device->release(o->device_self, TIDE_NONE);
-    o->ran[id] = true;
+    o->ops[id].ran = true;
     o->n_reruns += rerun;
-    o->rerun_ns += rerun ? o->cost_ns[id] : 0;
+    o->rerun_ns += rerun ? o->ops[id].cost_ns : 0;
     TIDE_TRY(settle_outputs(o, op, rerun));
     return bury_destroyed(o, op);
 }
@@ -372,13 +375,6 @@ static tide_status prefetch(tide__online *o) {
     return TIDE_OK;
 }
 
-static tide_status run_op(tide__online *o, tide_id id) {
-    TIDE_TRY(rescue(o, tide_program_op(o->program, id)));
-    TIDE_TRY(run_frame(o, id));
-    for (uint32_t i = o->first_release[id]; i < o->first_release[id + 1]; i++) TIDE_TRY(release(o, o->releases[i]));
-    return prefetch(o);
-}
-
 static tide_status start_storage(tide__online *o, tide_id id) {
     tide__storage *s = &o->storages[id];
     tide_start start = tide_program_tensor(o->program, id)->start;
@@ -390,7 +386,7 @@ static tide_status start_storage(tide__online *o, tide_id id) {
         return tide__fail(TIDE_E_ARGUMENT, "machine \"%s\" has no client tier to load tensor \"%s\" from",
                           o->machine->name, tide_program_tensor(o->program, id)->name);
     }
-    s->tier = o->start_tier[id];
+    s->tier = o->storages[id].start_tier;
     if (s->tier != TIDE_NONE) {
         o->tier_room[s->tier] -= tide__min_u64(s->bytes, o->tier_room[s->tier]);
         return TIDE_OK;
@@ -402,20 +398,20 @@ static tide_status start_storage(tide__online *o, tide_id id) {
 /* A kept value ends in the tier where the next step starts with it, or in the arena if it starts there. */
 static tide_status end_storage(tide__online *o, tide_id id, bool anywhere) {
     tide__storage *s = &o->storages[id];
-    if (o->end_tier[id] != TIDE_NONE) {
-        if (s->tier == o->end_tier[id]) return TIDE_OK;
+    if (o->storages[id].end_tier != TIDE_NONE) {
+        if (s->tier == o->storages[id].end_tier) return TIDE_OK;
         TIDE_TRY(fetch(o, id));
         return save(o, id);
     }
     if (anywhere && s->tier != TIDE_NONE) return TIDE_OK;
     tide_status status = fetch(o, id);
-    if (status == TIDE_E_FIT && o->policy->swaps && o->n_events <= o->max_events)
+    if (status == TIDE_E_FIT && o->policy->swaps && !thrashes(o))
         return tide__vec_push(&o->homeless, id);
     if (status == TIDE_OK) s->locks++;
     return status;
 }
 
-static tide_status end_step(tide__online *o) {
+tide_status tide__online_end(tide__online *o) {
     bool repeating = tide_program_is_repeating(o->program) && !o->ends_anywhere;
     bool *carried = calloc(o->n_storages + (size_t)1, sizeof *carried);
     if (!carried) return tide__fail_memory();
@@ -428,8 +424,27 @@ static tide_status end_step(tide__online *o) {
     return status;
 }
 
+tide_status tide__online_begin(tide__online *o) {
+    for (; o->n_started < o->n_storages; o->n_started++) TIDE_TRY(start_storage(o, o->n_started));
+    return TIDE_OK;
+}
+
+tide_status tide__online_run_op(tide__online *o, tide_id op, const tide_id *dead, uint32_t n_dead) {
+    o->slot = op;
+    TIDE_TRY(tide__online_begin(o)); /* what was declared since */
+    for (uint32_t i = 0; i < n_dead; i++) o->storages[dead[i]].release_after = op;
+    TIDE_TRY(rescue(o, tide_program_op(o->program, op)));
+    TIDE_TRY(run_frame(o, op));
+    for (uint32_t i = 0; i < n_dead; i++) TIDE_TRY(release(o, dead[i]));
+    return prefetch(o);
+}
+
 tide_status tide__online_step(tide__online *o) {
-    for (tide_id id = 0; id < o->n_storages; id++) TIDE_TRY(start_storage(o, id));
-    for (o->slot = 0; o->slot < o->n_ops; o->slot++) TIDE_TRY(run_op(o, o->slot));
-    return end_step(o);
+    TIDE_TRY(tide__online_begin(o));
+    for (tide_id op = 0; op < o->n_ops; op++) {
+        uint32_t first = o->first_release[op];
+        TIDE_TRY(tide__online_run_op(o, op, o->releases + first, o->first_release[op + 1] - first));
+    }
+    o->slot = o->n_ops;
+    return tide__online_end(o);
 }

@@ -8,7 +8,7 @@
  *
  * The engine walks a program op by op and knows what a framework knows: the op at hand, what ran before, measured
  * costs, and when the last reference to a value goes. Memory is made free *before* it is taken, so the budget is hard.
- * A storage is one value of the program. */
+ * A storage is one value of the program. The program may still grow while the step runs (tide__online_grow). */
 #ifndef TIDE_PLAN_DECIDE_ONLINE_H
 #define TIDE_PLAN_DECIDE_ONLINE_H
 
@@ -30,7 +30,25 @@ typedef struct tide__storage {
     bool arriving; /* a LOAD is under way, or nobody has looked since */
     bool live;     /* somebody still refers to it */
     bool held;     /* nobody does, but it is a source of what was dropped and is still wanted */
+    uint32_t first_consumer, last_consumer; /* in `consumers`: the ops that read it; TIDE_NONE: none */
+    uint32_t release_after;                 /* the op after which its last reference goes; TIDE_NONE: not known */
+    uint32_t start_tier;                    /* PRESENT in this tier instead of the arena; TIDE_NONE */
+    uint32_t end_tier;                      /* it has to be in this tier at the end; TIDE_NONE */
 } tide__storage;
+
+typedef struct tide__online_op {
+    uint64_t cost_ns; /* measured if it ran */
+    uint32_t stamp;   /* the last search that saw it */
+    bool ran;
+    bool dead;  /* cannot be re-run any more, a source of it is gone */
+    bool fixed; /* its outputs may not be dropped any more, a source is about to go */
+} tide__online_op;
+
+/* One op that reads a storage. */
+typedef struct tide__consumer {
+    tide_id op;
+    uint32_t next; /* the next op that reads it; TIDE_NONE: none */
+} tide__consumer;
 
 typedef enum tide__way { TIDE__DROP, TIDE__SWAP, TIDE__RELEASE } tide__way; /* RELEASE: the last reference went */
 
@@ -46,6 +64,8 @@ typedef struct tide__online_policy {
     bool swaps; /* uses tiers; sizes are then rounded to their blocks */
     tide_status (*create)(const tide__online *o, const char *argument, void **self);
     void (*destroy)(void *self);
+    /* There are more storages than the n_before that it knows; at the beginning that is 0. */
+    tide_status (*grow)(void *self, const tide__online *o, uint32_t n_before);
     /* Memory is short: who leaves next, and how? */
     tide__victim (*choose)(void *self, const tide__online *o);
     /* A swapped storage to bring back while there is room and the channel is idle; TIDE_NONE: none. */
@@ -89,27 +109,21 @@ struct tide__online {
     void *device_self;
     uint32_t n_ops, n_storages;
     tide__storage *storages;
+    tide__online_op *ops;
+    size_t storage_capacity, op_capacity;
+    uint32_t n_started;          /* storages that were there at the start have been seen up to here */
     TIDE_VEC(tide_id) residents; /* unordered */
-    uint64_t *cost_ns;           /* per op that ran: measured */
-    bool *ran;
-    bool *dead;  /* per op: cannot be re-run any more, a source of it is gone */
-    bool *fixed; /* per op: its outputs may not be dropped any more, a source is about to go */
-    uint32_t *first_consumer;
-    tide_id *consumers;      /* ops that read a storage: consumers[first_consumer[s]] ... [first_consumer[s + 1]] */
-    uint32_t *release_after; /* per storage: the op after which its last reference goes; TIDE_NONE: never */
-    uint32_t *first_release;
-    tide_id *releases;            /* by op, like consumers */
-    uint32_t *start_tier;         /* per storage: PRESENT in this tier instead of the arena; TIDE_NONE */
-    uint32_t *end_tier;           /* per storage: it has to be in this tier at the end */
+    TIDE_VEC(tide__consumer) consumers;
+    uint32_t *first_release; /* of a complete program: op i releases releases[first_release[i]] ... */
+    tide_id *releases;
     TIDE_VEC(tide__frame) frames; /* the op at hand and, on top of it, re-runs that it waits for */
     TIDE_VEC(tide_id) stack;      /* of searches in the graph */
     TIDE_VEC(tide_id) leftovers;  /* made again on the way to something else, wanted by nobody */
     TIDE_VEC(tide_id) homeless;   /* what had to be in the arena at the end and did not fit */
-    uint32_t *op_stamp;           /* per op: the last search that saw it */
     uint32_t stamp, pin;
     uint64_t tier_room[TIDE_MACHINE_MAX_TIERS]; /* bytes left */
     uint64_t largest_need_bytes;                /* the most that one op reserved so far */
-    uint64_t n_events, max_events;              /* runs and moves; the limit ends thrashing */
+    uint64_t n_events;                          /* runs and moves */
     uint64_t n_reruns, rerun_ns, n_swaps;
     tide_id slot;        /* the op of the program that is at hand; n_ops: after the last */
     bool keep_leftovers; /* as DTR does: they leave when the policy chooses them */
@@ -126,6 +140,7 @@ typedef struct tide__online_options {
     const tide__online_device *device;
     void *device_self;
     const uint32_t *release_after; /* per storage, as above; NULL: the last use, and never for kept ones */
+    bool growing;                  /* ops come one by one; with each it is said what it releases */
 } tide__online_options;
 tide_status tide__online_create(const tide__online_options *options, tide__online **out);
 void tide__online_destroy(tide__online *o); /* NULL is fine */
@@ -133,6 +148,13 @@ void tide__online_destroy(tide__online *o); /* NULL is fine */
 /* One step: what is there at the start, every op, what has to be there at the end. TIDE_E_FIT: the budget or the
  * limit of work does not allow it; the text names the op. */
 tide_status tide__online_step(tide__online *o);
+
+/* The same in parts, for ops that come one by one. Nobody refers to the `dead` storages after this op. */
+tide_status tide__online_begin(tide__online *o);
+tide_status tide__online_run_op(tide__online *o, tide_id op, const tide_id *dead, uint32_t n_dead);
+tide_status tide__online_end(tide__online *o);
+/* Takes in what the program has more than before; between two ops. */
+tide_status tide__online_grow(tide__online *o);
 
 /* ---- for policies ---- */
 
@@ -143,6 +165,8 @@ bool tide__online_can_swap(const tide__online *o, tide_id storage);
 /* The tier it is in or would go to; TIDE_NONE: none has room. */
 uint32_t tide__online_tier(const tide__online *o, tide_id storage);
 uint64_t tide__online_now(const tide__online *o);
+/* For an array with one number per storage: room for n instead of n_before; the bytes of new ones are `byte`. */
+tide_status tide__online_widen(uint32_t **numbers, uint32_t n_before, uint32_t n, int byte);
 
 /* ---- between online.c and online_life.c ---- */
 

@@ -9,24 +9,25 @@
 bool tide__online_is_source(const tide__online *o, tide_id storage) {
     tide_id producer = o->storages[storage].producer;
     if (tide_program_tensor(o->program, storage)->start == TIDE_START_CLIENT) return false;
-    return producer == TIDE_NONE || !tide_program_op(o->program, producer)->rerunnable || o->dead[producer];
+    return producer == TIDE_NONE || !tide_program_op(o->program, producer)->rerunnable || o->ops[producer].dead;
 }
 
 bool tide__online_can_drop(const tide__online *o, tide_id storage) {
     tide_id producer = o->storages[storage].producer;
-    if (producer == TIDE_NONE || o->dead[producer] || o->fixed[producer]) return false;
-    return tide_program_op(o->program, producer)->rerunnable && o->ran[producer];
+    if (producer == TIDE_NONE || o->ops[producer].dead || o->ops[producer].fixed) return false;
+    return tide_program_op(o->program, producer)->rerunnable && o->ops[producer].ran;
 }
 
 /* Would be missed if its producer could not run again: nobody has it, or only a leftover that may go any time. */
 static bool may_be_missing(const tide__storage *s) { return s->tier == TIDE_NONE && !(s->resident && s->live); }
 
-/* The next op that read `storage` and that this search has not seen; from *at on. */
-static bool next_consumer(tide__online *o, tide_id storage, uint32_t *at, tide_id *op) {
-    while (*at < o->first_consumer[storage + 1]) {
-        *op = o->consumers[(*at)++];
-        if (!o->ran[*op] || o->dead[*op] || o->op_stamp[*op] == o->stamp) continue;
-        o->op_stamp[*op] = o->stamp;
+/* The next op that read a storage and that this search has not seen; from *at on. */
+static bool next_consumer(tide__online *o, uint32_t *at, tide_id *op) {
+    while (*at != TIDE_NONE) {
+        *op = o->consumers.data[*at].op;
+        *at = o->consumers.data[*at].next;
+        if (!o->ops[*op].ran || o->ops[*op].dead || o->ops[*op].stamp == o->stamp) continue;
+        o->ops[*op].stamp = o->stamp;
         return true;
     }
     return false;
@@ -51,8 +52,8 @@ tide_status tide__online_is_needed(tide__online *o, tide_id source, bool *out) {
     o->stamp++;
     while (status == TIDE_OK && !wanted && o->stack.count > bottom) {
         tide_id storage = o->stack.data[--o->stack.count], op;
-        uint32_t at = o->first_consumer[storage];
-        while (status == TIDE_OK && !wanted && next_consumer(o, storage, &at, &op))
+        uint32_t at = o->storages[storage].first_consumer;
+        while (status == TIDE_OK && !wanted && next_consumer(o, &at, &op))
             status = push_missing(o, op, &wanted);
     }
     o->stack.count = bottom;
@@ -66,10 +67,10 @@ tide_status tide__online_find_wanted(tide__online *o, tide_id source, size_t *fi
     o->stamp++;
     for (size_t i = *first; i < o->stack.count; i++) { /* the stack as a queue: all that is reached stays on it */
         tide_id storage = o->stack.data[i], op;
-        uint32_t at = o->first_consumer[storage];
+        uint32_t at = o->storages[storage].first_consumer;
         bool ignored = false;
-        while (next_consumer(o, storage, &at, &op)) {
-            o->fixed[op] = true;
+        while (next_consumer(o, &at, &op)) {
+            o->ops[op].fixed = true;
             TIDE_TRY(push_missing(o, op, &ignored));
         }
     }
@@ -87,9 +88,9 @@ tide_status tide__online_bury(tide__online *o, tide_id source) {
     o->stamp++;
     while (status == TIDE_OK && o->stack.count > bottom) {
         tide_id storage = o->stack.data[--o->stack.count], op;
-        uint32_t at = o->first_consumer[storage];
-        while (status == TIDE_OK && next_consumer(o, storage, &at, &op)) {
-            o->dead[op] = true;
+        uint32_t at = o->storages[storage].first_consumer;
+        while (status == TIDE_OK && next_consumer(o, &at, &op)) {
+            o->ops[op].dead = true;
             status = push_missing(o, op, &ignored);
         }
     }

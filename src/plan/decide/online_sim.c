@@ -148,7 +148,7 @@ static tide_status begin(simulation *s, const tiers_at_start *starts) {
     s->engine->keep_leftovers = s->engine->never_share = s->run->as_dtr;
     for (uint32_t i = 0; i < tide_program_carry_count(s->run->program); i++) {
         const tide_carry *c = tide_program_carry(s->run->program, i);
-        s->engine->start_tier[c->to] = s->engine->end_tier[c->from] = starts->tier[c->to];
+        s->engine->storages[c->to].start_tier = s->engine->storages[c->from].end_tier = starts->tier[c->to];
         if (starts->tier[c->to] != TIDE_NONE) TIDE_TRY(note_absence(s, c->to, starts->tier[c->to], false));
     }
     return TIDE_OK;
