@@ -26,8 +26,15 @@ typedef struct tide_call {
     const uint64_t *offsets;
     uint32_t n_offsets;
     const tide_step_args *args;
+    struct tide__store *memory; /* of tide_call_launch */
 } tide_call;
 typedef tide_status (*tide_op_fn)(void *context, const tide_call *call);
+
+/* For closures that compute on the host: enqueues fn, which will find its operands (reads, writes, then the workspace)
+ * at these addresses. They and the call may be gone by the time that fn runs, the context must not. Devices whose arena
+ * the host can see. */
+typedef tide_status (*tide_operands_fn)(void *context, void *const *operands);
+TIDE_API tide_status tide_call_launch(const tide_call *call, tide_operands_fn fn, void *context);
 
 /* Fills `data` with bytes [position, position + size) of a CLIENT tensor; called on a copy thread. */
 typedef tide_status (*tide_input_fn)(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes);

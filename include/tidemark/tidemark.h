@@ -10,6 +10,7 @@
 #include <tidemark/pool.h>
 #include <tidemark/program.h>
 #include <tidemark/run.h>
+#include <tidemark/session.h>
 #include <tidemark/status.h>
 #include <tidemark/train.h>
 

@@ -134,6 +134,7 @@ void tide__run_online_shrink(state *s, uint32_t n_storages) {
 void tide__run_online_close(tide_run *run) {
     state *s = run->online;
     if (!s) return;
+    tide__online_destroy(s->engine); /* in the middle of a step */
     tide__run_online_shrink(s, 0);
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) tide__ranges_deinit(&s->tiers[t]);
     tide__ranges_deinit(&s->arena);
@@ -155,7 +156,7 @@ const tide__place *tide__run_online_find(const tide_run *run, tide_id tensor) {
     return p->in_arena || p->tier != TIDE_NONE ? p : NULL;
 }
 
-static tide_status give_up(state *s, tide_id id) {
+tide_status tide__run_online_give_up(state *s, tide_id id) {
     tide__place *p = &s->places.data[id];
     if (p->in_arena) TIDE_TRY(tide__ranges_give(&s->arena, p->offset, p->bytes));
     p->in_arena = false;
@@ -199,7 +200,7 @@ tide_status tide__run_online_carry(state *s) {
         from->tier = TIDE_NONE;
     }
     tide_status status = TIDE_OK;
-    for (tide_id id = 0; id < s->n_storages && status == TIDE_OK; id++) status = give_up(s, id);
+    for (tide_id id = 0; id < s->n_storages && status == TIDE_OK; id++) status = tide__run_online_give_up(s, id);
     for (uint32_t i = 0; i < n; i++) s->places.data[tide_program_carry(p, i)->to] = carried[i];
     free(carried);
     return status;
@@ -269,6 +270,7 @@ static void report_step(const state *s, tide_step_report *report) {
 
 tide_status tide__run_online_finish(state *s, tide_status status, tide_step_report *report) {
     status = sync_all(s->run, status);
+    tide__store_free(&s->run->calls);
     if (status == TIDE_OK) status = settle(s);
     if (status == TIDE_OK && report) report_step(s, report);
     tide__online_destroy(s->engine);

@@ -67,6 +67,8 @@ tide_status tide__run_online_begin(struct tide__run_online *s, const tide_step_a
 tide_status tide__run_online_finish(struct tide__run_online *s, tide_status status, tide_step_report *report);
 /* Between steps: the values of the last step's end become those of the next start, all others are given up. */
 tide_status tide__run_online_carry(struct tide__run_online *s);
+/* Between steps: forgets a value. */
+tide_status tide__run_online_give_up(struct tide__run_online *s, tide_id storage);
 /* Between steps: where a value is; NULL if it has none. A carried one answers to both of its ids. */
 const tide__place *tide__run_online_find(const tide_run *run, tide_id tensor);
 

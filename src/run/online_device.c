@@ -165,7 +165,8 @@ static tide_status bind(state *s, const tide_op *op, bool workspace, uint32_t *c
 static void bind_inherited(state *s, const tide_op *op) {
     for (uint32_t i = 0; i < op->n_inplace; i++) {
         tide_inplace pair = op->inplace[i];
-        if (!s->places.data[op->reads[pair.read]].in_arena) s->offsets.data[pair.read] = s->places.data[op->writes[pair.write]].offset;
+        if (!s->places.data[op->reads[pair.read]].in_arena)
+            s->offsets.data[pair.read] = s->places.data[op->writes[pair.write]].offset;
     }
 }
 
@@ -173,11 +174,13 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
     state *s = self;
     tide_run *run = s->run;
     const tide_op *op = tide_program_op(run->options.program, id);
-    tide_call call = {.op = id, .rerun = rerun, .queue = run->queue[0], .arena = run->arena, .offsets = s->offsets.data};
+    tide_call call = {
+        .op = id, .rerun = rerun, .queue = run->queue[0], .arena = run->arena, .offsets = s->offsets.data};
     TIDE_TRY(s->failure);
     TIDE_TRY(bind(s, op, op->variants[0].workspace_bytes > 0, &call.n_offsets));
     bind_inherited(s, op);
     call.args = s->args;
+    call.memory = &run->calls;
     uint64_t begin = tide__now_ns();
     TIDE_TRY(run->options.op(run->options.op_context, &call));
     TIDE_TRY(tide_queue_sync(run->queue[0]));
@@ -244,7 +247,7 @@ static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
     TIDE_TRY(open_mover(s, id));
     tide_event *event = s->movers.data[id]->event;
     tide__move *m = &s->movers.data[id]->move;
-    TIDE_TRY(tide_event_wait(event, run->queue[queue])); /* its earlier move, the other way */
+    TIDE_TRY(tide_event_wait(event, run->queue[queue]));              /* its earlier move, the other way */
     if (m->slot.tier != run->tier[tier] || m->slot.offset != p->slot) /* else a SAVE may still be reading it */
         m->slot = (tide__tier_slot){.tier = run->tier[tier], .offset = p->slot};
     tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &m->slot, .channel = queue - 1};

@@ -1,6 +1,41 @@
 /* Planned: one step, action by action, as the plan says. Nothing is decided, searched or allocated here. */
+#include <string.h>
+
 #include "base/error.h"
 #include "run/run_data.h"
+
+typedef struct launched {
+    tide_operands_fn fn;
+    void *context;
+    void *const *operands;
+} launched;
+
+static tide_status run_launched(void *context) {
+    const launched *l = context;
+    return l->fn(l->context, l->operands);
+}
+
+static tide_status list_operands(const tide_call *call, void *const **out) {
+    char *host = tide_arena_host(call->arena);
+    const void *copy;
+    if (!host) return tide__fail(TIDE_E_UNSUPPORTED, "the host cannot see this device's arena");
+    TIDE_TRY(tide__store_copy(call->memory, call->offsets, call->n_offsets, sizeof(void *), &copy));
+    void **operands;
+    memcpy(&operands, &copy, sizeof copy); /* drops the const of what was made here */
+    for (uint32_t i = 0; i < call->n_offsets; i++) operands[i] = host + call->offsets[i];
+    *out = operands;
+    return TIDE_OK;
+}
+
+tide_status tide_call_launch(const tide_call *call, tide_operands_fn fn, void *context) {
+    launched l = {.fn = fn, .context = context};
+    const void *copy;
+    void *stored;
+    TIDE_TRY(list_operands(call, &l.operands));
+    TIDE_TRY(tide__store_copy(call->memory, &l, 1, sizeof l, &copy));
+    memcpy(&stored, &copy, sizeof copy);
+    return tide_queue_launch(call->queue, run_launched, stored, 0);
+}
 
 tide_status tide__run_load_input(void *context, uint64_t position, void *data, uint64_t size_bytes) {
     const tide__move *m = context;
@@ -35,7 +70,8 @@ static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, co
                             .arena = run->arena,
                             .offsets = run->offsets + run->first_offset[i],
                             .n_offsets = a->n_uses,
-                            .args = args};
+                            .args = args,
+                            .memory = &run->calls};
     return run->options.op(run->options.op_context, &call);
 }
 

@@ -45,9 +45,8 @@ static tide_status allocate(tide_run *run) {
     run->rerun = zeros(n, sizeof *run->rerun);
     run->starts = nones(tensors);
     run->ends = nones(tensors);
-    run->carried_from = nones(tensors);
-    bool complete = run->done && run->moves && run->offsets && run->first_offset && run->rerun && run->starts &&
-                    run->ends && run->carried_from;
+    bool complete =
+        run->done && run->moves && run->offsets && run->first_offset && run->rerun && run->starts && run->ends;
     return complete ? TIDE_OK : tide__fail_memory();
 }
 
@@ -156,19 +155,21 @@ static tide_status open_queues(tide_run *run) {
     return tide_event_create(device, &run->end);
 }
 
-static void read_carries(tide_run *run) {
+tide_status tide__run_read_carries(tide_run *run) {
+    free(run->carried_from);
+    run->carried_from = nones(tide_program_tensor_count(run->options.program));
+    if (!run->carried_from) return tide__fail_memory();
     for (uint32_t i = 0; i < tide_program_carry_count(run->options.program); i++) {
         const tide_carry *c = tide_program_carry(run->options.program, i);
         run->carried_from[c->to] = c->from;
     }
+    return TIDE_OK;
 }
 
 static tide_status prepare_online(tide_run *run) {
     if (run->options.host) return tide__fail(TIDE_E_UNSUPPORTED, "an online run needs an arena of its own");
     run->n_queues = 1 + run->options.machine->n_channels;
-    run->carried_from = nones(tide_program_tensor_count(run->options.program));
-    if (!run->carried_from) return tide__fail_memory();
-    read_carries(run);
+    TIDE_TRY(tide__run_read_carries(run));
     TIDE_TRY(open_queues(run));
     return tide__run_online_open(run);
 }
@@ -181,15 +182,20 @@ static tide_status prepare(tide_run *run) {
     TIDE_TRY(open_memory(run));
     TIDE_TRY(open_queues(run));
     TIDE_TRY(read_maps(run));
-    read_carries(run);
+    TIDE_TRY(tide__run_read_carries(run));
     return prepare_actions(run);
 }
 
 tide_status tide_run_create(const tide_run_options *options, tide_run **out) {
     TIDE_TRY(check_options(options));
+    return tide__run_create(options, false, out);
+}
+
+tide_status tide__run_create(const tide_run_options *options, bool growing, tide_run **out) {
     tide_run *run = calloc(1, sizeof *run);
     if (!run) return tide__fail_memory();
     run->options = *options;
+    run->growing = growing;
     tide_status status = prepare(run);
     if (status == TIDE_OK)
         *out = run;
@@ -212,6 +218,7 @@ void tide_run_destroy(tide_run *run) {
     else
         tide_arena_destroy(run->arena);
     tide__vec_free(&run->parked);
+    tide__store_free(&run->calls);
     free(run->done);
     free(run->moves);
     free(run->offsets);
@@ -250,7 +257,9 @@ static tide_status step(tide_run *run, const tide_step_args *args) {
     tide_status status = tide_event_record(run->begin, run->queue[0]);
     if (status == TIDE_OK) status = tide__run_issue(run, args);
     if (status == TIDE_OK) status = close_step(run);
-    return sync_queues(run, status);
+    status = sync_queues(run, status);
+    tide__store_free(&run->calls);
+    return status;
 }
 
 static tide_status report_step(const tide_run *run, tide_step_report *report) {

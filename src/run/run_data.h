@@ -5,6 +5,7 @@
 #include <tidemark/run.h>
 
 #include "base/vec.h"
+#include "program/store.h"
 #include "tier/tier.h"
 
 /* One SAVE or LOAD: what its io function is called with. */
@@ -45,6 +46,7 @@ struct tide_run {
     tide_id *carried_from;              /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
     uint64_t saved_bytes, loaded_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
+    tide__store calls;      /* of tide_call_launch in this step */
     bool stepped;           /* at least one step is complete: the end map holds */
     bool poisoned;          /* a step failed on the way */
     tide_run *host, *guest; /* whose arena this is; who else is in it now */
@@ -54,6 +56,11 @@ struct tide_run {
     struct tide__trace *trace;       /* of the step at hand; NULL: nobody asked for it */
     bool growing;                    /* of a session: the program comes op by op */
 };
+
+/* tide_run_create; growing: for a session, the program may be unfinished and grow. */
+tide_status tide__run_create(const tide_run_options *options, bool growing, tide_run **out);
+/* run->carried_from, of the program as it is now. */
+tide_status tide__run_read_carries(tide_run *run);
 
 /* tide_io_fn of a client tensor; its context is a tide__move. */
 tide_status tide__run_load_input(void *context, uint64_t position, void *data, uint64_t size_bytes);

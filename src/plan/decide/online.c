@@ -404,9 +404,12 @@ static tide_status end_storage(tide__online *o, tide_id id, bool anywhere) {
         return save(o, id);
     }
     if (anywhere && s->tier != TIDE_NONE) return TIDE_OK;
+    if (o->ends_anywhere) {
+        s->ended = true; /* to stay or to go to a tier */
+        return fetch(o, id);
+    }
     tide_status status = fetch(o, id);
-    if (status == TIDE_E_FIT && o->policy->swaps && !thrashes(o))
-        return tide__vec_push(&o->homeless, id);
+    if (status == TIDE_E_FIT && o->policy->swaps && !thrashes(o)) return tide__vec_push(&o->homeless, id);
     if (status == TIDE_OK) s->locks++;
     return status;
 }

@@ -29,6 +29,7 @@ typedef struct tide__storage {
     bool resident;
     bool arriving; /* a LOAD is under way, or nobody has looked since */
     bool live;     /* somebody still refers to it */
+    bool ended;    /* the step is over and this is kept: it may move, but not be dropped */
     bool held;     /* nobody does, but it is a source of what was dropped and is still wanted */
     uint32_t first_consumer, last_consumer; /* in `consumers`: the ops that read it; TIDE_NONE: none */
     uint32_t release_after;                 /* the op after which its last reference goes; TIDE_NONE: not known */

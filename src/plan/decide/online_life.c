@@ -14,7 +14,8 @@ bool tide__online_is_source(const tide__online *o, tide_id storage) {
 
 bool tide__online_can_drop(const tide__online *o, tide_id storage) {
     tide_id producer = o->storages[storage].producer;
-    if (producer == TIDE_NONE || o->ops[producer].dead || o->ops[producer].fixed) return false;
+    if (producer == TIDE_NONE || o->ops[producer].dead || o->ops[producer].fixed || o->storages[storage].ended)
+        return false;
     return tide_program_op(o->program, producer)->rerunnable && o->ops[producer].ran;
 }
 
@@ -53,8 +54,7 @@ tide_status tide__online_is_needed(tide__online *o, tide_id source, bool *out) {
     while (status == TIDE_OK && !wanted && o->stack.count > bottom) {
         tide_id storage = o->stack.data[--o->stack.count], op;
         uint32_t at = o->storages[storage].first_consumer;
-        while (status == TIDE_OK && !wanted && next_consumer(o, &at, &op))
-            status = push_missing(o, op, &wanted);
+        while (status == TIDE_OK && !wanted && next_consumer(o, &at, &op)) status = push_missing(o, op, &wanted);
     }
     o->stack.count = bottom;
     *out = wanted;

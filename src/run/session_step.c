@@ -1,0 +1,150 @@
+/* What a step is made of: tensors, ops, releases, carries. An op is checked and recorded when it is submitted and
+ * issued when the next one comes, because only then it is known what it was the last to use. */
+#include <string.h>
+
+#include "run/session_data.h"
+
+static tide_status check_stepping(const tide_session *s) {
+    if (s->run->poisoned) return tide__fail(TIDE_E_POISONED, "this session failed half-way through a step");
+    if (s->phase != TIDE__STEPPING) return tide__fail(TIDE_E_ARGUMENT, "no step has begun");
+    return TIDE_OK;
+}
+
+/* ---- what the run calls ---- */
+
+tide_status tide__session_call_op(void *context, const tide_call *call) {
+    const tide_session *s = context;
+    const tide__session_call *c = &s->calls.data[call->op];
+    return c->fn(c->context, call);
+}
+
+/* On a copy thread; the inputs of a step do not change any more when the first one is wanted. */
+tide_status tide__session_give_input(void *context, tide_id tensor, uint64_t position, void *data,
+                                     uint64_t size_bytes) {
+    const tide_session *s = context;
+    size_t lo = 0, hi = s->inputs.count;
+    while (lo + 1 < hi) {
+        size_t middle = lo + (hi - lo) / 2;
+        if (s->inputs.data[middle].tensor <= tensor)
+            lo = middle;
+        else
+            hi = middle;
+    }
+    if (hi == 0 || s->inputs.data[lo].tensor != tensor)
+        return tide__fail(TIDE_E_INTERNAL, "tensor %u is no input", tensor);
+    if (size_bytes) memcpy(data, s->inputs.data[lo].data + position, size_bytes);
+    return TIDE_OK;
+}
+
+/* ---- tensors ---- */
+
+static tide_status add_tensor(tide_session *s, tide_tensor tensor, tide_id *out) {
+    tide_id id;
+    TIDE_TRY(tide__vec_reserve(&s->released, 1));
+    TIDE_TRY(tide_program_builder_tensor(s->builder, &tensor, &id));
+    s->released.data[s->released.count++] = false;
+    *out = id;
+    return TIDE_OK;
+}
+
+tide_status tide_session_tensor(tide_session *s, const tide_tensor *tensor, tide_id *out) {
+    tide_tensor copy = *tensor;
+    copy.start = TIDE_START_ABSENT;
+    TIDE_TRY(check_stepping(s));
+    return add_tensor(s, copy, out);
+}
+
+tide_status tide_session_input(tide_session *s, const tide_tensor *tensor, const void *data, tide_id *out) {
+    tide__session_input input = {.data = data};
+    tide_tensor copy = *tensor;
+    copy.start = TIDE_START_CLIENT;
+    copy.keep = false;
+    TIDE_TRY(check_stepping(s));
+    if (s->calls.count) return tide__fail(TIDE_E_ARGUMENT, "inputs are declared before the first op of a step");
+    TIDE_TRY(tide__vec_reserve(&s->inputs, 1));
+    TIDE_TRY(add_tensor(s, copy, &input.tensor));
+    s->inputs.data[s->inputs.count++] = input;
+    *out = input.tensor;
+    return TIDE_OK;
+}
+
+/* ---- releases ---- */
+
+static tide_status release(tide_session *s, tide_id tensor) {
+    TIDE_TRY(tide__vec_push(&s->dead, tensor));
+    s->released.data[tensor] = true;
+    return TIDE_OK;
+}
+
+tide_status tide_session_release(tide_session *s, tide_id tensor) {
+    TIDE_TRY(check_stepping(s));
+    const tide_tensor *t = tide_program_tensor(s->builder->program, tensor);
+    if (!t) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u to release", tensor);
+    if (t->keep) return tide__fail(TIDE_E_ARGUMENT, "tensor %u \"%s\" is kept or carried", tensor, t->name);
+    if (s->released.data[tensor])
+        return tide__fail(TIDE_E_ARGUMENT, "tensor %u \"%s\" is released already", tensor, t->name);
+    if (t->start == TIDE_START_ABSENT && s->builder->program->producers.data[tensor] == TIDE_NONE)
+        return tide__fail(TIDE_E_ARGUMENT, "tensor %u \"%s\" has no value to release", tensor, t->name);
+    return release(s, tensor);
+}
+
+static tide_status release_overwritten(tide_session *s, const tide_op *op) {
+    for (uint32_t i = 0; i < op->n_inplace; i++)
+        if (op->inplace[i].must) TIDE_TRY(release(s, op->reads[op->inplace[i].read]));
+    return TIDE_OK;
+}
+
+/* ---- ops ---- */
+
+static tide_status issue(tide_session *s) {
+    struct tide__run_online *online = s->run->online;
+    TIDE_TRY(tide__run_online_grow(online));
+    TIDE_TRY(tide__online_grow(online->engine));
+    return tide__online_run_op(online->engine, s->pending, s->dead.data, (uint32_t)s->dead.count);
+}
+
+tide_status tide__session_flush(tide_session *s) {
+    if (s->pending == TIDE_NONE) return TIDE_OK;
+    tide_status status = issue(s);
+    s->pending = TIDE_NONE;
+    s->dead.count = 0;
+    return status == TIDE_OK ? TIDE_OK : tide__session_fail(s, status);
+}
+
+static tide_status check_op(const tide_session *s, const tide_op *op) {
+    for (uint32_t i = 0; i < op->n_reads; i++)
+        if (op->reads[i] < s->released.count && s->released.data[op->reads[i]])
+            return tide__fail(TIDE_E_ARGUMENT, "op \"%s\" reads tensor %u, which is released", op->name ? op->name : "",
+                              op->reads[i]);
+    return TIDE_OK;
+}
+
+tide_status tide_session_op(tide_session *s, const tide_op *op, tide_op_fn fn, void *context) {
+    static const tide_variant unknown = {.cost_ns = 0};
+    tide__session_call call = {.fn = fn, .context = context};
+    tide_id id;
+    TIDE_TRY(check_stepping(s));
+    if (!op || !fn) return tide__fail(TIDE_E_ARGUMENT, "an op needs a description and a closure");
+    tide_op copy = *op;
+    if (copy.n_variants == 0) {
+        copy.variants = &unknown;
+        copy.n_variants = 1;
+    }
+    TIDE_TRY(check_op(s, &copy));
+    TIDE_TRY(tide__vec_reserve(&s->calls, 1));
+    TIDE_TRY(tide_program_builder_op(s->builder, &copy, &id));
+    TIDE_TRY(tide__session_flush(s)); /* the op before this one */
+    s->calls.data[s->calls.count++] = call;
+    s->pending = id;
+    return release_overwritten(s, tide_program_op(s->builder->program, id));
+}
+
+tide_status tide_session_carry(tide_session *s, tide_id from, tide_id to) {
+    TIDE_TRY(check_stepping(s));
+    if (to >= s->states.count) return tide__fail(TIDE_E_ARGUMENT, "there is no state %u to carry to", to);
+    if (from < s->released.count && s->released.data[from])
+        return tide__fail(TIDE_E_ARGUMENT, "tensor %u cannot be carried: it is released", from);
+    TIDE_TRY(tide__check_carry(s->builder, (tide_carry){from, to}));
+    TIDE_TRY(tide_program_builder_keep(s->builder, from));
+    return tide_program_builder_carry(s->builder, (tide_carry){from, to});
+}
