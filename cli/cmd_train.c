@@ -47,6 +47,16 @@ static void count_steps(session *s) {
     if (o->epochs) s->steps = (o->epochs * s->data.train.n_samples + batch - 1) / batch;
 }
 
+/* Where the arena is the host's own memory, RAM tiers save nothing: inside a budget there are none, unless they are asked
+ * for. */
+static tide_status drop_ram(const budget_args *budgets, const tide_device *device, tide_machine *machine) {
+    tide_device_info info;
+    tide_status status = tide_device_get_info(device, &info);
+    if (status == TIDE_OK && info.host_visible && budgets->arena.given && !budgets->host.given)
+        tide_machine_without(machine, TIDE_TIER_RAM, machine);
+    return status;
+}
+
 static tide_status open_session(session *s, const char *spec) {
     const train_options *o = s->options;
     model_args args = o->model;
@@ -56,6 +66,7 @@ static tide_status open_session(session *s, const char *spec) {
     tide_status status = prepare_data(&o->data, spec, &args, &s->data);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
+    if (status == TIDE_OK) status = drop_ram(&o->budgets, s->device, &s->machine);
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
     if (status == TIDE_OK) status = open_data(&o->data, s->model, &s->data);
     if (status == TIDE_OK) count_steps(s);
@@ -105,19 +116,15 @@ static tide_status measure_whole(const session *s, const tide_device_info *info,
     return status;
 }
 
-/* A percentage is of the unconstrained arena. Where the arena is the host's own memory, RAM tiers save nothing: inside a
- * budget there are none, unless they are asked for. */
+/* A percentage is of the unconstrained arena. */
 static tide_status set_budgets(const session *s, tide_trainer_options *t) {
     const train_options *o = s->options;
-    budget_args budgets = o->budgets;
     unconstrained whole = {0};
     tide_device_info info;
     tide_status status = tide_device_get_info(s->device, &info);
-    if (status == TIDE_OK && budgets_relative(&budgets)) status = measure_whole(s, &info, &whole);
-    if (status != TIDE_OK) return status;
-    if (info.host_visible && budgets.arena.given && !budgets.host.given) budgets.host = (size_arg){.given = true};
-    fill_budgets(&budgets, &s->machine, whole.arena_bytes, &t->plan.budgets);
-    return TIDE_OK;
+    if (status == TIDE_OK && budgets_relative(&o->budgets)) status = measure_whole(s, &info, &whole);
+    if (status == TIDE_OK) fill_budgets(&o->budgets, &s->machine, whole.arena_bytes, &t->plan.budgets);
+    return status;
 }
 
 /* ---- one training ---- */

@@ -78,6 +78,8 @@ TIDE_API uint64_t tide_machine_fingerprint(const tide_machine *m);
 TIDE_API uint32_t tide_machine_queue(const tide_machine *m, uint32_t tier, bool out);
 /* latency + bytes / rate, alone on its share group, rounded up. */
 TIDE_API uint64_t tide_machine_transfer_ns(const tide_machine *m, uint32_t channel, uint64_t bytes);
+/* The same machine without its tiers of a kind and their channels. `out` may be `m`. */
+TIDE_API void tide_machine_without(const tide_machine *m, tide_tier_kind kind, tide_machine *out);
 /* First tier of a kind; TIDE_NONE if there is none. */
 TIDE_API uint32_t tide_machine_find_tier(const tide_machine *m, tide_tier_kind kind);
 

@@ -149,3 +149,19 @@ uint32_t tide_machine_find_tier(const tide_machine *m, tide_tier_kind kind) {
         if (m->tier[i].kind == kind) return i;
     return TIDE_NONE;
 }
+
+void tide_machine_without(const tide_machine *m, tide_tier_kind kind, tide_machine *out) {
+    tide_machine left = *m;
+    uint32_t now[TIDE_MACHINE_MAX_TIERS]; /* the new index of a tier that stays */
+    left.n_tiers = left.n_channels = 0;
+    for (uint32_t t = 0; t < m->n_tiers; t++) {
+        now[t] = left.n_tiers;
+        if (m->tier[t].kind != kind) left.tier[left.n_tiers++] = m->tier[t];
+    }
+    for (uint32_t c = 0; c < m->n_channels; c++) {
+        if (m->tier[m->channel[c].tier].kind == kind) continue;
+        left.channel[left.n_channels] = m->channel[c];
+        left.channel[left.n_channels++].tier = now[m->channel[c].tier];
+    }
+    *out = left;
+}

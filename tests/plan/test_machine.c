@@ -217,6 +217,24 @@ static void broken_profiles_are_refused(void **state) {
     assert_status(tide_machine_read_memory("[]", 2, "list", &m), TIDE_E_FORMAT);
 }
 
+static void tiers_can_be_left_out(void **state) {
+    (void)state;
+    tide_machine m, without;
+    assert_ok(tide_machine_load("cpu", &m));
+    tide_machine_without(&m, TIDE_TIER_RAM, &without);
+    assert_ok(tide_machine_validate(&without));
+    assert_int_equal(without.n_tiers, m.n_tiers - 1);
+    assert_int_equal(without.n_channels, m.n_channels - 2);
+    assert_true(tide_machine_find_tier(&without, TIDE_TIER_RAM) == TIDE_NONE);
+    uint32_t disk = tide_machine_find_tier(&without, TIDE_TIER_DISK), was = tide_machine_find_tier(&m, TIDE_TIER_DISK);
+    assert_string_equal(without.tier[disk].name, "disk");
+    for (int out = 0; out < 2; out++) /* queue 0 computes, channel c has queue c + 1 */
+        assert_true(without.channel[tide_machine_queue(&without, disk, out) - 1].bytes_per_s ==
+                    m.channel[tide_machine_queue(&m, was, out) - 1].bytes_per_s);
+    tide_machine_without(&without, TIDE_TIER_RAM, &without);
+    assert_int_equal(without.n_tiers, m.n_tiers - 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_is_valid),
@@ -227,6 +245,7 @@ int main(void) {
         cmocka_unit_test(capacity_and_doubles_survive_a_file),
         cmocka_unit_test(fingerprint_ignores_names_only),
         cmocka_unit_test(broken_profiles_are_refused),
+        cmocka_unit_test(tiers_can_be_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
