@@ -1,0 +1,69 @@
+/* The bits are the same: a part of the matrix of support/bits.h in which every pair of choices on two axes occurs. The
+ * whole matrix is test_bits_full. */
+#include "support/bits.h"
+#include "support/test.h"
+
+typedef struct cover {
+    const bits_matrix *matrix;
+    uint32_t first[BITS_AXES], n; /* where an axis begins among all choices; how many there are */
+    bool *paired;                 /* n x n: this pair has occurred */
+} cover;
+
+static void open_cover(cover *c, const bits_matrix *m) {
+    *c = (cover){.matrix = m};
+    for (int a = 0; a < BITS_AXES; a++) {
+        c->first[a] = c->n;
+        c->n += m->size[a];
+    }
+    c->paired = calloc((size_t)c->n * c->n, sizeof *c->paired);
+    assert_non_null(c->paired);
+}
+
+static bool *pair_of(const cover *c, bits_point p, int a, int b) {
+    return &c->paired[(size_t)(c->first[a] + p.at[a]) * c->n + c->first[b] + p.at[b]];
+}
+
+/* Pairs that this point would be the first to have. */
+static uint32_t gain(const cover *c, bits_point p) {
+    uint32_t n = 0;
+    for (int a = 0; a < BITS_AXES; a++)
+        for (int b = a + 1; b < BITS_AXES; b++) n += !*pair_of(c, p, a, b);
+    return n;
+}
+
+/* The first of the points that gain most; false: nothing is left to gain. */
+static bool next_point(const cover *c, bits_point *out) {
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < bits_count(c->matrix); i++) {
+        bits_point p = bits_nth(c->matrix, i);
+        uint32_t gained = gain(c, p);
+        if (gained <= best) continue;
+        best = gained;
+        *out = p;
+    }
+    return best > 0;
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    bits_matrix m;
+    cover c;
+    bits_point p;
+    bits_open(&m, false);
+    open_cover(&c, &m);
+    while (next_point(&c, &p)) {
+        bits_check(&m, p);
+        for (int a = 0; a < BITS_AXES; a++)
+            for (int b = a + 1; b < BITS_AXES; b++) *pair_of(&c, p, a, b) = true;
+    }
+    print_message("%u of %u trainings, %u with transfers, %u with re-runs, %u online in more than was asked\n",
+                  m.n_done, bits_count(&m), m.n_moved, m.n_rerun, m.n_raised);
+    assert_true(m.n_moved > m.n_done / 4 && m.n_rerun > m.n_done / 8);
+    free(c.paired);
+    bits_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
