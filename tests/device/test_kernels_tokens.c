@@ -1,4 +1,4 @@
-/* The CPU device's kernels of language models: as test_kernels_cpu.c. */
+/* Kernels of language models: as test_kernels.c. */
 #include "support/test.h"
 
 #include <math.h>
@@ -113,23 +113,23 @@ static void visit_all(visit_fn visit, void *context) {
 
 /* ---- every descriptor against every check ---- */
 
-static void visit_on(uint32_t threads, visit_fn check) {
+static void visit_on(const rig_config *config, visit_fn check) {
     kernel_rig rig;
-    rig_open(&rig, threads);
+    rig_open(&rig, config);
     visit_all(check, &rig);
     rig_close(&rig);
 }
 
-static void test_reference(void **state) { visit_on(*(uint32_t *)*state, check_reference); }
-static void test_same_bits(void **state) { visit_on(*(uint32_t *)*state, check_repeat); }
-static void test_in_place(void **state) { visit_on(*(uint32_t *)*state, check_in_place); }
+static void test_reference(void **state) { visit_on(*state, check_reference); }
+static void test_same_bits(void **state) { visit_on(*state, check_repeat); }
+static void test_in_place(void **state) { visit_on(*state, check_in_place); }
 
 #ifndef __SANITIZE_THREAD__
 static void test_same_bits_on_any_threads(void **state) {
     (void)state;
     rig_pair rigs;
-    rig_open(&rigs.one, 1);
-    rig_open(&rigs.two, 2);
+    rig_open(&rigs.one, &(rig_config){"cpu", 1});
+    rig_open(&rigs.two, &(rig_config){"cpu", 2});
     visit_all(check_threads, &rigs);
     rig_close(&rigs.one);
     rig_close(&rigs.two);
@@ -157,7 +157,7 @@ static void test_finite_differences(void **state) {
     static const gradient_case state_gradient = {
         TIDE_OP_LSTM_FWD, TIDE_OP_LSTM_BWD_GATES, 2, 0, 3, 1, {{0, 7}, {1, 6}, {2, 2}, {-1}}, 0};
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     for (size_t i = 0; i < COUNT(norms); i++) {
         tide_op_desc f = rows_desc(norms[i].forward, &rows[1]), b = rows_desc(norms[i].backward, &rows[1]);
         check_gradient(&rig, &norms[i], &f, &b);
@@ -191,7 +191,7 @@ static tide_kernel_info info_of(kernel_rig *rig, const tide_op_desc *d) {
 /* A token table is also the weight of the last layer: no reorder between them. */
 static void test_tied_table(void **state) {
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     for (size_t i = 0; i < COUNT(embeddings); i++) {
         const int64_t *e = embeddings[i];
         tide_op_desc look = embedding_desc(TIDE_OP_EMBEDDING_FWD, e, 1), learn = look, out = {.kind = TIDE_OP_FC_FWD};
@@ -219,7 +219,7 @@ static void test_extremes(void **state) {
     kernel_rig rig;
     rig_case c;
     tide_op_desc d = rows_desc(TIDE_OP_GELU_FWD, &s);
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     rig_case_init(&c, &d, 1);
     memcpy(c.plain[0], x, sizeof x);
     rig_run(&rig, &c, &(rig_options){.in_place_read = -1});
@@ -243,7 +243,7 @@ static void refuse(kernel_rig *rig, tide_op_desc d) {
 static void test_refused_descriptors(void **state) {
     kernel_rig rig;
     tide_op_desc d;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     d = rows_desc(TIDE_OP_LAYERNORM_FWD, &rows[1]), d.eps = 0;
     refuse(&rig, d);
     d = rows_desc(TIDE_OP_LAYERNORM_FWD, &rows[1]), d.x.h = 2;
@@ -277,7 +277,7 @@ static void test_wrong_token(void **state) {
     tide_kernel *kernel = NULL;
     tide_op_desc d = embedding_desc(TIDE_OP_EMBEDDING_FWD, (const int64_t[]){1, 3, 4, 2}, 0);
     const uint64_t offsets[] = {0, 64, 128};
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     int32_t *token = tide_arena_host(rig.arena);
     token[0] = 3, token[1] = 4, token[2] = -1;
     assert_ok(tide_kernel_create(rig.device, &d, &kernel));
@@ -289,11 +289,11 @@ static void test_wrong_token(void **state) {
 }
 
 int main(void) {
-    static uint32_t one = 1;
+    static rig_config one = {"cpu", 1};
 #ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
-    static uint32_t two = 1;
+    static rig_config two = {"cpu", 1};
 #else
-    static uint32_t two = 2;
+    static rig_config two = {"cpu", 2};
 #endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_reference, &one),

@@ -11,11 +11,11 @@
 #define GUARD_BYTES 128
 #define GUARD 0xcd
 
-void rig_open(kernel_rig *rig, uint32_t threads) {
+void rig_open(kernel_rig *rig, const rig_config *config) {
     tide_device_options options;
     tide_device_options_init(&options);
-    options.threads = threads;
-    assert_ok(tide_device_open("cpu", &options, &rig->device));
+    options.threads = config->threads;
+    assert_ok(tide_device_open(config->device, &options, &rig->device));
     assert_ok(tide_queue_create(rig->device, TIDE_QUEUE_COMPUTE, &rig->queue));
     assert_ok(tide_arena_create(rig->device, ARENA_BYTES, &rig->arena));
 }

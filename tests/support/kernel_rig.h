@@ -12,7 +12,13 @@ typedef struct kernel_rig {
     tide_arena *arena;
 } kernel_rig;
 
-void rig_open(kernel_rig *rig, uint32_t threads);
+/* Which device; what the state of tests points to. */
+typedef struct rig_config {
+    const char *device;
+    uint32_t threads;
+} rig_config;
+
+void rig_open(kernel_rig *rig, const rig_config *config);
 void rig_close(kernel_rig *rig);
 
 /* One op with its operands in plain order; reads first, then writes. */

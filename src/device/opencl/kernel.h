@@ -124,6 +124,18 @@ tide_status tide__opencl_run_kernel(tide__host_queue *queue, const tide__command
 
 /* ---- builders, one per family; `d` is the caller's descriptor, checked; k->desc is its copy ---- */
 
+tide_status tide__cl_build_conv(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_fc(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_bn(tide__opencl_kernel *k, const tide_op_desc *d);
 tide_status tide__cl_build_elementwise(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_pool(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_softmax_loss(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_dropout(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_lrn(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_reorder(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_update(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_grad_norm(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_concat(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_steps(tide__opencl_kernel *k, const tide_op_desc *d);
 
 #endif

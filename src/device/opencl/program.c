@@ -1,4 +1,4 @@
-/* Programs: one per file of kernels/, built from common.cl and that file when the first of its functions is wanted, or
+/* Programs: one per file of kernels/, built from common.cl, tile.cl and that file when the first of its functions is wanted, or
  * taken from the disk if this device and driver have built the same text before. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "device/opencl/kernel.h"
 #include "device/opencl/sources.h"
 
-#define OPTIONS "-cl-std=CL1.2"
+#define OPTIONS "-cl-std=CL1.2 -w" /* -w: what a driver warns of goes to stderr, which is not ours */
 
 typedef struct function {
     char name[48];
@@ -47,17 +47,33 @@ static const tide__cl_source *find_source(const char *family) {
     return NULL;
 }
 
+/* What stands before every family, and the family. */
+typedef struct text {
+    const char *bytes[3];
+    size_t sizes[3];
+} text;
+
+static tide_status text_of(const tide__cl_source *family, text *out) {
+    const tide__cl_source *parts[3] = {find_source("common"), find_source("tile"), family};
+    for (int i = 0; i < 3; i++) {
+        if (!parts[i]) return tide__fail(TIDE_E_INTERNAL, "a file of kernels is not part of this library");
+        out->bytes[i] = (const char *)parts[i]->bytes;
+        out->sizes[i] = parts[i]->size;
+    }
+    return TIDE_OK;
+}
+
 /* What the binary depends on. */
-static uint64_t key_of(const tide__opencl *opencl, const tide__cl_source *common, const tide__cl_source *source) {
+static uint64_t key_of(const tide__opencl *opencl, const text *source) {
     static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_DEVICE_VENDOR};
     uint64_t key = tide__hash_bytes(0, OPTIONS, sizeof OPTIONS);
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        char text[256];
-        tide__opencl_text(opencl, asked[i], text, sizeof text);
-        key = tide__hash_bytes(key, text, strlen(text));
+        char answer[256];
+        tide__opencl_text(opencl, asked[i], answer, sizeof answer);
+        key = tide__hash_bytes(key, answer, strlen(answer));
     }
-    key = tide__hash_bytes(key, common->bytes, common->size);
-    return tide__hash_bytes(key, source->bytes, source->size);
+    for (int i = 0; i < 3; i++) key = tide__hash_bytes(key, source->bytes[i], source->sizes[i]);
+    return key;
 }
 
 static tide_status fail_build(const tide__opencl *opencl, const tide__opencl_program *p, cl_int error) {
@@ -92,22 +108,20 @@ static void save_binary(const tide__opencl *opencl, const tide__opencl_program *
     free(binary);
 }
 
-static tide_status build_from_source(tide__opencl *opencl, tide__opencl_program *p, const tide__cl_source *common) {
-    const char *texts[2] = {(const char *)common->bytes, (const char *)p->source->bytes};
-    const size_t sizes[2] = {common->size, p->source->size};
+static tide_status build_from_source(tide__opencl *opencl, tide__opencl_program *p, text *source) {
     cl_int error = CL_SUCCESS;
-    p->program = opencl->cl.CreateProgramWithSource(opencl->context, 2, texts, sizes, &error);
+    p->program = opencl->cl.CreateProgramWithSource(opencl->context, 3, source->bytes, source->sizes, &error);
     TIDE_TRY(tide__cl_check(error, "create a program"));
     error = opencl->cl.BuildProgram(p->program, 1, &opencl->id, OPTIONS, NULL, NULL);
     return error == CL_SUCCESS ? TIDE_OK : fail_build(opencl, p, error);
 }
 
 static tide_status build(tide__opencl *opencl, tide__opencl_program *p) {
-    const tide__cl_source *common = find_source("common");
-    if (!common) return tide__fail(TIDE_E_INTERNAL, "common.cl is not part of this library");
-    uint64_t key = key_of(opencl, common, p->source);
+    text source;
+    TIDE_TRY(text_of(p->source, &source));
+    uint64_t key = key_of(opencl, &source);
     if (build_from_binary(opencl, p, key)) return TIDE_OK;
-    TIDE_TRY(build_from_source(opencl, p, common));
+    TIDE_TRY(build_from_source(opencl, p, &source));
     save_binary(opencl, p, key);
     return TIDE_OK;
 }

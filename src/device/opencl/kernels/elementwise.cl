@@ -30,12 +30,6 @@ kernel void zero(global char *arena, ulong y_at, ulong n) {
     FOR_RUN(n, vstore8((float8)(0), 0, y + i), y[i] = 0);
 }
 
-kernel void copy(global char *arena, ulong x_at, ulong y_at, ulong n) {
-    global const float *x = FLOATS(x_at);
-    global float *y = FLOATS(y_at);
-    FOR_RUN(n, vstore8(vload8(0, x + i), 0, y + i), y[i] = x[i]);
-}
-
 /* y = x s, s = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3);  dy/dx = s + x s (1 - s) 2 du/dx */
 #define TWICE_ROOT 1.5957691216f
 #define CUBE 0.044715f
@@ -58,7 +52,8 @@ kernel void gelu_backward(global char *arena, ulong x_at, ulong dy_at, ulong dx_
     global float *dx = FLOATS(dx_at);
     FOR_RUN(n,
             {
-                float8 v = vload8(0, x + i), s = GELU_SHARE(v);
+                float8 v = vload8(0, x + i);
+                float8 s = GELU_SHARE(v);
                 vstore8(vload8(0, dy + i) * GELU_SLOPE(v, s), 0, dx + i);
             },
             {

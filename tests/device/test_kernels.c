@@ -1,4 +1,4 @@
-/* The CPU device's kernels, every op kind: against plain reference code on shapes from tiny to padded, gradients
+/* Kernels of every device that has them, every op kind: against plain reference code on shapes from tiny to padded, gradients
  * against finite differences, in place against out of place, and bits against bits (repeated, elsewhere in the arena,
  * other numbers of threads where own loops promise it). */
 #include "support/test.h"
@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "support/kernel_checks.h"
+#include "support/opencl.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -211,23 +212,23 @@ static void visit_all(visit_fn visit, void *context) {
 
 /* ---- every descriptor against every check ---- */
 
-static void visit_on(uint32_t threads, visit_fn check) {
+static void visit_on(const rig_config *config, visit_fn check) {
     kernel_rig rig;
-    rig_open(&rig, threads);
+    rig_open(&rig, config);
     visit_all(check, &rig);
     rig_close(&rig);
 }
 
-static void test_reference(void **state) { visit_on(*(uint32_t *)*state, check_reference); }
-static void test_same_bits(void **state) { visit_on(*(uint32_t *)*state, check_repeat); }
-static void test_in_place(void **state) { visit_on(*(uint32_t *)*state, check_in_place); }
+static void test_reference(void **state) { visit_on(*state, check_reference); }
+static void test_same_bits(void **state) { visit_on(*state, check_repeat); }
+static void test_in_place(void **state) { visit_on(*state, check_in_place); }
 
 #ifndef __SANITIZE_THREAD__
 static void test_same_bits_on_any_threads(void **state) {
     (void)state;
     rig_pair rigs;
-    rig_open(&rigs.one, 1);
-    rig_open(&rigs.two, 2);
+    rig_open(&rigs.one, &(rig_config){"cpu", 1});
+    rig_open(&rigs.two, &(rig_config){"cpu", 2});
     visit_all(check_threads, &rigs);
     rig_close(&rigs.one);
     rig_close(&rigs.two);
@@ -273,7 +274,7 @@ static tide_op_desc gradient_desc(tide_op_kind kind, int32_t which) {
 
 static void test_finite_differences(void **state) {
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     for (int32_t i = 0; i < (int32_t)COUNT(gradients); i++) {
         tide_op_desc forward = gradient_desc(gradients[i].forward, i),
                      backward = gradient_desc(gradients[i].backward, i);
@@ -296,7 +297,7 @@ static tide_kernel_info info_of(kernel_rig *rig, const tide_op_desc *d) {
 /* Neighbouring layers agree on activations whatever their kind, and the three kinds of a layer agree on weights. */
 static void test_layouts_agree(void **state) {
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     for (size_t i = 0; i < COUNT(convs); i++) {
         tide_op_desc f = conv_desc(TIDE_OP_CONV_FWD, &convs[i], 1),
                      w = conv_desc(TIDE_OP_CONV_BWD_WEIGHTS, &convs[i], 1),
@@ -330,7 +331,7 @@ static void test_variants(void **state) {
     static const tide_op_kind kinds[] = {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, TIDE_OP_CONV_BWD_WEIGHTS};
     kernel_rig rig;
     uint32_t most = 0;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     for (size_t i = 0; i < 3 * COUNT(convs); i++) {
         tide_op_desc d = conv_desc(kinds[i % 3], &convs[i / 3], 0);
         tide_kernel_info info = info_of(&rig, &d);
@@ -349,7 +350,7 @@ static void test_variants(void **state) {
 /* Of equal maxima the first wins, also among zeros after a relu. */
 static void test_maxpool_ties(void **state) {
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     for (size_t i = 0; i < COUNT(pools); i++) {
         tide_op_desc d = conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[i], 0);
         rig_case c;
@@ -368,7 +369,7 @@ static void test_nan_comes_through(void **state) {
     tide_op_desc ops[] = {shape_desc(TIDE_OP_RELU_FWD, &s), conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[3], 0),
                           conv_desc(TIDE_OP_MAXPOOL_FWD, &pools[0], 0), shape_desc(TIDE_OP_BN_FWD, &s)};
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     for (size_t i = 0; i < COUNT(ops); i++) {
         rig_case c;
         bool found = false;
@@ -390,7 +391,7 @@ static void test_dropout_replays(void **state) {
     kernel_rig rig;
     rig_case c;
     tide_op_desc d = shape_desc(TIDE_OP_DROPOUT_FWD, &s);
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     rig_case_init(&c, &d, 7);
     uint64_t first = rig_run(&rig, &c, &plainly), elements = c.spec.elements[2], kept = 0;
     for (uint64_t i = 0; i < elements; i++) kept += c.plain[2][i] == 1;
@@ -416,7 +417,7 @@ static void refuse(kernel_rig *rig, tide_op_desc d, tide_status expected) {
 
 static void test_refused_descriptors(void **state) {
     kernel_rig rig;
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     tide_op_desc conv = conv_desc(TIDE_OP_CONV_FWD, &convs[6], 0), d = conv;
     d.y.h++;
     refuse(&rig, d, TIDE_E_ARGUMENT);
@@ -467,7 +468,7 @@ static void test_refused_enqueues(void **state) {
     tide_kernel *kernel = NULL;
     tide_queue *copies = NULL;
     tide_op_desc d = shape_desc(TIDE_OP_RELU_FWD, &shapes[2]);
-    uint64_t size = tide_arena_size((rig_open(&rig, *(uint32_t *)*state), rig.arena));
+    uint64_t size = tide_arena_size((rig_open(&rig, *state), rig.arena));
     const uint64_t good[] = {0, 4096}, odd[] = {0, 4100}, high[] = {0, size - 64};
     float plain[4];
     assert_ok(tide_kernel_create(rig.device, &d, &kernel));
@@ -494,7 +495,7 @@ static void test_wrong_label(void **state) {
     tide_kernel *kernel = NULL;
     tide_op_desc d = {.kind = TIDE_OP_SOFTMAX_LOSS_BWD, .x = {2, 3, 1, 1}, .y = {2, 3, 1, 1}};
     const uint64_t offsets[] = {0, 64, 128};
-    rig_open(&rig, *(uint32_t *)*state);
+    rig_open(&rig, *state);
     int32_t *label = (int32_t *)((char *)tide_arena_host(rig.arena) + 64);
     label[0] = 2, label[1] = 3;
     assert_ok(tide_kernel_create(rig.device, &d, &kernel));
@@ -505,12 +506,13 @@ static void test_wrong_label(void **state) {
     rig_close(&rig);
 }
 
-int main(void) {
-    static uint32_t one = 1;
+/* An argument names the only device to test. */
+int main(int argc, char **argv) {
+    static rig_config one = {"cpu", 1};
 #ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
-    static uint32_t two = 1;
+    static rig_config two = {"cpu", 1};
 #else
-    static uint32_t two = 2;
+    static rig_config two = {"cpu", 2};
 #endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_reference, &one),
@@ -532,5 +534,23 @@ int main(void) {
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
         cmocka_unit_test_prestate(test_wrong_label, &one),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static rig_config opencl = {"opencl", 0};
+    const struct CMUnitTest opencl_tests[] = {
+        cmocka_unit_test_prestate(test_reference, &opencl),
+        cmocka_unit_test_prestate(test_same_bits, &opencl),
+        cmocka_unit_test_prestate(test_in_place, &opencl),
+        cmocka_unit_test_prestate(test_finite_differences, &opencl),
+        cmocka_unit_test_prestate(test_layouts_agree, &opencl),
+        cmocka_unit_test_prestate(test_maxpool_ties, &opencl),
+        cmocka_unit_test_prestate(test_nan_comes_through, &opencl),
+        cmocka_unit_test_prestate(test_dropout_replays, &opencl),
+        cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
+        cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
+        cmocka_unit_test_prestate(test_wrong_label, &opencl),
+    };
+    const char *only = argc > 1 ? argv[1] : "";
+    int failed = 0;
+    if (strcmp(only, "opencl") != 0) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (strcmp(only, "cpu") != 0 && has_opencl()) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    return failed;
 }

@@ -1,0 +1,123 @@
+/* See gemm.h; and fully connected layers, which are products and nothing else. */
+#include "device/opencl/gemm.h"
+
+#define ROWS 6 /* of a panel */
+#define COLUMNS 16
+#define MAX_MC 96
+#define MAX_NC 192 /* MAX_NC in kernels/tile.cl */
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Equal blocks of at most `most`, in whole panels. */
+static int64_t cut(int64_t n, int64_t most, int64_t panel) {
+    int64_t blocks = ceil_div(n, most);
+    return ceil_div(ceil_div(n, blocks), panel) * panel;
+}
+
+static uint64_t local_bytes(const tide__blocks *b) { return b->a_bytes + b->b_bytes + b->c_bytes; }
+
+static void measure(tide__blocks *b, int64_t m, int64_t n) {
+    b->rows = (size_t)ceil_div(m, b->mc);
+    b->columns = (size_t)ceil_div(n, b->nc);
+    b->a_bytes = (uint64_t)(b->mc * b->kc) * sizeof(float);
+    b->b_bytes = (uint64_t)(b->nc * b->kc) * sizeof(float);
+    b->c_bytes = (uint64_t)(b->mc * b->nc) * sizeof(float);
+}
+
+/* As large as local memory allows, but so many that every unit has a few. kc does not depend on the product: it
+ * decides about bits. */
+tide__blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times) {
+    const bool roomy = opencl->local_bytes >= UINT64_C(384) << 10;
+    tide__blocks b = {.kc = roomy ? 256 : 32};
+    int64_t most_nc = roomy ? MAX_NC : 32;
+    b.mc = cut(m, roomy ? MAX_MC : 4 * ROWS, ROWS);
+    for (;;) {
+        b.nc = cut(n, most_nc, COLUMNS);
+        measure(&b, m, n);
+        int64_t blocks = times * (int64_t)(b.rows * b.columns);
+        if (blocks >= 3 * (int64_t)opencl->units || most_nc <= 2 * COLUMNS || n <= 2 * COLUMNS) break;
+        most_nc /= 2;
+    }
+    while (local_bytes(&b) > opencl->local_bytes && b.mc > ROWS) {
+        b.mc -= ROWS;
+        measure(&b, m, n);
+    }
+    return b;
+}
+
+tide_status tide__cl_gemm(tide__opencl_kernel *k, const tide__gemm *g) {
+    const int64_t heads = g->heads ? g->heads : 1, samples = g->samples ? g->samples : 1;
+    const tide__blocks b = tide__cut_blocks((tide__opencl *)k->base.device, g->m, g->n, samples * heads);
+    const bool bias = g->flags & TIDE__GEMM_BIAS;
+    return TIDE__LAUNCH(
+        k, "gemm", "multiply", b.rows, b.columns, samples * heads, tide__place_at(g->a.operand, g->a.first * 4),
+        tide__place_at(g->b.operand, g->b.first * 4), tide__place_at(g->c.operand, g->c.first * 4),
+        tide__place(bias ? g->bias : 0), tide__local(b.a_bytes), tide__local(b.b_bytes), tide__local(b.c_bytes),
+        tide__int(g->m), tide__int(g->n), tide__int(g->depth), tide__int(b.mc), tide__int(b.nc), tide__int(b.kc),
+        tide__int(g->flags), tide__float(g->alpha), tide__long((uint64_t)g->a.row), tide__long((uint64_t)g->a.column),
+        tide__long((uint64_t)g->b.row), tide__long((uint64_t)g->b.column), tide__long((uint64_t)g->c.row),
+        tide__int(heads), tide__long((uint64_t)g->a.sample), tide__long((uint64_t)g->a.head),
+        tide__long((uint64_t)g->b.sample), tide__long((uint64_t)g->b.head), tide__long((uint64_t)g->c.sample),
+        tide__long((uint64_t)g->c.head));
+}
+
+/* ---- fully connected: w is (outputs, inputs) ---- */
+
+/* y = x w' + bias */
+static tide_status build_forward(tide__opencl_kernel *k, int64_t rows, int64_t inputs, int64_t outputs, bool bias) {
+    TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(rows * inputs)));
+    TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(outputs * inputs)));
+    if (bias) TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)outputs));
+    TIDE_TRY(tide__cl_writes(k, TIDE__F32, (uint64_t)(rows * outputs)));
+    return tide__cl_gemm(k, &(tide__gemm){.m = rows,
+                                          .n = outputs,
+                                          .depth = inputs,
+                                          .a = {.operand = 0, .row = inputs, .column = 1},
+                                          .b = {.operand = 1, .row = 1, .column = inputs},
+                                          .c = {.operand = bias ? 3 : 2, .row = outputs},
+                                          .alpha = 1,
+                                          .flags = bias ? TIDE__GEMM_BIAS : 0,
+                                          .bias = 2});
+}
+
+/* dx = dy w */
+static tide_status build_data(tide__opencl_kernel *k, int64_t rows, int64_t inputs, int64_t outputs) {
+    TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(outputs * inputs)));
+    TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(rows * outputs)));
+    TIDE_TRY(tide__cl_writes(k, TIDE__F32, (uint64_t)(rows * inputs)));
+    return tide__cl_gemm(k, &(tide__gemm){.m = rows,
+                                          .n = inputs,
+                                          .depth = outputs,
+                                          .a = {.operand = 1, .row = outputs, .column = 1},
+                                          .b = {.operand = 0, .row = inputs, .column = 1},
+                                          .c = {.operand = 2, .row = inputs},
+                                          .alpha = 1});
+}
+
+/* dw = dy' x, dbias = columns' sums of dy */
+static tide_status build_weights(tide__opencl_kernel *k, int64_t rows, int64_t inputs, int64_t outputs, bool bias) {
+    TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(rows * inputs)));
+    TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(rows * outputs)));
+    TIDE_TRY(tide__cl_writes(k, TIDE__F32, (uint64_t)(outputs * inputs)));
+    TIDE_TRY(tide__cl_gemm(k, &(tide__gemm){.m = outputs,
+                                            .n = inputs,
+                                            .depth = rows,
+                                            .a = {.operand = 1, .row = 1, .column = outputs},
+                                            .b = {.operand = 0, .row = inputs, .column = 1},
+                                            .c = {.operand = 2, .row = inputs},
+                                            .alpha = 1}));
+    if (!bias) return TIDE_OK;
+    TIDE_TRY(tide__cl_writes(k, TIDE__F32, (uint64_t)outputs));
+    return TIDE__LAUNCH(k, "gemm", "sum_rows", ceil_div(outputs, 8), 1, 1, tide__place(1), tide__place(3),
+                        tide__int(rows), tide__int(outputs));
+}
+
+tide_status tide__cl_build_fc(tide__opencl_kernel *k, const tide_op_desc *d) {
+    const int64_t rows = d->x.n, inputs = d->x.c * d->x.h * d->x.w, outputs = d->y.c;
+    if (inputs > INT32_MAX) return tide__fail(TIDE_E_UNSUPPORTED, "rows of more than %d floats", INT32_MAX);
+    switch (d->kind) {
+    case TIDE_OP_FC_FWD: return build_forward(k, rows, inputs, outputs, d->bias);
+    case TIDE_OP_FC_BWD_DATA: return build_data(k, rows, inputs, outputs);
+    default: return build_weights(k, rows, inputs, outputs, d->bias);
+    }
+}

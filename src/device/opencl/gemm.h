@@ -1,0 +1,43 @@
+/* Matrix products as launches: how a product is cut into blocks, and the fully general one. */
+#ifndef TIDE_DEVICE_OPENCL_GEMM_H
+#define TIDE_DEVICE_OPENCL_GEMM_H
+
+#include "device/opencl/kernel.h"
+
+/* A block is mc x nc, its depth taken kc at a time (kernels/tile.cl). */
+typedef struct tide__blocks {
+    int64_t mc, nc, kc;
+    size_t rows, columns;               /* blocks of the whole product */
+    uint64_t a_bytes, b_bytes, c_bytes; /* of local memory */
+} tide__blocks;
+
+/* For `times` products of m x n at once. */
+tide__blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times);
+
+/* The flags of kernels/gemm.cl. */
+enum {
+    TIDE__GEMM_BIAS = 1,
+    TIDE__GEMM_ADD_TO = 2,
+    TIDE__GEMM_LOWER_C = 4,
+    TIDE__GEMM_LOWER_A = 8,
+    TIDE__GEMM_UPPER_A = 16,
+};
+
+/* An operand as a matrix: strides in floats, from `first` floats on; samples and heads of a batch are apart by these. */
+typedef struct tide__gemm_matrix {
+    uint32_t operand;
+    int64_t row, column, first, sample, head;
+} tide__gemm_matrix;
+
+typedef struct tide__gemm {
+    int64_t m, n, depth;
+    tide__gemm_matrix a, b, c; /* c.column is 1 */
+    float alpha;
+    int flags;
+    uint32_t bias;          /* operand, with TIDE__GEMM_BIAS */
+    int64_t samples, heads; /* 0 counts as 1 */
+} tide__gemm;
+
+tide_status tide__cl_gemm(tide__opencl_kernel *k, const tide__gemm *g);
+
+#endif

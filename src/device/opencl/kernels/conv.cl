@@ -1,0 +1,176 @@
+/* Convolutions as matrix products whose B is never stored: its slices are gathered from images while they are packed.
+ *
+ * All weights are (m, q, position): element m * w_row + q * w_group + position, position = row * kw + column of the
+ * window, of `window` = kh * kw. That covers the weights of convolutions and of transposed ones, seen from both sides.
+ * `wide_*` is the larger image of the two (a convolution's input), `small_*` the other. */
+
+typedef struct {
+    int wide_h, wide_w, small_h, small_w, kh, kw, stride, pad_h, pad_w;
+} geometry;
+
+#define GEOMETRY_ARGS \
+    int wide_h, int wide_w, int small_h, int small_w, int kh, int kw, int stride, int pad_h, int pad_w
+#define GEOMETRY {wide_h, wide_w, small_h, small_w, kh, kw, stride, pad_h, pad_w}
+
+/* A from weights: rows m, depth (q, position) from k0 on. */
+inline void pack_weights(local float *to, global const float *w, long w_row, long w_group, int window, int k0,
+                         int rows, int mc, int depth) {
+    if (w_group == window) {
+        pack_rows(to, w + k0, w_row, 1, rows, mc, depth);
+        return;
+    }
+    int q = k0 / window, position = k0 % window;
+    for (int k = 0; k < depth; k++) {
+        global const float *from = w + q * w_group + position;
+        for (int p = 0; p < mc; p += ROWS)
+            for (int i = 0; i < ROWS; i++)
+                to[p * depth + k * ROWS + i] = p + i < rows ? from[(p + i) * w_row] : 0;
+        if (++position == window) position = 0, q++;
+    }
+}
+
+/* Pixels [first, first + n) of the small image as one window position (r, s) sees the wide image: `line`. */
+inline void gather_wide(float *line, global const float *wide_image, const geometry *g, int r, int s, int first,
+                        int n) {
+    int y = first / g->small_w, x = first % g->small_w;
+    for (int done = 0; done < n; y++, x = 0) {
+        const int count = min(g->small_w - x, n - done), iy = y * g->stride - g->pad_h + r;
+        const int ix = x * g->stride - g->pad_w + s;
+        float *to = line + done;
+        done += count;
+        if (iy < 0 || iy >= g->wide_h) {
+            for (int t = 0; t < count; t++) to[t] = 0;
+            continue;
+        }
+        global const float *from = wide_image + iy * g->wide_w + ix;
+        if (g->stride == 1) {
+            const int low = clamp(-ix, 0, count), high = clamp(g->wide_w - ix, low, count);
+            for (int t = 0; t < low; t++) to[t] = 0;
+            for (int t = low; t < high; t++) to[t] = from[t];
+            for (int t = high; t < count; t++) to[t] = 0;
+        } else {
+            for (int t = 0; t < count; t++) {
+                const int at = t * g->stride;
+                to[t] = ix + at >= 0 && ix + at < g->wide_w ? from[at] : 0;
+            }
+        }
+    }
+}
+
+/* Pixels [first, first + n) of the wide image: what of the small image lies at window position (r, s) over them. */
+inline void gather_small(float *line, global const float *small_image, const geometry *g, int r, int s, int first,
+                         int n) {
+    int y = first / g->wide_w, x = first % g->wide_w;
+    for (int done = 0; done < n; y++, x = 0) {
+        const int count = min(g->wide_w - x, n - done), ty = y + g->pad_h - r, tx = x + g->pad_w - s;
+        float *to = line + done;
+        done += count;
+        if (ty < 0 || ty % g->stride || ty / g->stride >= g->small_h) {
+            for (int t = 0; t < count; t++) to[t] = 0;
+            continue;
+        }
+        global const float *from = small_image + ty / g->stride * g->small_w;
+        if (g->stride == 1) {
+            const int low = clamp(-tx, 0, count), high = clamp(g->small_w - tx, low, count);
+            for (int t = 0; t < low; t++) to[t] = 0;
+            for (int t = low; t < high; t++) to[t] = from[tx + t];
+            for (int t = high; t < count; t++) to[t] = 0;
+        } else {
+            for (int t = 0; t < count; t++) to[t] = 0;
+            int t = tx < 0 ? -tx : (g->stride - tx % g->stride) % g->stride;
+            for (; t < count && (tx + t) / g->stride < g->small_w; t += g->stride) to[t] = from[(tx + t) / g->stride];
+        }
+    }
+}
+
+inline void store_block(local const float *block, int rows, int columns, int nc, global const float *bias,
+                        global float *to, long stride) {
+    for (int i = 0; i < rows; i++) {
+        const float b = bias ? bias[i] : 0;
+        for (int j = 0; j < columns; j++) to[i * stride + j] = block[i * nc + j] + b;
+    }
+}
+
+/* out (m, pixels of `out`) = weights * what the windows see of `in`; item (i, j, image). `to_small`: the windows slide
+ * over the wide image, as in a forward convolution; else the result is the wide image, as in backward-data. */
+kernel void convolve(global char *arena, ulong w_at, ulong in_at, ulong out_at, ulong bias_at, local float *pack_a,
+                     local float *pack_b, local float *block, int m, int groups, long w_row, long w_group, int mc,
+                     int nc, int kc, int has_bias, int to_small, GEOMETRY_ARGS) {
+    const geometry g = GEOMETRY;
+    const int window = kh * kw, depth = groups * window;
+    const int in_pixels = to_small ? wide_h * wide_w : small_h * small_w;
+    const int n = to_small ? small_h * small_w : wide_h * wide_w;
+    const int i0 = (int)get_global_id(0) * mc, j0 = (int)get_global_id(1) * nc;
+    const long image = (long)get_global_id(2);
+    const int rows = min(mc, m - i0), columns = min(nc, n - j0);
+    const int direct = window == 1 && stride == 1 && pad_h == 0 && pad_w == 0;
+    global const float *in = FLOATS(in_at) + image * groups * in_pixels;
+    float line[MAX_NC];
+    for (int j = columns; j < nc; j++) line[j] = 0;
+    clear_block(block, mc * nc);
+    for (int k = 0; k < depth; k += kc) {
+        const int d = min(kc, depth - k);
+        pack_weights(pack_a, FLOATS(w_at) + i0 * w_row, w_row, w_group, window, k, rows, mc, d);
+        if (direct) pack_columns(pack_b, in + (long)k * in_pixels + j0, in_pixels, 1, columns, nc, d);
+        for (int t = 0; t < d && !direct; t++) {
+            const int q = (k + t) / window, position = (k + t) % window;
+            global const float *from = in + (long)q * in_pixels;
+            if (to_small)
+                gather_wide(line, from, &g, position / kw, position % kw, j0, columns);
+            else
+                gather_small(line, from, &g, position / kw, position % kw, j0, columns);
+            spread_line(pack_b, line, nc, d, t);
+        }
+        multiply_block(pack_a, pack_b, d, block, mc, nc);
+    }
+    global const float *bias = has_bias ? FLOATS(bias_at) + i0 : 0;
+    store_block(block, rows, columns, nc, bias, FLOATS(out_at) + (image * m + i0) * n + j0, n);
+}
+
+/* Gradient of weights: (m, (q, position)) = sum over images and pixels of small (m, pixel) * wide as windows see it.
+ * Item (i, j). */
+kernel void weights_gradient(global char *arena, ulong small_at, ulong wide_at, ulong dw_at, local float *pack_a,
+                             local float *pack_b, local float *block, int images, int m, int groups, long w_row,
+                             long w_group, int mc, int nc, int kc, GEOMETRY_ARGS) {
+    const geometry g = GEOMETRY;
+    const int window = kh * kw, n = groups * window, pixels = small_h * small_w;
+    const long wide_pixels = (long)wide_h * wide_w;
+    const int i0 = (int)get_global_id(0) * mc, j0 = (int)get_global_id(1) * nc;
+    const int rows = min(mc, m - i0), columns = min(nc, n - j0);
+    float line[256]; /* kc at most */
+    clear_block(block, mc * nc);
+    for (int image = 0; image < images; image++)
+        for (int k = 0; k < pixels; k += kc) {
+            const int d = min(kc, pixels - k);
+            global const float *small_image = FLOATS(small_at) + ((long)image * m + i0) * pixels + k;
+            global const float *wide_image = FLOATS(wide_at) + (long)image * groups * wide_pixels;
+            pack_rows(pack_a, small_image, pixels, 1, rows, mc, d);
+            for (int j = 0; j < nc; j++) {
+                local float *to = pack_b + j / COLUMNS * COLUMNS * d + j % COLUMNS;
+                const int q = (j0 + j) / window, position = (j0 + j) % window;
+                if (j < columns)
+                    gather_wide(line, wide_image + q * wide_pixels, &g, position / kw, position % kw, k, d);
+                for (int t = 0; t < d; t++) to[t * COLUMNS] = j < columns ? line[t] : 0;
+            }
+            multiply_block(pack_a, pack_b, d, block, mc, nc);
+        }
+    global float *dw = FLOATS(dw_at);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            dw[(i0 + i) * w_row + (j0 + j) / window * w_group + (j0 + j) % window] = block[i * nc + j];
+}
+
+/* Gradient of a bias: one sum per channel over images and pixels. Item i is a channel. */
+kernel void sum_channels(global char *arena, ulong x_at, ulong y_at, int images, int channels, int pixels) {
+    const long c = (long)get_global_id(0);
+    wide total = 0;
+    for (int n = 0; n < images; n++) {
+        global const float *x = FLOATS(x_at) + ((long)n * channels + c) * pixels;
+        wide8 sum = 0;
+        int i = 0;
+        for (; i + 8 <= pixels; i += 8) sum += WIDE8(vload8(0, x + i));
+        total += sum8(sum);
+        for (; i < pixels; i++) total += (wide)x[i];
+    }
+    FLOATS(y_at)[c] = (float)total;
+}
