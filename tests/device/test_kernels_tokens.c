@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/kernel_checks.h"
+#include "support/opencl.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -288,7 +289,8 @@ static void test_wrong_token(void **state) {
     rig_close(&rig);
 }
 
-int main(void) {
+/* An argument names the only device to test. */
+int main(int argc, char **argv) {
     static rig_config one = {"cpu", 1};
 #ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
     static rig_config two = {"cpu", 1};
@@ -310,5 +312,20 @@ int main(void) {
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_wrong_token, &one),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static rig_config opencl = {"opencl", 0};
+    const struct CMUnitTest opencl_tests[] = {
+        cmocka_unit_test_prestate(test_reference, &opencl),
+        cmocka_unit_test_prestate(test_same_bits, &opencl),
+        cmocka_unit_test_prestate(test_in_place, &opencl),
+        cmocka_unit_test_prestate(test_finite_differences, &opencl),
+        cmocka_unit_test_prestate(test_tied_table, &opencl),
+        cmocka_unit_test_prestate(test_extremes, &opencl),
+        cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
+        cmocka_unit_test_prestate(test_wrong_token, &opencl),
+    };
+    const char *only = argc > 1 ? argv[1] : "";
+    int failed = 0;
+    if (strcmp(only, "opencl") != 0) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (strcmp(only, "cpu") != 0 && has_opencl()) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    return failed;
 }

@@ -51,6 +51,20 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_CONCAT_BWD] = tide__cl_build_concat,
     [TIDE_OP_SLICE] = tide__cl_build_steps,
     [TIDE_OP_STACK] = tide__cl_build_steps,
+    [TIDE_OP_LAYERNORM_FWD] = tide__cl_build_layernorm,
+    [TIDE_OP_LAYERNORM_BWD] = tide__cl_build_layernorm,
+    [TIDE_OP_EMBEDDING_FWD] = tide__cl_build_embedding,
+    [TIDE_OP_EMBEDDING_BWD] = tide__cl_build_embedding,
+    [TIDE_OP_SCORES_FWD] = tide__cl_build_scores,
+    [TIDE_OP_SCORES_BWD] = tide__cl_build_scores,
+    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = tide__cl_build_causal_softmax,
+    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = tide__cl_build_causal_softmax,
+    [TIDE_OP_VALUES_FWD] = tide__cl_build_values,
+    [TIDE_OP_VALUES_BWD] = tide__cl_build_values,
+    [TIDE_OP_LSTM_FWD] = tide__cl_build_lstm,
+    [TIDE_OP_LSTM_BWD_GATES] = tide__cl_build_lstm,
+    [TIDE_OP_LSTM_BWD_WEIGHTS] = tide__cl_build_lstm,
+    [TIDE_OP_LSTM_BWD_DATA] = tide__cl_build_lstm,
 };
 
 /* ---- launches ---- */

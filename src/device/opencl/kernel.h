@@ -137,5 +137,11 @@ tide_status tide__cl_build_update(tide__opencl_kernel *k, const tide_op_desc *d)
 tide_status tide__cl_build_grad_norm(tide__opencl_kernel *k, const tide_op_desc *d);
 tide_status tide__cl_build_concat(tide__opencl_kernel *k, const tide_op_desc *d);
 tide_status tide__cl_build_steps(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_layernorm(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_embedding(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_scores(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_causal_softmax(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_values(tide__opencl_kernel *k, const tide_op_desc *d);
+tide_status tide__cl_build_lstm(tide__opencl_kernel *k, const tide_op_desc *d);
 
 #endif

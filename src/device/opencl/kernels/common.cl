@@ -1,4 +1,6 @@
 /* What all families share; stands before each of them. A work item takes runs of RUN elements, 8 at a time. */
+#pragma OPENCL FP_CONTRACT OFF /* a product is rounded before it is added to, unless fma() is written */
+
 #define RUN 4096 /* TIDE__RUN in kernel.h */
 #define FLOATS(offset) ((global float *)(arena + (offset)))
 #define INTS(offset) ((global int *)(arena + (offset)))

@@ -90,3 +90,96 @@ kernel void batch_statistics(global char *arena, ulong mean_at, ulong inv_std_at
     FLOATS(mean_out_at)[c] = (1 - share) * FLOATS(run_mean_at)[c] + share * FLOATS(mean_at)[c];
     FLOATS(var_out_at)[c] = (1 - share) * FLOATS(run_var_at)[c] + share * fresh;
 }
+
+/* ---- layer norm: over the rows of (rows, width) ---- */
+
+inline wide row_sum(global const float *x, int n) {
+    wide8 lanes = 0;
+    wide rest = 0;
+    int i = 0;
+    for (; i + 8 <= n; i += 8) lanes += WIDE8(vload8(0, x + i));
+    for (; i < n; i++) rest += (wide)x[i];
+    return sum8(lanes) + rest;
+}
+
+inline wide row_squares(global const float *x, int n, float mean) {
+    wide8 lanes = 0;
+    wide rest = 0;
+    int i = 0;
+    for (; i + 8 <= n; i += 8) {
+        float8 v = vload8(0, x + i) - mean;
+        lanes += WIDE8(v * v);
+    }
+    for (; i < n; i++) rest += (wide)((x[i] - mean) * (x[i] - mean));
+    return sum8(lanes) + rest;
+}
+
+/* Item: a row. */
+kernel void layer_forward(global char *arena, ulong x_at, ulong scale_at, ulong shift_at, ulong y_at, ulong mean_at,
+                          ulong inv_std_at, int width, float eps) {
+    const long row = (long)get_global_id(0);
+    global const float *x = FLOATS(x_at) + row * width, *scale = FLOATS(scale_at), *shift = FLOATS(shift_at);
+    global float *y = FLOATS(y_at) + row * width;
+    const float mean = (float)(row_sum(x, width) / (wide)width);
+    const float inv_std = (float)(1 / sqrt(row_squares(x, width, mean) / (wide)width + (wide)eps));
+    int i = 0;
+    for (; i + 8 <= width; i += 8)
+        vstore8((vload8(0, x + i) - mean) * inv_std * vload8(0, scale + i) + vload8(0, shift + i), 0, y + i);
+    for (; i < width; i++) y[i] = (x[i] - mean) * inv_std * scale[i] + shift[i];
+    FLOATS(mean_at)[row] = mean;
+    FLOATS(inv_std_at)[row] = inv_std;
+}
+
+/* dx = inv_std * (g - a - x^ * b), g = dy * scale, a and b the means of g and g * x^; dx may lie on dy. Item: a range
+ * of rows, whose columns' sums of dy * x^ and dy go to the workspace, [chunk][2][width]. */
+kernel void layer_backward(global char *arena, ulong x_at, ulong dy_at, ulong scale_at, ulong mean_at, ulong inv_std_at,
+                           ulong dx_at, ulong partial_at, int rows, int width, int chunks) {
+    const long chunk = (long)get_global_id(0);
+    global wide *dscale = (global wide *)(arena + partial_at) + chunk * 2 * width, *dshift = dscale + width;
+    global const float *scale = FLOATS(scale_at);
+    for (int i = 0; i < 2 * width; i++) dscale[i] = 0;
+    for (long row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
+        global const float *x = FLOATS(x_at) + row * width, *dy = FLOATS(dy_at) + row * width;
+        global float *dx = FLOATS(dx_at) + row * width;
+        const float mean = FLOATS(mean_at)[row], inv_std = FLOATS(inv_std_at)[row];
+        wide8 first = 0, second = 0;
+        wide first_rest = 0, second_rest = 0;
+        int i = 0;
+        for (; i + 8 <= width; i += 8) {
+            const float8 d = vload8(0, dy + i), hat = (vload8(0, x + i) - mean) * inv_std;
+            const float8 g = d * vload8(0, scale + i);
+            vstore8(vload8(0, dscale + i) + WIDE8(d * hat), 0, dscale + i);
+            vstore8(vload8(0, dshift + i) + WIDE8(d), 0, dshift + i);
+            first += WIDE8(g);
+            second += WIDE8(g * hat);
+        }
+        for (; i < width; i++) {
+            const float hat = (x[i] - mean) * inv_std, g = dy[i] * scale[i];
+            dscale[i] += (wide)(dy[i] * hat);
+            dshift[i] += (wide)dy[i];
+            first_rest += (wide)g;
+            second_rest += (wide)(g * hat);
+        }
+        const float a = (float)((sum8(first) + first_rest) / (wide)width);
+        const float b = (float)((sum8(second) + second_rest) / (wide)width);
+        for (i = 0; i + 8 <= width; i += 8) {
+            const float8 g = vload8(0, dy + i) * vload8(0, scale + i), hat = (vload8(0, x + i) - mean) * inv_std;
+            vstore8(inv_std * (g - a - hat * b), 0, dx + i);
+        }
+        for (; i < width; i++) dx[i] = inv_std * (dy[i] * scale[i] - a - (x[i] - mean) * inv_std * b);
+    }
+}
+
+/* Item: a column. */
+kernel void layer_totals(global char *arena, ulong partial_at, ulong dscale_at, ulong dshift_at, int width,
+                         int chunks) {
+    const long i = (long)get_global_id(0);
+    global const wide *partial = (global const wide *)(arena + partial_at);
+    wide scale = 0, shift = 0;
+    for (long c = 0; c < chunks; c++) {
+        scale += partial[c * 2 * width + i];
+        shift += partial[(c * 2 + 1) * width + i];
+    }
+    FLOATS(dscale_at)[i] = (float)scale;
+    FLOATS(dshift_at)[i] = (float)shift;
+}
