@@ -58,8 +58,14 @@ bool size_arg_parse(const char *text, size_arg *out) {
     return false;
 }
 
+static bool parse_budget(const char *text, size_arg *out) {
+    if (strcmp(text, "min") != 0) return size_arg_parse(text, out);
+    *out = (size_arg){.given = true, .is_smallest = true};
+    return true;
+}
+
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole) {
-    if (!size->given) return UINT64_MAX;
+    if (!size->given || size->is_smallest) return UINT64_MAX;
     if (!size->is_percent) return size->bytes;
     double bytes = (double)whole * size->percent / 100;
     return bytes < 0x1p63 ? (uint64_t)bytes : UINT64_MAX;
@@ -94,6 +100,7 @@ static const char *parse_value(const arg_option *option, const char *text) {
     case ARG_U64: return parse_u64(text, UINT64_MAX, option->target) ? NULL : "a whole number";
     case ARG_NUMBER: return parse_number(text, option->target, &rest) && !*rest ? NULL : "a number from 0 up";
     case ARG_SIZE: return size_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%";
+    case ARG_BUDGET: return parse_budget(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%, or min";
     case ARG_DURATION: return parse_duration(text, option->target) ? NULL : "a time such as 81.57ms";
     }
     return "a known kind of value";

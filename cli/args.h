@@ -13,12 +13,13 @@ typedef enum arg_kind {
     ARG_U64,      /* uint64_t */
     ARG_NUMBER,   /* double */
     ARG_SIZE,     /* size_arg: "512MiB", "4GB", "60%" */
+    ARG_BUDGET,   /* size_arg: the same, or "min" */
     ARG_DURATION, /* uint64_t ns: "81.57ms", "2s" */
 } arg_kind;
 
-/* Bytes, or a percentage of something known later. */
+/* Bytes, a percentage of something known later, or the smallest that will do. */
 typedef struct size_arg {
-    bool given, is_percent;
+    bool given, is_percent, is_smallest;
     uint64_t bytes;
     double percent;
 } size_arg;

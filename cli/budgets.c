@@ -46,7 +46,7 @@ tide_status plan_unconstrained(const tide_program *program, const tide_machine *
 }
 
 bool budgets_relative(const budget_args *args) {
-    return args->arena.is_percent || args->host.is_percent || args->disk.is_percent;
+    return args->arena.is_percent || args->arena.is_smallest || args->host.is_percent || args->disk.is_percent;
 }
 
 void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out) {
@@ -56,6 +56,17 @@ void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t
         if (machine->tier[t].kind == TIDE_TIER_RAM) out->tier_bytes[t] = size_arg_bytes(&args->host, whole);
         if (machine->tier[t].kind == TIDE_TIER_DISK) out->tier_bytes[t] = size_arg_bytes(&args->disk, whole);
     }
+}
+
+tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
+                          tide_plan_options *options) {
+    tide_plan_options quick = *options; /* dozens of plans are tried; what is kept is planned with all effort */
+    tide_smallest smallest;
+    if (!args->arena.is_smallest) return TIDE_OK;
+    quick.effort = TIDE_EFFORT_LOW;
+    tide_status status = tide_plan_smallest(program, machine, &quick, 0.005, &smallest);
+    if (status == TIDE_OK) options->budgets.arena_bytes = smallest.works_bytes;
+    return status;
 }
 
 int report_fit(const tide_fit_report *fit, const tide_program *program, bool json) {

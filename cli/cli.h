@@ -82,10 +82,11 @@ typedef struct budget_args {
 } budget_args;
 
 /* The rows of budget_args for a command's table. */
-#define BUDGET_OPTIONS(b)                                                                                         \
-    {"--budget", ARG_SIZE, &(b).arena, "SIZE", "bytes of the arena; 60% is of the unconstrained one [no limit]"}, \
-        {"--host-budget", ARG_SIZE, &(b).host, "SIZE", "bytes of RAM tiers [no limit]"}, {                        \
-        "--disk-budget", ARG_SIZE, &(b).disk, "SIZE", "bytes of disk tiers [no limit]"                            \
+#define BUDGET_OPTIONS(b)                                                                               \
+    {"--budget", ARG_BUDGET, &(b).arena, "SIZE",                                                        \
+     "bytes of the arena; 60% is of the unconstrained one; min is the smallest that works [no limit]"}, \
+        {"--host-budget", ARG_SIZE, &(b).host, "SIZE", "bytes of RAM tiers [no limit]"}, {              \
+        "--disk-budget", ARG_SIZE, &(b).disk, "SIZE", "bytes of disk tiers [no limit]"                  \
     }
 
 /* What every percentage refers to: the plan of policy liveness without a budget. */
@@ -100,8 +101,12 @@ tide_status plan_unconstrained(const tide_program *program, const tide_machine *
 /* "Does not fit" with the smallest budget that works and the op that decides it; right after the library said so.
  * `program` may be NULL. Returns the exit code. */
 int report_fit(const tide_fit_report *fit, const tide_program *program, bool json);
-bool budgets_relative(const budget_args *args); /* one is a percentage */
+bool budgets_relative(const budget_args *args); /* one is a percentage, or min */
 void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out);
+/* Of "--budget min": puts the smallest budget that options->policy works in into options->budgets, which are filled;
+ * found by bisection, to half a percent. Else nothing. */
+tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
+                          tide_plan_options *options);
 
 /* ---- output ---- */
 

@@ -102,6 +102,8 @@ static tide_status make_plan(const tide_program *p, const tide_machine *m, const
     if (status == TIDE_OK && budgets_relative(&o->budgets)) status = plan_unconstrained(p, m, &whole);
     if (status != TIDE_OK) return status;
     fill_budgets(&o->budgets, m, whole.arena_bytes, &options.budgets);
+    status = settle_budget(&o->budgets, p, m, &options);
+    if (status != TIDE_OK) return status;
     return tide_plan_create(p, m, &options, fit, out);
 }
 

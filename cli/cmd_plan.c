@@ -22,6 +22,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     tide_plan *plan = NULL;
     tide_status status = plan_unconstrained(p, m, &whole);
     fill_budgets(&o->budgets, m, whole.arena_bytes, &options.budgets);
+    if (status == TIDE_OK) status = settle_budget(&o->budgets, p, m, &options);
     if (status == TIDE_OK) status = tide_plan_create(p, m, &options, &fit, &plan);
     if (status == TIDE_OK && o->output) status = tide_plan_write(plan, o->output);
     if (status != TIDE_OK) {

@@ -94,7 +94,9 @@ static tide_status make_plan(const report_options *o, subject *s, tide_fit_repor
     options.policy = default_policy(o->policy, &o->budgets);
     options.decisions = o->decisions;
     options.budgets = s->budgets;
-    return tide_plan_create(s->program.program, &s->machine, &options, fit, &s->plan);
+    tide_status status = settle_budget(&o->budgets, s->program.program, &s->machine, &options);
+    s->budgets = options.budgets;
+    return status == TIDE_OK ? tide_plan_create(s->program.program, &s->machine, &options, fit, &s->plan) : status;
 }
 
 static tide_status prove_plan(subject *s) {
@@ -111,6 +113,8 @@ static tide_status open_subject(const char *name, const report_options *o, subje
     if (status == TIDE_OK) status = plan_unconstrained(s->program.program, &s->machine, &s->whole);
     if (status != TIDE_OK) return status;
     fill_budgets(&o->budgets, &s->machine, s->whole.arena_bytes, &s->budgets);
+    if (s->plan && o->budgets.arena.is_smallest)
+        return complain(TIDE_E_ARGUMENT, "--budget min is for programs; this is a plan");
     if (s->run.plan && !o->budgets.arena.given) s->budgets.arena_bytes = s->run.budget_bytes;
     return s->plan ? prove_plan(s) : make_plan(o, s, fit);
 }

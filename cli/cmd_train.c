@@ -104,27 +104,29 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     return status;
 }
 
-/* The unconstrained arena, which is planned but never allocated. */
-static tide_status measure_whole(const session *s, const tide_device_info *info, unconstrained *whole) {
+/* The step as the trainer will have it: planned, but never allocated. */
+static tide_status resolve_budgets(const session *s, tide_trainer_options *t) {
+    const train_options *o = s->options;
     tide_machine machine = s->machine;
+    unconstrained whole = {0};
+    tide_device_info info;
     tide_step *step;
-    tide_status status = load_step(s->model, &s->options->model, &machine, s->device, &step);
+    tide_status status = tide_device_get_info(s->device, &info);
+    if (status == TIDE_OK) status = load_step(s->model, &o->model, &machine, s->device, &step);
     if (status != TIDE_OK) return status;
-    if (machine.align_bytes < info->align_bytes) machine.align_bytes = info->align_bytes; /* as the trainer does */
-    status = plan_unconstrained(tide_step_program(step), &machine, whole);
+    if (machine.align_bytes < info.align_bytes) machine.align_bytes = info.align_bytes; /* as the trainer does */
+    status = plan_unconstrained(tide_step_program(step), &machine, &whole);
+    fill_budgets(&o->budgets, &machine, whole.arena_bytes, &t->plan.budgets);
+    if (status == TIDE_OK) status = settle_budget(&o->budgets, tide_step_program(step), &machine, &t->plan);
     tide_step_destroy(step);
     return status;
 }
 
 /* A percentage is of the unconstrained arena. */
 static tide_status set_budgets(const session *s, tide_trainer_options *t) {
-    const train_options *o = s->options;
-    unconstrained whole = {0};
-    tide_device_info info;
-    tide_status status = tide_device_get_info(s->device, &info);
-    if (status == TIDE_OK && budgets_relative(&o->budgets)) status = measure_whole(s, &info, &whole);
-    if (status == TIDE_OK) fill_budgets(&o->budgets, &s->machine, whole.arena_bytes, &t->plan.budgets);
-    return status;
+    if (budgets_relative(&s->options->budgets)) return resolve_budgets(s, t);
+    fill_budgets(&s->options->budgets, &s->machine, 0, &t->plan.budgets);
+    return TIDE_OK;
 }
 
 /* ---- one training ---- */
@@ -382,8 +384,8 @@ int cmd_train(int argc, char **argv) {
          "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},
         {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
-        {"--budget", ARG_SIZE, &o.budgets.arena, "SIZE",
-         "bytes of the arena; 60% is of the unconstrained one [no limit]"},
+        {"--budget", ARG_BUDGET, &o.budgets.arena, "SIZE",
+         "bytes of the arena; 60% is of the unconstrained one; min is the smallest that works [no limit]"},
         {"--host-budget", ARG_SIZE, &o.budgets.host, "SIZE",
          "bytes of RAM tiers [no limit; on the cpu in a --budget 0]"},
         {"--disk-budget", ARG_SIZE, &o.budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},

@@ -60,6 +60,16 @@ for bad in '' nonsense -5 -5% 5% % MiB 12mib '1 GiB' 5XB 5MiBs nan inf 1e400 999
     esac
 done
 
+# min: half a percent less does not work.
+run 0 plan lenet --policy delta --budget min --json
+smallest=$(json_number arena_bytes)
+refuse 4 'does not fit' plan lenet --policy delta --budget $((smallest * 99 / 100))
+run 0 explain lenet --policy delta --budget min
+run 0 report lenet --policy delta --budget min --terminal
+out_has 'policy delta'
+refuse 2 'is not a size such as 512MiB, 4GB or 60%' plan lenet --host-budget min
+refuse 2 'is not a size such as' fit lenet --budget min
+
 # Options that would have no effect are refused.
 refuse 2 '--decisions is for --policy manual' plan lenet --decisions d.jsonl
 refuse 2 '--batch is for models' plan ./program.jsonl --batch 4
