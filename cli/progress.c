@@ -26,12 +26,14 @@ void progress_start(progress *p, const char *label, uint64_t total, const char *
 
 enum { BAR_CELLS = 6, LINE_BYTES = 1024 };
 
-/* A share of 1 as a bar, in eighths of a cell. */
+/* A share of 1 as a bar, in eighths of a cell; the rest of the whole is pale. */
 static void add_bar(FILE *f, double share) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int length = (int)(share * BAR_CELLS * 8 + 0.5), cells = length / 8;
     for (int i = 0; i < cells; i++) fputs("█", f);
-    fprintf(f, "%s%s", eighths[length % 8], length ? " " : "");
+    fputs(eighths[length % 8], f);
+    for (int i = (length + 7) / 8; i < BAR_CELLS; i++) fputs("░", f);
+    fputc(' ', f);
 }
 
 static void add_place(FILE *f, const char *name, uint64_t bytes, uint64_t all, bool bars) {

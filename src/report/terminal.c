@@ -193,12 +193,14 @@ static void print_figures(const canvas *c) {
     print_name(c->f, tide_program_name(c->r->program));
     fprintf(c->f, ", policy ");
     print_name(c->f, tide_plan_policy(c->r->plan));
-    fprintf(c->f, ": arena %s", bytes_text(tide_plan_arena_bytes(c->r->plan), arena));
+    fprintf(c->f, ": step %.3f ms", (double)p->step_ns / 1e6);
+    if (c->r->ran) fprintf(c->f, ", measured %.3f ms", (double)c->r->ran->timeline->prediction.step_ns / 1e6);
+    fprintf(c->f, "\narena %s", bytes_text(tide_plan_arena_bytes(c->r->plan), arena));
     if (c->r->budget_bytes != UINT64_MAX) fprintf(c->f, " of %s", bytes_text(c->r->budget_bytes, budget));
     if (c->r->whole_bytes)
         fprintf(c->f, " (%.1f %% of the unconstrained)",
                 100.0 * (double)tide_plan_arena_bytes(c->r->plan) / (double)c->r->whole_bytes);
-    fprintf(c->f, ", peak %s, step %.3f ms\n", bytes_text(p->peak_bytes, peak), (double)p->step_ns / 1e6);
+    fprintf(c->f, ", peak %s\n", bytes_text(p->peak_bytes, peak));
 }
 
 static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high) {

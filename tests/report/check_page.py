@@ -1,7 +1,7 @@
 """check_page.py PAGES SHOTS: the pages that `tidemark report` wrote, used in a headless Chromium as a reader would.
 
-PAGES is a folder with small.html (a plan with swaps and re-runs, with a comparison and a measurement) and large.html
-(10^5 values and more). Screenshots go to SHOTS. Ends with an assertion when something is wrong.
+PAGES is a folder with small.html (a plan with swaps and re-runs, with a comparison and a measurement), run.html (the record
+of a training) and large.html (10^5 values and more). Screenshots go to SHOTS. Ends with an assertion when something is wrong.
 """
 import os
 import sys
@@ -195,6 +195,33 @@ def check_small(pages, shots):
         b.screenshot(os.path.join(shots, "small-narrow.png"))
 
 
+def check_run(pages, shots):
+    """A run's record: a third axis with measured times, every queue beside its prediction."""
+    with Browser() as b:
+        b.media("light")
+        load(b, os.path.join(pages, "run.html"))
+        assert not b.run("return $('axis-measured').hidden") and not b.run("return $('ran').hidden")
+        b.keys("x")
+        assert b.run("return view.axis") == "time"
+        b.keys("x")
+        assert b.run("return view.axis") == "measured"
+        assert b.run("return axis().length") == b.run("return M.meta.ran.step_ns")
+        b.screenshot(os.path.join(shots, "run-measured.png"))
+        stay = largest(b, "M.stay.tensor[i] >= 0")
+        x, y = middle_of(b, stay)
+        assert b.run("const r = map.getBoundingClientRect(); return stayAt(arguments[0] - r.left, arguments[1] - r.top)", x, y) == stay
+        assert b.run("return valueAt(axis().after, peakX())") == b.run("return M.meta.ran.peak_bytes")
+        assert "Peak load" in b.run("return $('ran-table').innerText")
+        assert b.run("return document.querySelectorAll('#ran-ops tbody tr').length") == 8
+        inked = b.run("""const c = $('versus'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+                         const colours = new Set(); for (let i = 0; i < d.length; i += 4) colours.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+                         return colours.size""")
+        assert inked > 5, "nothing is drawn where plan and run are compared"
+        b.run("document.getElementById('measured').scrollIntoView()")
+        b.screenshot(os.path.join(shots, "run-compared.png"))
+        is_silent(b)
+
+
 def check_large(pages, shots):
     with Browser() as b:
         b.media("light")
@@ -215,4 +242,5 @@ def check_large(pages, shots):
 
 if __name__ == "__main__":
     check_small(sys.argv[1], sys.argv[2])
+    check_run(sys.argv[1], sys.argv[2])
     check_large(sys.argv[1], sys.argv[2])

@@ -18,7 +18,7 @@ mkdir -p "$shots"
 tidemark=$build_dir/tidemark
 
 decisions=$source_dir/examples/resnet-cifar3.decisions.jsonl
-awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$source_dir/docs/formats.md" >"$work/compare.json"
+awk '/^```json$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$source_dir/docs/formats.md" >"$work/compare.json"
 cat >"$work/measured.json" <<'END'
 {"model": "resnet-cifar:3", "steps": 100, "runs": [
  {"policy": "liveness", "arena_bytes": 40982528, "step_ns": 105000000, "last_loss": 0.4, "accuracy": 0.91, "same_bits": true},
@@ -27,6 +27,14 @@ cat >"$work/measured.json" <<'END'
 END
 "$tidemark" report resnet-cifar:3 --input 1x28x28 --classes 10 --machine cpu --policy manual --decisions "$decisions" \
     --budget 36MiB --compare "$work/compare.json" --measured "$work/measured.json" -o "$work/small.html"
+
+"$tidemark" train resnet-cifar:1 --batch 8 --steps 2 --test-samples 8 --budget 50% --quiet --record "$work/run.tide" >"$work/log"
+"$tidemark" report "$work/run.tide" -o "$work/run.html"
+
+# A step of ResNet-152 stays below 5 MB.
+"$tidemark" report resnet152 --batch 32 --machine v100-16gb-pcie --budget 50% --policy delta -o "$work/resnet152.html"
+size=$(stat -c %s "$work/resnet152.html")
+[ "$size" -lt 5000000 ] || { echo "the page of ResNet-152 has $size bytes"; exit 1; }
 
 # A chain of 10^5 values that come and go, some of them short-lived.
 python3 - >"$work/large.jsonl" <<'END'

@@ -221,7 +221,7 @@ function writeRan() {
   $('axis-measured').hidden = !M.ran;
   $('ran').hidden = !M.ran;
   if (!M.ran) return;
-  const ratio = (a, b) => a > 0 ? (b / a).toFixed(2) + ' ×' : '';
+  const ratio = (a, b) => a > 0 ? (b / a).toFixed(b > 100 * a ? 0 : 2) + ' ×' : '';
   $('ran-lede').textContent = `The last step of the run took ${showTime(ran.step_ns)}; the plan expected ${showTime(plan.step_ns)}. In each queue the plan is above, what happened below. The axis “Measured” draws everything on this page with these times.`;
   const rows = [['Step', 'step_ns'], ['Compute, busy', 'compute_ns'], ['Computed again', 'recomputed_ns'], ['Exposed: compute idle', 'exposed_ns'], ['Transfers, busy', 'transfer_ns']];
   fillTable($('ran-table'), ['', 'Planned', 'Measured', ''], [...rows.map(([name, key]) => [name, showTime(plan[key]), showTime(ran[key]), ratio(plan[key], ran[key])]),
