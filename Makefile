@@ -6,13 +6,14 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-calibrate bench-place bench-plan bench-tier bench-train format install build
+.PHONY: help demo check check-full bench bench-calibrate bench-place bench-plan bench-tier bench-train figures format install build
 
 help:
-	@echo "make demo        train a small network from proved plans and compare the bits; about a minute"
+	@echo "make demo        train a small network three ways and show what happened to memory; about two minutes"
 	@echo "make check       build and run the tests; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
-	@echo "make bench       measure and print the figures"
+	@echo "make bench       measure and print the figures; draw those of docs/policies"
+	@echo "make figures     only draw those"
 	@echo "make bench-calibrate  simulated against measured step times, on this machine"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
@@ -38,7 +39,11 @@ check-full:
 	@.ci/run --full
 
 bench: build
-	@failed=0; for program in $(BUILD)/bench_*; do echo "== $${program##*/}"; $$program || failed=1; done; exit $$failed
+	@failed=0; for program in $(BUILD)/bench_*; do echo "== $${program##*/}"; $$program || failed=1; done; \
+	tools/figures $(BUILD)/tidemark || failed=1; exit $$failed
+
+figures: build
+	@tools/figures $(BUILD)/tidemark
 
 bench-calibrate: build
 	@$(BUILD)/bench_calibrate
@@ -48,7 +53,6 @@ bench-place: build
 		$(if $(SINGA_DIR),$(wildcard $(SINGA_DIR)/malloc*.txt))
 
 bench-plan: build
-	@tools/deps bench || echo "without cbc: bench_plan_exact skips its integer programs"
 	@failed=0; $(BUILD)/bench_plan || failed=1; \
 	$(BUILD)/bench_plan_exact || failed=1; \
 	$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log)) || failed=1; \

@@ -1,7 +1,8 @@
 #!/bin/bash
-# The documents are true. docs/command.md: every line "$ ..." of a console block is run, in one folder, in the order of
-# the document, and prints what stands below it. docs/formats.md: the examples of program, plan and decisions files are
-# read. `TIDE_UPDATE_DOCS=1 bash tests/cli/test_docs.sh BUILD SOURCE` writes the real output into docs/command.md.
+# The documents are true: every line "$ ..." of a console block is run, in one folder per document, in the order of the
+# document, and prints what stands below it. docs/formats.md: the examples of program, plan and decisions files are read.
+# `TIDE_UPDATE_DOCS=1 bash tests/cli/test_docs.sh BUILD SOURCE` writes the real output into the documents. The other kinds of
+# blocks are check_blocks.py's.
 # shellcheck source=tests/cli/lib.sh
 . "$2/tests/cli/lib.sh" "$@"
 cd "$work" || exit 1
@@ -24,15 +25,18 @@ real_output() {
     done
 }
 
-mkdir folder
-(cd folder && real_output <"$source_dir/docs/command.md" >../command.md)
-if [ "${TIDE_UPDATE_DOCS-}" ]; then
-    cp command.md "$source_dir/docs/command.md"
-elif ! diff "$source_dir/docs/command.md" command.md >diff.txt; then
-    echo "docs/command.md is not what the command prints (TIDE_UPDATE_DOCS=1 updates it):"
-    head -40 diff.txt
-    exit 1
-fi
+for path in $(cd "$source_dir" && grep -l '^```console' -- *.md docs/*.md docs/*/*.md); do
+    name=${path//\//-}
+    mkdir "folder-$name"
+    (cd "folder-$name" && real_output <"$source_dir/$path" >"../$name")
+    if [ "${TIDE_UPDATE_DOCS-}" ]; then
+        cp "$name" "$source_dir/$path"
+    elif ! diff "$source_dir/$path" "$name" >diff.txt; then
+        echo "$path is not what the command prints (TIDE_UPDATE_DOCS=1 updates it):"
+        head -40 diff.txt
+        exit 1
+    fi
+done
 
 # example KIND: the block of docs/formats.md whose first line says so.
 example() {

@@ -67,7 +67,7 @@ run 0 report names.jsonl --terminal
 cat >measured.json <<'END'
 {"model": "lenet", "steps": 2, "runs": [{"policy": "manual", "arena_bytes": 10, "step_ns": 7, "last_loss": null, "accuracy": 0.5}]}
 END
-awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$source_dir/docs/formats.md" >compare.json
+awk '/^```json$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$source_dir/docs/formats.md" >compare.json
 run 0 report lenet --measured measured.json --compare compare.json -o extra.html
 run 0 train lenet --steps 2 --batch 2 --test-samples 2 --threads 1 --json
 cp out trained.json
