@@ -144,9 +144,12 @@ static void on_interrupt(int number) {
     interrupted = 1;
 }
 
-static void watch_interrupts(void) {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+/* A file that may not grow further is an error that says so, not the end of the process. */
+static void watch_signals(void) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND},
+                     ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGINT, &action, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 /* Between steps: saves when it is time to, and when the training ends here. */
@@ -410,7 +413,7 @@ int cmd_train(int argc, char **argv) {
                                  .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
-    watch_interrupts();
+    watch_signals();
     session s = {.options = &o};
     run_list list;
     tide_status status = list_runs(&o, &list);

@@ -104,16 +104,22 @@ static tide_status write_header(const tide_trainer *t, FILE *stream) {
     return TIDE_OK;
 }
 
-/* A failed fwrite is sticky and reported when the file is committed. */
+static tide_status write_floats(const float *data, uint64_t n, FILE *stream) {
+    errno = 0;
+    if (fwrite(data, sizeof *data, n, stream) == n) return TIDE_OK;
+    return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot write");
+}
+
+/* A failed write of the header is sticky and reported when the file is committed, if not before. */
 static tide_status write_states(tide_trainer *t, FILE *stream) {
     tide__network *n = &t->network;
     tide_status status = TIDE_OK;
     tide__room room;
     TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK && !ferror(stream); i++) {
+    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
         status = tide__network_read_state(n, i, &room);
         if (status == TIDE_OK)
-            fwrite(room.plain, sizeof(float), tide__elements(tide_step_state(n->step, i)->shape), stream);
+            status = write_floats(room.plain, tide__elements(tide_step_state(n->step, i)->shape), stream);
     }
     tide__room_close(&room);
     return status;

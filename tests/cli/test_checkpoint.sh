@@ -58,6 +58,28 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
     same_bits 'after an interrupt'
 }
 
+# A budget with a disk tier: killed in mid-step, it leaves nothing behind but its checkpoint, which goes on to the bits of the
+# unconstrained training. A file that cannot grow is an error with a text, and so is a full disk under a checkpoint.
+budgeted='resnet-cifar:1 --batch 8 --samples 64 --test-samples 8 --threads 1 --quiet --json'
+mkdir spill
+# shellcheck disable=SC2086 # $budgeted is a list of options
+{
+    "$tidemark" train $budgeted --steps 100000000 --budget 50% --disk-path spill --checkpoint e.safetensors --save-every 2 >/dev/null 2>&1 &
+    await e.safetensors
+    kill -9 $!
+    wait $! 2>/dev/null
+    only_files spill
+    steps=$(grep -ao '"step":"[0-9]*"' e.safetensors | tr -dc 0-9)
+    run 0 train $budgeted --steps $((steps + 3))
+    reference=$(bits)
+    run 0 train $budgeted --steps $((steps + 3)) --budget 45% --disk-path spill --resume e.safetensors
+    same_bits 'in a budget, after a kill'
+    grep -q '"saved_bytes": 0' out && fail 'nothing went to disk'
+    (ulimit -f 16 && run 6 train $budgeted --steps 2 --budget 50% --disk-path spill && err_has 'cannot' && exit $failures) || failures=$((failures + 1))
+    only_files spill
+    [ ! -w /dev/full ] || refuse 6 'No space left' train $budgeted --steps 1 --checkpoint /dev/full
+}
+
 # Other tools: every array in place, float32, finite.
 if command -v python3 >/dev/null; then
     python3 - c.safetensors >read 2>&1 <<'END' || fail "Python: $(tail -1 read)"
