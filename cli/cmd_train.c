@@ -244,8 +244,7 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     if (status == TIDE_OK && out->record)
         status = record_begin(out->record, trainer, s->device, &s->machine, options.plan.budgets.arena_bytes);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
-    if (status == TIDE_OK)
-        status = tide_trainer_evaluate(trainer, &s->data.test, s->data.test.n_samples, &out->accuracy);
+    if (status == TIDE_OK) status = tide_trainer_test(trainer, &s->data.test, s->data.test.n_samples, &out->test);
     tide_trainer_destroy(trainer);
     return status;
 }

@@ -27,7 +27,8 @@ void print_runs(const outcome *runs, int n, uint64_t steps) {
     for (int i = 0; i < n; i++)
         printf("%-10s %12s %12s %10s %8u %9.4f %7.2f %%%s%s\n", runs[i].policy, show_bytes(runs[i].arena_bytes),
                show_bytes(runs[i].tier_bytes), show_ns(runs[i].step_ns), runs[i].n_reruns,
-               (double)runs[i].losses[steps - 1], 100 * runs[i].accuracy, n > 1 ? "  " : "", bits_text(runs, i, n));
+               (double)runs[i].losses[steps - 1], 100 * runs[i].test.accuracy, n > 1 ? "  " : "",
+               bits_text(runs, i, n));
 }
 
 static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
@@ -43,7 +44,8 @@ static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
     json_u64(j, "reruns", run->n_reruns);
     json_number(j, "first_loss", (double)run->losses[0]);
     json_number(j, "last_loss", (double)run->losses[steps - 1]);
-    json_number(j, "accuracy", run->accuracy);
+    json_number(j, "accuracy", run->test.accuracy);
+    json_number(j, "test_loss", run->test.loss);
     json_text(j, "bits", hash);
     if (n > 1) json_bool(j, "same_bits", run->same_bits);
     json_close(j, '{');

@@ -13,9 +13,9 @@ typedef struct outcome {
     uint64_t step_ns;    /* median */
     uint64_t saved_bytes, loaded_bytes;
     uint32_t n_reruns;
-    float *losses; /* per step of this training */
-    uint64_t hash; /* of weights and states after the last step */
-    double accuracy;
+    float *losses;               /* per step of this training */
+    uint64_t hash;               /* of weights and states after the last step */
+    tide_evaluation test;        /* at the end */
     bool same_bits;              /* as the first: every loss and the hash */
     struct train_record *record; /* NULL: this run is not recorded */
 } outcome;

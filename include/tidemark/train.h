@@ -123,9 +123,15 @@ TIDE_API tide_status tide_trainer_step_timed(tide_trainer *trainer, float *loss,
 /* The same, with the time of every action of the plan; see tide_run_step_traced. */
 TIDE_API tide_status tide_trainer_step_traced(tide_trainer *trainer, float *loss, tide_step_report *report,
                                               tide_timeline **out);
-/* Share of the labels of `n_samples` samples of `data` (from index 0) that are predicted rightly, with the weights as they are
- * now. Runs a forward-only step of its own in the same arena, so within the same budget; what is in its way waits on the
- * disk tier. */
+typedef struct tide_evaluation {
+    double accuracy; /* share of the labels that are predicted rightly */
+    double loss; /* mean over the labels of -log(probability), in nats; at most 104 each, where the probability is 0 */
+} tide_evaluation;
+/* Of `n_samples` samples of `data` (from index 0), with the weights as they are now. Runs a forward-only step of its own in
+ * the same arena, so within the same budget; what is in its way waits on the disk tier. */
+TIDE_API tide_status tide_trainer_test(tide_trainer *trainer, const tide_data *data, uint64_t n_samples,
+                                       tide_evaluation *out);
+/* Its accuracy alone. */
 TIDE_API tide_status tide_trainer_evaluate(tide_trainer *trainer, const tide_data *data, uint64_t n_samples,
                                            double *accuracy);
 /* Hash of all bytes of weights, optimizer state and running statistics: equal bits, equal hash. */

@@ -258,24 +258,35 @@ static uint64_t likeliest(const float *p, uint64_t classes, uint64_t pixels) {
     return best;
 }
 
-/* Of the first `limit` labels. */
-static tide_status count_right(tide__network *n, uint64_t limit, uint64_t *right) {
+/* Sums over labels. */
+typedef struct score {
+    uint64_t right;
+    double loss;
+} score;
+
+/* Of one label, from the probabilities of its pixel. The smallest float stands for 0. */
+static void add_label(const float *p, uint64_t classes, uint64_t pixels, uint64_t label, score *sum) {
+    float own = p[label * pixels];
+    sum->right += likeliest(p, classes, pixels) == label;
+    sum->loss -= log((double)(own > 0x1p-149f ? own : 0x1p-149f));
+}
+
+/* The first `limit` labels. */
+static tide_status add_labels(tide__network *n, uint64_t limit, score *sum) {
     tide_id op = loss_op(n);
     tide_shape shape = tide_step_op_desc(n->step, op)->x;
     uint64_t classes = (uint64_t)shape.c, pixels = (uint64_t)(shape.h * shape.w);
     float *p = malloc((tide__elements(shape) + 1) * sizeof *p);
     if (!p) return tide__fail_memory();
     tide_status status = read_probabilities(n, op, p);
-    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) {
-        const float *pixel = p + i / pixels * classes * pixels + i % pixels;
-        *right += likeliest(pixel, classes, pixels) == (uint64_t)n->batch.labels[0][i];
-    }
+    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++)
+        add_label(p + i / pixels * classes * pixels + i % pixels, classes, pixels, (uint64_t)n->batch.labels[0][i],
+                  sum);
     free(p);
     return status;
 }
 
-static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *data, uint64_t n_samples,
-                            uint64_t *right) {
+static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *data, uint64_t n_samples, score *sum) {
     uint64_t batch = (uint64_t)tide_model_input(t->options.model).n;
     tide_step_args args = {.seed = t->options.seed};
     TIDE_TRY(copy_states(&t->network, n));
@@ -284,7 +295,7 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *
         uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
         TIDE_TRY(tide__network_fill(n, &n->batch, data, in_order, &s));
         TIDE_TRY(tide_run_step(n->run, &args, NULL));
-        TIDE_TRY(count_right(n, limit * tide_model_labels(t->options.model), right));
+        TIDE_TRY(add_labels(n, limit * tide_model_labels(t->options.model), sum));
         args.step++;
     }
     return TIDE_OK;
@@ -315,17 +326,25 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     return tide__network_open(&options, &step, NULL, NULL, network);
 }
 
-tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
+tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {
     if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer lost its values on the way to a plan");
     if (n_samples == 0 || n_samples > data->n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
                           (unsigned long long)data->n_samples);
     tide__network network;
-    uint64_t right = 0;
+    score sum = {0};
     tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
     TIDE_TRY(open_evaluation(t, &network));
-    tide_status status = evaluate(t, &network, data, n_samples, &right);
+    tide_status status = evaluate(t, &network, data, n_samples, &sum);
     tide__network_close(&network);
-    if (status == TIDE_OK) *accuracy = (double)right / (double)(n_samples * tide_model_labels(t->options.model));
+    double labels = (double)(n_samples * tide_model_labels(t->options.model));
+    if (status == TIDE_OK) *out = (tide_evaluation){(double)sum.right / labels, sum.loss / labels};
     return status;
+}
+
+tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
+    tide_evaluation e;
+    TIDE_TRY(tide_trainer_test(t, data, n_samples, &e));
+    *accuracy = e.accuracy;
+    return TIDE_OK;
 }

@@ -2,15 +2,19 @@
  * kept or they have to make room on disk, and it refuses what the budgets do not allow. */
 #include "support/test.h"
 
+#include <math.h>
+
 #include "support/training.h"
 
 enum { SAMPLES = 40 };
 
-static double evaluate(tide_trainer *trainer, const tide_data *data) {
+static double evaluate_first(tide_trainer *trainer, const tide_data *data, uint64_t n) {
     double accuracy;
-    assert_ok(tide_trainer_evaluate(trainer, data, SAMPLES, &accuracy));
+    assert_ok(tide_trainer_evaluate(trainer, data, n, &accuracy));
     return accuracy;
 }
+
+static double evaluate(tide_trainer *trainer, const tide_data *data) { return evaluate_first(trainer, data, SAMPLES); }
 
 /* The smallest arena that the plan needs. */
 static uint64_t tighten(training *t) {
@@ -85,9 +89,30 @@ static void test_refuses_over_budget(void **state) {
     training_close(&t);
 }
 
+/* A step tells the loss of its batch before it learns from it: that of an evaluation on the same samples. */
+static void test_loss(void **state) {
+    (void)state;
+    training t;
+    tide_evaluation e, later;
+    float loss = 0;
+    training_open(&t, "mlp:784,16,10", 10);
+    assert_ok(tide_data_digits(&t.digits, 10, &t.data));
+    tide_trainer *trainer = training_start(&t);
+    training_run(trainer, 2);
+    assert_ok(tide_trainer_test(trainer, &t.data, 10, &e));
+    assert_ok(tide_trainer_step(trainer, &loss, NULL));
+    assert_true(fabs(e.loss - (double)loss) < 1e-5);
+    training_run(trainer, 10);
+    assert_ok(tide_trainer_test(trainer, &t.data, 10, &later));
+    assert_true(later.loss < e.loss && later.loss > 0);
+    assert_true(later.accuracy == evaluate_first(trainer, &t.data, 10));
+    tide_trainer_destroy(trainer);
+    training_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes_nothing),
+        cmocka_unit_test(test_changes_nothing), cmocka_unit_test(test_loss),
         cmocka_unit_test(test_before_the_first_step),
         cmocka_unit_test(test_refuses_over_budget),
     };
