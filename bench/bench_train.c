@@ -2,7 +2,7 @@
  * runtime costs by itself.
  *
  *      bench_train [--python PROGRAM] [--rounds N] [--threads N]     everything; PyTorch only if PROGRAM has it
- *      bench_train --kinds SPEC BATCH [STEPS]                        where the time of a step of SPEC goes
+ *      bench_train [--threads N] --kinds SPEC BATCH [STEPS]          where the time of a step of SPEC goes
  *
  * All that is compared takes turns, a step each, and a ratio is the median over the rounds. The figures count on an idle
  * machine only: it looks before and after, and says so. Exits with 1 if a bar is missed or the machine was not idle. */

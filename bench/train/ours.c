@@ -119,8 +119,11 @@ void print_kinds(const ours *o, entry *e, int steps) {
     uint64_t *least = NULL, sum[TIDE_OP_KIND_COUNT] = {0}, flops[TIDE_OP_KIND_COUNT] = {0},
              bytes[TIDE_OP_KIND_COUNT] = {0}, all = 0;
     tide_step_report r;
+    samples cpu = {.n = 0};
     for (int i = 0; i < steps; i++) {
+        double before = cpu_seconds();
         uint64_t *ns = timed_step(e, &r);
+        sample_add(&cpu, cpu_seconds() - before);
         for (uint32_t k = 0; least && k < n; k++) ns[k] = tide__min_u64(ns[k], least[k]);
         free(least);
         least = ns;
@@ -139,5 +142,5 @@ void print_kinds(const ours *o, entry *e, int steps) {
             printf("%-20s %9.1f %6.1f %9.1f %8.1f\n", tide_op_kind_name((tide_op_kind)kind), (double)sum[kind] * 1e-6,
                    100 * (double)sum[kind] / (double)all, (double)flops[kind] / (double)sum[kind],
                    (double)bytes[kind] / (double)sum[kind]);
-    printf("%-20s %9.1f\n", "all", (double)all * 1e-6);
+    printf("%-20s %9.1f   and %.3f s of cores a step\n", "all", (double)all * 1e-6, sample_smallest(&cpu));
 }

@@ -34,6 +34,7 @@ static const conv_case convs[] = {
     {{2, 12, 1, 1}, 12, 1, 1, 1, 0},    {{2, 3, 9, 9}, 5, 3, 3, 1, 1},       {{1, 5, 4, 6}, 9, 1, 3, 1, 0},
     {{1, 1, 1, 1}, 1, 1, 1, 1, 0},      {{2, 64, 4, 4}, 64, 3, 3, 1, 1},     {{2, 13, 2, 2}, 9, 2, 2, 1, 0},
     {{2, 16, 9, 9}, 16, 1, 7, 1, 0, 3}, {{2, 16, 9, 9}, 24, 7, 1, 1, 3, -3}, /* inception: rows and columns */
+    {{3, 64, 14, 14}, 80, 3, 3, 1, 1},  {{8, 80, 7, 9}, 64, 3, 3, 1, 1},     /* many channels: Winograd's method */
 };
 
 static tide_op_desc conv_desc(tide_op_kind kind, const conv_case *c, int32_t bias) {

@@ -1,4 +1,4 @@
-/* Convolutions by oneDNN.
+/* Convolutions by oneDNN, where winograd.h has nothing better.
  *
  * Each of the three kinds has a list of ways to do it, best first: on the stored layouts, or on plain row-major
  * copies staged in the workspace, where oneDNN has a fast general code. The first way that is not oneDNN's reference
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "device/cpu/linear.h"
+#include "device/cpu/winograd.h"
 
 /* What is needed to describe one way. */
 typedef struct way {
@@ -175,7 +176,16 @@ static tide_status add_variants(tide__cpu_kernel *k, dnnl_engine_t engine, const
     return add_variants_of(k, engine, &plain, chosen);
 }
 
-tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
+/* As the forward primitive stores them. */
+static tide_status stored_weights(dnnl_engine_t engine, const tide_op_desc *d, dnnl_memory_desc_t *out) {
+    dnnl_primitive_desc_t pd = NULL;
+    TIDE_TRY(tide__conv_choose(engine, d, TIDE_OP_CONV_FWD, &pd));
+    *out = *tide__pd_md(pd, DNNL_ARG_WEIGHTS);
+    dnnl_primitive_desc_destroy(pd);
+    return TIDE_OK;
+}
+
+static tide_status build_by_primitive(tide__cpu_kernel *k, const tide_op_desc *source) {
     dnnl_engine_t engine = ((tide__cpu *)k->base.device)->engine;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_memory_desc_t stored;
@@ -191,4 +201,11 @@ tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
     if (status == TIDE_OK) status = add_variants(k, engine, &stored, name_of(pd));
     dnnl_primitive_desc_destroy(pd);
     return status;
+}
+
+tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
+    dnnl_memory_desc_t stored;
+    if (!tide__winograd_is_for(source)) return build_by_primitive(k, source);
+    TIDE_TRY(stored_weights(((tide__cpu *)k->base.device)->engine, source, &stored));
+    return tide__winograd_reads(source, &stored) ? tide__winograd_build(k, &stored) : build_by_primitive(k, source);
 }
