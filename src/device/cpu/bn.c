@@ -1,11 +1,16 @@
 /* Batch normalisation, own loops: the contract keeps 1 / standard deviation, which oneDNN does not.
  *
  * Two sums per channel (forward: x and x^2; backward: dy and dy * x^) are taken in double over at most MAX_CHUNKS
- * ranges of images, one partial result each in the workspace, and then added in order of the ranges. The ranges depend
- * on the shape only, so the bits do not depend on the threads. */
+ * ranges of images, one partial result each, and then added in order of the ranges. The ranges depend on the shape only,
+ * so the bits do not depend on the threads.
+ *
+ * Everything goes group by group, all images of it: what the sums have read is still in a cache when the second pass
+ * reads it again. With too few groups for the threads, the ranges and then the images of each are shared out instead. */
 #include <math.h>
+#include <string.h>
 
 #include "device/cpu/view.h"
+#include "device/cpu/wide.h"
 
 #define MAX_CHUNKS 16
 
@@ -34,27 +39,57 @@ static void load_channels(const tide__view *v, int64_t g, const float *from, flo
     }
 }
 
-static inline void add_plane(int lanes, int64_t pixels, const float *x, double *first, double *second) {
+/* Loops over a plane come for 8 lanes, where sums of all lanes become vector code, and for one. */
+
+TIDE__WIDE static void add_plane_8(int64_t pixels, const float *x, double *first, double *second) {
+    double a[8], b[8];
+    memcpy(a, first, sizeof a);
+    memcpy(b, second, sizeof b);
     for (int64_t p = 0; p < pixels; p++)
-        for (int l = 0; l < lanes; l++) {
-            double value = (double)x[p * lanes + l];
-            first[l] += value;
-            second[l] += value * value;
+        for (int l = 0; l < 8; l++) {
+            double value = (double)x[p * 8 + l];
+            a[l] += value;
+            b[l] += value * value;
         }
+    memcpy(first, a, sizeof a);
+    memcpy(second, b, sizeof b);
 }
 
-static inline void add_plane_backward(int lanes, int64_t pixels, const float *x, const float *dy, const float *mean,
-                                      const float *inv_std, double *first, double *second) {
-    for (int64_t p = 0; p < pixels; p++)
-        for (int l = 0; l < lanes; l++) {
-            float hat = (x[p * lanes + l] - mean[l]) * inv_std[l];
-            first[l] += (double)dy[p * lanes + l];
-            second[l] += (double)(dy[p * lanes + l] * hat);
-        }
+static void add_plane_1(int64_t pixels, const float *x, double *first, double *second) {
+    for (int64_t p = 0; p < pixels; p++) {
+        double value = (double)x[p];
+        *first += value;
+        *second += value * value;
+    }
 }
 
-static inline void sum_chunk(const sums *s, int lanes, int64_t chunk, int64_t g) {
+TIDE__WIDE static void add_plane_backward_8(int64_t pixels, const float *x, const float *dy, const float *mean,
+                                            const float *inv_std, double *first, double *second) {
+    double a[8], b[8];
+    memcpy(a, first, sizeof a);
+    memcpy(b, second, sizeof b);
+    for (int64_t p = 0; p < pixels; p++)
+        for (int l = 0; l < 8; l++) {
+            float hat = (x[p * 8 + l] - mean[l]) * inv_std[l];
+            a[l] += (double)dy[p * 8 + l];
+            b[l] += (double)(dy[p * 8 + l] * hat);
+        }
+    memcpy(first, a, sizeof a);
+    memcpy(second, b, sizeof b);
+}
+
+static void add_plane_backward_1(int64_t pixels, const float *x, const float *dy, const float *mean,
+                                 const float *inv_std, double *first, double *second) {
+    for (int64_t p = 0; p < pixels; p++) {
+        float hat = (x[p] - *mean) * *inv_std;
+        *first += (double)dy[p];
+        *second += (double)(dy[p] * hat);
+    }
+}
+
+static void sum_chunk(const sums *s, int64_t chunk, int64_t g) {
     const tide__view *v = &s->view;
+    const bool wide = v->lanes == 8;
     double first[8] = {0}, second[8] = {0};
     float mean[8], inv_std[8];
     if (s->dy) {
@@ -64,27 +99,16 @@ static inline void sum_chunk(const sums *s, int lanes, int64_t chunk, int64_t g)
     for (int64_t n = v->n * chunk / s->chunks; n < v->n * (chunk + 1) / s->chunks; n++) {
         int64_t at = tide__view_at(v, n, g);
         if (s->dy)
-            add_plane_backward(lanes, v->pixels, s->x + at, s->dy + at, mean, inv_std, first, second);
+            (wide ? add_plane_backward_8 : add_plane_backward_1)(v->pixels, s->x + at, s->dy + at, mean, inv_std, first,
+                                                                 second);
         else
-            add_plane(lanes, v->pixels, s->x + at, first, second);
+            (wide ? add_plane_8 : add_plane_1)(v->pixels, s->x + at, first, second);
     }
-    double *to = s->partial + (chunk * v->groups + g) * lanes * 2;
-    for (int l = 0; l < lanes; l++) {
+    double *to = s->partial + (chunk * v->groups + g) * v->lanes * 2;
+    for (int l = 0; l < v->lanes; l++) {
         to[2 * l] = first[l];
         to[2 * l + 1] = second[l];
     }
-}
-
-static void sum_all(const sums *s) {
-    const tide__view *v = &s->view;
-#pragma omp parallel for collapse(2) schedule(static) if (tide__view_size(v) > TIDE__PARALLEL_FLOATS)
-    for (int64_t chunk = 0; chunk < s->chunks; chunk++)
-        for (int64_t g = 0; g < v->groups; g++) {
-            if (v->lanes == 8) /* constants, so that the inner loops become vector code */
-                sum_chunk(s, 8, chunk, g);
-            else
-                sum_chunk(s, 1, chunk, g);
-        }
 }
 
 static void total(const sums *s, int64_t channel, double *first, double *second) {
@@ -96,14 +120,66 @@ static void total(const sums *s, int64_t channel, double *first, double *second)
     }
 }
 
+/* Channels of group g that are not padding: from *first on. */
+static int64_t channels_of(const tide__view *v, int64_t g, int64_t *first) {
+    *first = g * v->lanes;
+    return v->channels - *first < v->lanes ? v->channels - *first : v->lanes;
+}
+
+/* ---- the order of the work ---- */
+
+/* What a pass does: the sums of a range of images of a group; with the sums of a group what its channels have in
+ * common; and the values of one image of it. */
+typedef struct pass {
+    const sums *s;
+    const void *context;
+    void (*settle)(const sums *s, const void *context, int64_t g);
+    void (*apply)(const sums *s, const void *context, int64_t n, int64_t g);
+} pass;
+
+static void run_group(const pass *p, int64_t g) {
+    for (int64_t chunk = 0; chunk < p->s->chunks; chunk++) sum_chunk(p->s, chunk, g);
+    p->settle(p->s, p->context, g);
+    for (int64_t n = p->s->view.n; n-- > 0;) p->apply(p->s, p->context, n, g); /* what was read last comes first */
+}
+
+static void run_pass(const pass *p, uint32_t threads) {
+    const tide__view *v = &p->s->view;
+    if (v->groups >= threads) {
+#pragma omp parallel for schedule(static) if (tide__view_size(v) > TIDE__PARALLEL_FLOATS)
+        for (int64_t g = 0; g < v->groups; g++) run_group(p, g);
+        return;
+    }
+    for (int64_t g = 0; g < v->groups; g++) {
+#pragma omp parallel for schedule(static) if (tide__view_size(v) > TIDE__PARALLEL_FLOATS)
+        for (int64_t chunk = 0; chunk < p->s->chunks; chunk++) sum_chunk(p->s, chunk, g);
+        p->settle(p->s, p->context, g);
+#pragma omp parallel for schedule(static) if (tide__view_size(v) > TIDE__PARALLEL_FLOATS)
+        for (int64_t n = 0; n < v->n; n++) p->apply(p->s, p->context, n, g);
+    }
+}
+
+static uint32_t threads_of(const tide__cpu_kernel *k) { return ((const tide__cpu *)k->base.device)->threads; }
+
 static double values_per_channel(const tide_shape *x) { return (double)(x->n * x->h * x->w); }
 
 /* ---- forward and inference: y = (x - mean) * factor + shift ---- */
 
-static inline void normalise_plane(int lanes, int64_t pixels, const float *x, const float *mean, const float *factor,
-                                   const float *shift, float *y) {
+TIDE__WIDE static void normalise_plane_8(int64_t pixels, const float *x, const float *mean, const float *factor,
+                                         const float *shift, float *y) {
+    float m[8], f[8], s[8];
+    memcpy(m, mean, sizeof m);
+    memcpy(f, factor, sizeof f);
+    memcpy(s, shift, sizeof s);
     for (int64_t p = 0; p < pixels; p++)
-        for (int l = 0; l < lanes; l++) y[p * lanes + l] = (x[p * lanes + l] - mean[l]) * factor[l] + shift[l];
+#pragma omp simd
+        for (int l = 0; l < 8; l++) y[p * 8 + l] = (x[p * 8 + l] - m[l]) * f[l] + s[l];
+}
+
+static void normalise_plane_1(int64_t pixels, const float *x, const float *mean, const float *factor,
+                              const float *shift, float *y) {
+    const float m = *mean, f = *factor, s = *shift;
+    for (int64_t p = 0; p < pixels; p++) y[p] = (x[p] - m) * f + s;
 }
 
 /* inv_std may be NULL: then it is 1 / sqrt(variance + eps). */
@@ -122,45 +198,61 @@ static void load_affine(const tide__view *v, int64_t g, const affine *a, float *
     }
 }
 
-static void normalise(const tide_shape *shape, const float *x, const affine *a, float *y) {
-    const tide__view v = tide__view_of(shape);
-#pragma omp parallel for collapse(2) schedule(static) if (tide__view_size(&v) > TIDE__PARALLEL_FLOATS)
-    for (int64_t n = 0; n < v.n; n++)
-        for (int64_t g = 0; g < v.groups; g++) {
-            float mean[8], factor[8], shift[8];
-            int64_t at = tide__view_at(&v, n, g);
-            load_affine(&v, g, a, mean, factor, shift);
-            if (v.lanes == 8)
-                normalise_plane(8, v.pixels, x + at, mean, factor, shift, y + at);
-            else
-                normalise_plane(1, v.pixels, x + at, mean, factor, shift, y + at);
-        }
+static void normalise_image(const tide__view *v, const float *x, const affine *a, int64_t n, int64_t g, float *y) {
+    float mean[8], factor[8], shift[8];
+    int64_t at = tide__view_at(v, n, g);
+    load_affine(v, g, a, mean, factor, shift);
+    (v->lanes == 8 ? normalise_plane_8 : normalise_plane_1)(v->pixels, x + at, mean, factor, shift, y + at);
+}
+
+typedef struct forward {
+    affine a;
+    float *y, *mean, *inv_std; /* written; a reads mean and inv_std */
+    double values, eps;        /* values per channel */
+} forward;
+
+static void settle_forward(const sums *s, const void *context, int64_t g) {
+    const forward *f = context;
+    int64_t first_channel, count = channels_of(&s->view, g, &first_channel);
+    for (int64_t c = first_channel; c < first_channel + count; c++) {
+        double first, second;
+        total(s, c, &first, &second);
+        double variance = second / f->values - (first / f->values) * (first / f->values);
+        f->mean[c] = (float)(first / f->values);
+        f->inv_std[c] = (float)(1 / sqrt((variance < 0 ? 0 : variance) + f->eps));
+    }
+}
+
+static void apply_forward(const sums *s, const void *context, int64_t n, int64_t g) {
+    const forward *f = context;
+    normalise_image(&s->view, s->x, &f->a, n, g, f->y);
 }
 
 static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call) {
     const tide_shape *shape = &k->desc.x;
-    float *y = tide__floats(call, 3), *mean = tide__floats(call, 4), *inv_std = tide__floats(call, 5);
-    const affine a = {tide__floats(call, 1), tide__floats(call, 2), mean, inv_std, NULL, 0};
+    float *mean = tide__floats(call, 4), *inv_std = tide__floats(call, 5);
+    const forward f = {.a = {tide__floats(call, 1), tide__floats(call, 2), mean, inv_std, NULL, 0},
+                       .y = tide__floats(call, 3),
+                       .mean = mean,
+                       .inv_std = inv_std,
+                       .values = values_per_channel(shape),
+                       .eps = (double)k->desc.eps};
     const sums s = {.view = tide__view_of(shape),
                     .chunks = chunk_count(shape),
                     .x = tide__floats(call, 0),
                     .partial = tide__at(call, 6)};
-    double first, second, m = values_per_channel(shape);
-    sum_all(&s);
-    for (int64_t c = 0; c < shape->c; c++) {
-        total(&s, c, &first, &second);
-        double variance = second / m - (first / m) * (first / m);
-        mean[c] = (float)(first / m);
-        inv_std[c] = (float)(1 / sqrt((variance < 0 ? 0 : variance) + (double)k->desc.eps));
-    }
-    normalise(shape, s.x, &a, y);
+    run_pass(&(pass){&s, &f, settle_forward, apply_forward}, threads_of(k));
     return TIDE_OK;
 }
 
 static tide_status run_infer(const tide__cpu_kernel *k, const tide__call *call) {
     const affine a = {tide__floats(call, 1), tide__floats(call, 2), tide__floats(call, 3), NULL,
                       tide__floats(call, 4), (double)k->desc.eps};
-    normalise(&k->desc.x, tide__floats(call, 0), &a, tide__floats(call, 5));
+    const tide__view v = tide__view_of(&k->desc.x);
+#pragma omp parallel for collapse(2) schedule(static) if (tide__view_size(&v) > TIDE__PARALLEL_FLOATS)
+    for (int64_t n = 0; n < v.n; n++)
+        for (int64_t g = 0; g < v.groups; g++)
+            normalise_image(&v, tide__floats(call, 0), &a, n, g, tide__floats(call, 5));
     return TIDE_OK;
 }
 
@@ -186,14 +278,24 @@ typedef struct slope {
     float mean[8], inv_std[8], factor[8], a[8], b[8];
 } slope;
 
-static inline void backward_plane(int lanes, int64_t pixels, const float *x, const float *dy, const slope *s,
-                                  float *dx) {
+/* dx may lie on dy. */
+TIDE__WIDE static void backward_plane_8(int64_t pixels, const float *x, const float *dy, const slope *slopes,
+                                        float *dx) {
+    const slope s = *slopes;
     for (int64_t p = 0; p < pixels; p++)
-        for (int l = 0; l < lanes; l++) {
-            int64_t i = p * lanes + l;
-            float hat = (x[i] - s->mean[l]) * s->inv_std[l];
-            dx[i] = s->factor[l] * (dy[i] - s->a[l] - hat * s->b[l]);
+#pragma omp simd
+        for (int l = 0; l < 8; l++) {
+            int64_t i = p * 8 + l;
+            float hat = (x[i] - s.mean[l]) * s.inv_std[l];
+            dx[i] = s.factor[l] * (dy[i] - s.a[l] - hat * s.b[l]);
         }
+}
+
+static void backward_plane_1(int64_t pixels, const float *x, const float *dy, const slope *s, float *dx) {
+    for (int64_t i = 0; i < pixels; i++) {
+        float hat = (x[i] - s->mean[0]) * s->inv_std[0];
+        dx[i] = s->factor[0] * (dy[i] - s->a[0] - hat * s->b[0]);
+    }
 }
 
 static slope load_slope(const sums *s, int64_t g, const float *scale, const float *dscale, const float *dshift) {
@@ -212,31 +314,36 @@ static slope load_slope(const sums *s, int64_t g, const float *scale, const floa
     return t;
 }
 
-/* dx may lie on dy: each is read before it is written, element by element. */
+typedef struct backward {
+    const float *scale;
+    float *dx, *dscale, *dshift;
+} backward;
+
+static void settle_backward(const sums *s, const void *context, int64_t g) {
+    const backward *b = context;
+    int64_t first_channel, count = channels_of(&s->view, g, &first_channel);
+    for (int64_t c = first_channel; c < first_channel + count; c++) {
+        double first, second;
+        total(s, c, &first, &second);
+        b->dshift[c] = (float)first;
+        b->dscale[c] = (float)second;
+    }
+}
+
+static void apply_backward(const sums *s, const void *context, int64_t n, int64_t g) {
+    const backward *b = context;
+    const int64_t at = tide__view_at(&s->view, n, g);
+    const slope t = load_slope(s, g, b->scale, b->dscale, b->dshift);
+    (s->view.lanes == 8 ? backward_plane_8 : backward_plane_1)(s->view.pixels, s->x + at, s->dy + at, &t, b->dx + at);
+}
+
+/* dx may lie on dy: each is read before it is written, element by element, and by the sums of its group before that. */
 static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *call) {
     const tide_shape *shape = &k->desc.x;
-    const float *scale = tide__floats(call, 2);
-    float *dx = tide__floats(call, 5), *dscale = tide__floats(call, 6), *dshift = tide__floats(call, 7);
+    const backward b = {tide__floats(call, 2), tide__floats(call, 5), tide__floats(call, 6), tide__floats(call, 7)};
     const sums s = {tide__view_of(shape),  chunk_count(shape),    tide__floats(call, 0), tide__floats(call, 1),
                     tide__floats(call, 3), tide__floats(call, 4), tide__at(call, 8)};
-    const tide__view v = s.view;
-    double first, second;
-    sum_all(&s);
-    for (int64_t c = 0; c < shape->c; c++) {
-        total(&s, c, &first, &second);
-        dshift[c] = (float)first;
-        dscale[c] = (float)second;
-    }
-#pragma omp parallel for collapse(2) schedule(static) if (tide__view_size(&v) > TIDE__PARALLEL_FLOATS)
-    for (int64_t n = 0; n < v.n; n++)
-        for (int64_t g = 0; g < v.groups; g++) {
-            int64_t at = tide__view_at(&v, n, g);
-            slope t = load_slope(&s, g, scale, dscale, dshift);
-            if (v.lanes == 8)
-                backward_plane(8, v.pixels, s.x + at, s.dy + at, &t, dx + at);
-            else
-                backward_plane(1, v.pixels, s.x + at, s.dy + at, &t, dx + at);
-        }
+    run_pass(&(pass){&s, &b, settle_backward, apply_backward}, threads_of(k));
     return TIDE_OK;
 }
 
