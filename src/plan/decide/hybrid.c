@@ -29,7 +29,7 @@ typedef struct hybrid {
     uint64_t last_bytes; /* the arena of the latest draft */
 } hybrid;
 
-enum { MAX_TRIES = 4 };
+enum { MAX_TRIES = 4, MAX_FILLS = 3 };
 
 static uint64_t work_of(tide_effort effort) {
     static const uint64_t work[] = {[TIDE_EFFORT_LOW] = 1000 * 1000,
@@ -56,12 +56,14 @@ static bool is_better(const hybrid *h, const tide_plan *draft, bool fits) {
     return ns != h->best_ns ? ns < h->best_ns : draft->arena_bytes < h->best_bytes;
 }
 
-/* Workspaces as large as the load leaves room for. */
-static tide_status fill_workspaces(const hybrid *h, tide__decisions *d) {
+/* Workspaces as large as the load leaves room for below `limit`. */
+static tide_status fill_workspaces(const hybrid *h, uint64_t limit, tide__decisions *d) {
+    tide__policy_input in = *h->in;
+    in.target_bytes = limit;
     uint64_t *loads = malloc((h->model->n_ops + (size_t)1) * sizeof *loads);
-    tide_status status = loads ? tide__workspaces_shrink(h->in, d) : tide__fail_memory();
-    if (status == TIDE_OK) status = tide__draft_loads(h->in, d, loads);
-    if (status == TIDE_OK) status = tide__workspaces_fill(h->in, loads, d);
+    tide_status status = loads ? tide__workspaces_shrink(&in, d) : tide__fail_memory();
+    if (status == TIDE_OK) status = tide__draft_loads(&in, d, loads);
+    if (status == TIDE_OK) status = tide__workspaces_fill(&in, loads, d);
     free(loads);
     return status;
 }
@@ -70,13 +72,18 @@ static tide_status fill_workspaces(const hybrid *h, tide__decisions *d) {
  * that was tried and the pipeline asks for less. */
 enum { SLACK_PART = 100 };
 
+static uint64_t above_budget(const hybrid *h, uint64_t arena_bytes) {
+    uint64_t budget = h->in->options->budgets.arena_bytes, over = arena_bytes - tide__min_u64(arena_bytes, budget);
+    uint64_t slack = h->in->target_bytes == budget ? budget / SLACK_PART : 0;
+    return over <= slack ? 0 : over;
+}
+
 static bool fits(const hybrid *h, const tide_plan *draft) {
     const tide_budgets *b = &h->in->options->budgets;
     for (uint32_t t = 0; t < h->in->machine->n_tiers; t++)
         if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], h->in->machine->tier[t].capacity_bytes))
             return false;
-    uint64_t slack = h->in->target_bytes == b->arena_bytes ? b->arena_bytes / SLACK_PART : 0;
-    return draft->arena_bytes - tide__min_u64(draft->arena_bytes, b->arena_bytes) <= slack;
+    return above_budget(h, draft->arena_bytes) == 0;
 }
 
 static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
@@ -89,11 +96,30 @@ static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
     h->best_bytes = draft->arena_bytes;
 }
 
+/* A draft with workspaces; smaller ones where placement finds no room for them. */
+static tide_status draft_filled(hybrid *h, tide__decisions *d, tide_plan **out) {
+    uint64_t limit = h->in->target_bytes;
+    for (int i = 0; i < MAX_FILLS; i++) {
+        tide_plan *draft;
+        TIDE_TRY(fill_workspaces(h, limit, d));
+        TIDE_TRY(tide__draft(h->in, d, &draft));
+        if (*out && draft->arena_bytes >= (*out)->arena_bytes) {
+            tide_plan_destroy(draft);
+            return TIDE_OK;
+        }
+        tide_plan_destroy(*out);
+        *out = draft;
+        uint64_t over = above_budget(h, draft->arena_bytes);
+        if (over == 0) return TIDE_OK;
+        limit -= tide__min_u64(limit, 2 * over);
+    }
+    return TIDE_OK;
+}
+
 /* Takes *d over if it is the best so far; empties it in any case. */
 static tide_status judge(hybrid *h, tide__decisions *d) {
     tide_plan *draft = NULL;
-    tide_status status = d->variants.count ? TIDE_OK : fill_workspaces(h, d);
-    if (status == TIDE_OK) status = tide__draft(h->in, d, &draft);
+    tide_status status = d->variants.count ? tide__draft(h->in, d, &draft) : draft_filled(h, d, &draft);
     if (status == TIDE_OK) h->last_bytes = draft->arena_bytes;
     if (status == TIDE_OK && is_better(h, draft, fits(h, draft))) take_over(h, d, draft);
     tide_plan_destroy(draft);
@@ -104,30 +130,55 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
 
 /* ---- ways to a plan ---- */
 
-/* From a choice of moves: re-runs for the rest, then both together. Moves that compute waits for stay as chosen. */
-static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way, tide__decisions *d) {
-    bool moves = h->moves && t->swaps.work, fits;
+/* A choice of moves, alone in the sketch. */
+static tide_status begin_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
     tide__sketch_clear(h->sketch);
-    if (moves) {
+    h->sketch->target_bytes = h->in->target_bytes;
+    if (t->swaps.work) {
         TIDE_TRY(tide__moves_choose(t, way, h->in->target_bytes, h->work));
         TIDE_TRY(tide__transfers_apply(t, h->sketch));
     }
-    TIDE_TRY(tide__sketch_build(h->sketch));
-    bool joint = moves && way != TIDE__MOVES_WAIT;
-    if (h->reruns) TIDE_TRY(tide__search(h->sketch, joint ? t : NULL, h->work, &fits));
-    if (moves) TIDE_TRY(tide__swaps_decide(&t->swaps, t->chosen, d));
-    return add_reruns(h->sketch, d);
+    return tide__sketch_build(h->sketch);
+}
+
+/* Re-runs for what the moves leave, then both together. Moves that compute waits for stay as chosen. */
+static tide_status search_on(hybrid *h, tide__transfers *t, bool joint, uint64_t work) {
+    tide__decisions d = {0};
+    bool fits;
+    tide_status status = TIDE_OK;
+    if (h->reruns) status = tide__search(h->sketch, joint ? t : NULL, work, &fits);
+    if (status == TIDE_OK && t->swaps.work) status = tide__swaps_decide(&t->swaps, t->chosen, &d);
+    if (status == TIDE_OK) status = add_reruns(h->sketch, &d);
+    if (status == TIDE_OK) return judge(h, &d);
+    tide__decisions_free(&d);
+    return status;
+}
+
+/* Where placement misses the budget, on from there for a smaller load; half as much smaller where none is found. */
+static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
+    bool joint = t->swaps.work && way != TIDE__MOVES_WAIT;
+    uint64_t work = h->work, step = 0, *target = &h->sketch->target_bytes;
+    TIDE_TRY(begin_from(h, t, way));
+    for (int i = 0; i < MAX_TRIES; i++, work = h->work / MAX_TRIES) {
+        TIDE_TRY(search_on(h, t, joint, work));
+        if (tide__sketch_fits(h->sketch)) {
+            step = above_budget(h, h->last_bytes);
+            if (step == 0 || step >= *target / 8 || !h->reruns) break;
+            *target -= step;
+        } else {
+            if (step == 0) break;
+            step /= 2;
+            *target += step;
+        }
+    }
+    return TIDE_OK;
 }
 
 static tide_status try_from(hybrid *h, tide__moves_way way) {
-    tide__decisions d = {0};
     tide__transfers t = {0};
-    tide_status status = TIDE_OK;
-    if (h->moves && tide__swap_tier(h->in->machine) != TIDE_NONE) status = tide__transfers_init(h->in, h->model, &t);
-    if (status == TIDE_OK) status = search_from(h, &t, way, &d);
+    if (h->moves && tide__swap_tier(h->in->machine) != TIDE_NONE) TIDE_TRY(tide__transfers_init(h->in, h->model, &t));
+    tide_status status = search_from(h, &t, way);
     tide__transfers_deinit(&t);
-    if (status == TIDE_OK) return judge(h, &d);
-    tide__decisions_free(&d);
     return status;
 }
 

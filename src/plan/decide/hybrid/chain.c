@@ -48,20 +48,21 @@ static double bytes_over(const tide__sketch *s, uint64_t size, uint32_t from, ui
     return (double)size * (double)(s->over[to + 1] - s->over[from]);
 }
 
-static double excess_of_holding(const tide__sketch *s, uint64_t size, uint32_t from, uint32_t to) {
-    if (is_long(from, to)) return bytes_over(s, size, from, to);
+/* Does holding these bytes add more than `most` to the excess? */
+static bool adds_more(const tide__sketch *s, uint64_t size, uint32_t from, uint32_t to, double most) {
+    if (is_long(from, to)) return bytes_over(s, size, from, to) > most;
     double sum = 0;
-    for (uint32_t e = from; e <= to; e++) {
+    for (uint32_t e = from; e <= to && sum <= most; e++) {
         uint64_t room = s->target_bytes - tide__min_u64(s->load[e], s->target_bytes);
         if (size > room) sum += (double)(size - room);
     }
-    return sum;
+    return sum > most;
 }
 
 static bool wants_hold(const tide__sketch *s, tide__hold hold, uint64_t size, uint32_t from, uint32_t to) {
     if (hold == TIDE__HOLD_ALL || from > to || size <= s->target_bytes / TINY_PART) return true;
     double little = hold == TIDE__HOLD_LITTLE ? LITTLE * (double)size * (double)(to - from + 1) : 0;
-    return excess_of_holding(s, size, from, to) <= little;
+    return !adds_more(s, size, from, to, little);
 }
 
 static tide_status hold_input(tide__chain *c, tide_id tensor, uint32_t from, uint32_t to) {
@@ -111,9 +112,14 @@ static tide_status collect_ops(const tide__sketch *s, tide__chain *c, tide__hold
     return TIDE_OK;
 }
 
-static int by_id(const void *a, const void *b) {
-    tide_id x = *(const tide_id *)a, y = *(const tide_id *)b;
-    return x < y ? -1 : x > y;
+/* Chains are short, mostly. */
+static void sort_ops(tide__chain *c) {
+    for (size_t i = 1; i < c->ops.count; i++) {
+        tide_id op = c->ops.data[i];
+        size_t k = i;
+        for (; k > 0 && c->ops.data[k - 1] > op; k--) c->ops.data[k] = c->ops.data[k - 1];
+        c->ops.data[k] = op;
+    }
 }
 
 /* A held input whose producer joined the chain later need not be held. */
@@ -284,7 +290,7 @@ tide_status tide__chain_propose(const tide__sketch *s, tide__span gap, tide__hol
     TIDE_TRY(add_op(c, producer));
     TIDE_TRY(collect_ops(s, c, hold, possible));
     if (!*possible) return TIDE_OK;
-    qsort(c->ops.data, c->ops.count, sizeof *c->ops.data, by_id);
+    sort_ops(c);
     drop_needless_holds(s->model, c);
     weigh(s, c);
     return TIDE_OK;

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 
 tide_status tide__repair_init(tide__sketch *sketch, tide__repair *r) {
-    *r = (tide__repair){.sketch = sketch, .mask = (1u << TIDE__N_HOLDS) - 1};
+    *r = (tide__repair){.sketch = sketch, .limit = UINT64_MAX, .mask = (1u << TIDE__N_HOLDS) - 1};
     return tide__chain_init(sketch->model, &r->chain);
 }
 
@@ -87,10 +87,24 @@ static tide_status score(tide__repair *r, tide__span gap, tide__candidate *best)
     return TIDE_OK;
 }
 
+/* More than any chain for this gap scores, but for what else it frees: all bytes gone, at the price of one op. */
+static tide__candidate hope(const tide__sketch *s, tide__span gap) {
+    double relief = (double)s->model->size[gap.tensor] * (double)(s->over[gap.to] - s->over[gap.from + 1]);
+    double cost = (double)s->model->cost_ns[s->model->producer[gap.tensor]] + 1;
+    return (tide__candidate){.tensor = gap.tensor,
+                             .to_key = gap.to == s->n_events ? UINT64_MAX : s->keys[gap.to],
+                             .score = (relief < s->excess ? relief : s->excess) / cost};
+}
+
+/* Events above which batches are taken, at the word of their scores; else the top is scored when it gets there. */
+enum { LARGE = 6000, LARGE_PRUNED = 100 };
+
 static tide_status consider(tide__repair *r, tide__span gap) {
     tide__candidate candidate;
     if (!is_candidate(r->sketch, gap)) return TIDE_OK;
-    TIDE_TRY(score(r, gap, &candidate));
+    r->work++;
+    candidate = hope(r->sketch, gap);
+    if (r->sketch->n_events > LARGE) TIDE_TRY(score(r, gap, &candidate));
     candidate.score *= draw(r);
     return candidate.score > 0 ? push(r, candidate) : TIDE_OK;
 }
@@ -190,19 +204,16 @@ static tide_status take_batch(tide__repair *r) {
     return rebuild(r);
 }
 
-/* Events above which batches are taken. */
-enum { LARGE = 6000, LARGE_PRUNED = 100 };
-
 tide_status tide__repair_run(tide__repair *r) {
     r->added.count = 0;
     TIDE_TRY(rebuild(r));
-    while (!tide__sketch_fits(r->sketch)) {
+    while (!tide__sketch_fits(r->sketch) && r->work < r->limit) {
         double before = r->sketch->excess;
         TIDE_TRY(consider_all(r));
         if (r->sketch->n_events > LARGE)
             TIDE_TRY(take_batch(r));
         else
-            while (!tide__sketch_fits(r->sketch) && r->heap.count) TIDE_TRY(take_top(r));
+            while (!tide__sketch_fits(r->sketch) && r->heap.count && r->work < r->limit) TIDE_TRY(take_top(r));
         if (r->sketch->excess >= before) break;
     }
     return TIDE_OK;
@@ -220,6 +231,53 @@ static int costliest_first(const void *a, const void *b) {
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
+/* The stay of a tensor that an event begins; TIDE_NONE: none. */
+static uint32_t stay_begun(const tide__sketch *s, tide_id tensor, uint32_t event) {
+    uint32_t i = s->latest[tensor];
+    while (i != TIDE_NONE && s->stays.data[i].begin > event) i = s->stays.data[i].before;
+    return i != TIDE_NONE && s->stays.data[i].begin == event ? i : TIDE_NONE;
+}
+
+/* Without the re-run at this event its output would stay from its last use on: does that fit? */
+static bool can_stay(tide__repair *r, tide_id tensor, uint32_t event) {
+    const tide__sketch *s = r->sketch;
+    uint32_t stay = stay_begun(s, tensor, event);
+    if (stay == TIDE_NONE || s->stays.data[stay].end == event || s->stays.data[stay].before == TIDE_NONE) return true;
+    uint64_t size = s->model->size[tensor];
+    for (uint32_t e = s->stays.data[s->stays.data[stay].before].end + 1; e < event; e++, r->work++)
+        if (s->load[e] + size > s->target_bytes) return false;
+    return true;
+}
+
+/* Is an input there only for this event? Then more goes with it than its outputs tell. */
+static bool holds_inputs(const tide__sketch *s, tide_id op, uint32_t event) {
+    for (uint32_t i = s->model->read_at[op]; i < s->model->read_at[op + 1]; i++)
+        for (uint32_t k = s->latest[s->model->reads[i]]; k != TIDE_NONE; k = s->stays.data[k].before)
+            if (s->stays.data[k].end == event) return true;
+    return false;
+}
+
+/* Whether the built sketch could do without a re-run: false is certain, true is worth a build. */
+static bool may_go(tide__repair *r, uint64_t key) {
+    const tide__sketch *s = r->sketch;
+    tide_id op = tide__event_id(key);
+    uint32_t event = tide__sketch_after(s, key) - 1;
+    if (holds_inputs(s, op, event)) return true;
+    for (uint32_t i = s->model->write_at[op]; i < s->model->write_at[op + 1]; i++)
+        if (!can_stay(r, s->model->writes[i], event)) return false;
+    return true;
+}
+
+/* Leaves the sketch built, with the re-run or without it. */
+static tide_status try_without(tide__repair *r, uint64_t key) {
+    if (!may_go(r, key)) return TIDE_OK;
+    tide__sketch_remove(r->sketch, key);
+    TIDE_TRY(rebuild(r));
+    if (tide__sketch_fits(r->sketch)) return TIDE_OK;
+    TIDE_TRY(tide__sketch_add(r->sketch, key));
+    return rebuild(r);
+}
+
 tide_status tide__repair_prune(tide__repair *r, const tide__keys *candidates) {
     tide__sketch *s = r->sketch;
     size_t n = 0;
@@ -231,14 +289,10 @@ tide_status tide__repair_prune(tide__repair *r, const tide__keys *candidates) {
             list[n++] = (priced){.cost_ns = s->model->cost_ns[tide__event_id(key)], .key = key};
     }
     qsort(list, n, sizeof *list, costliest_first);
-    if (s->n_events > LARGE && n > LARGE_PRUNED) n = LARGE_PRUNED; /* each costs a build */
+    if (s->n_events > LARGE && n > LARGE_PRUNED) n = LARGE_PRUNED; /* each may cost a build */
     tide_status status = TIDE_OK;
-    for (size_t i = 0; i < n && status == TIDE_OK; i++) {
-        tide__sketch_remove(s, list[i].key);
-        status = tide__sketch_build(s);
-        r->work += 4 * (uint64_t)s->n_events;
-        if (status == TIDE_OK && !tide__sketch_fits(s)) status = tide__sketch_add(s, list[i].key);
-    }
+    for (size_t i = 0; i < n && status == TIDE_OK; i++)
+        if (tide__sketch_has(s, list[i].key)) status = try_without(r, list[i].key);
     free(list);
-    return status == TIDE_OK ? tide__sketch_build(s) : status;
+    return status;
 }

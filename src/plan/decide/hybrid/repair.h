@@ -18,14 +18,15 @@ typedef struct tide__repair {
     tide__keys added;               /* by the last call */
     TIDE_VEC(tide_id) changed;
     uint64_t seed, draws;
-    double noise;  /* scores vary by up to this part */
-    uint32_t mask; /* of 1 << tide__hold: which ways to get inputs are tried */
-    uint64_t work; /* events looked at, in all calls: how time is counted */
+    double noise;   /* scores vary by up to this part */
+    uint32_t mask;  /* of 1 << tide__hold: which ways to get inputs are tried */
+    uint64_t work;  /* events looked at, in all calls: how time is counted */
+    uint64_t limit; /* of work, at which a run gives up */
 } tide__repair;
 
 tide_status tide__repair_init(tide__sketch *sketch, tide__repair *r);
 void tide__repair_deinit(tide__repair *r);
-/* Leaves the sketch built; it fits, or no candidate helps any more. */
+/* Leaves the sketch built; it fits, or no candidate helps any more, or no work is left. */
 tide_status tide__repair_run(tide__repair *r);
 /* Removes re-runs, the costliest first, while it still fits. The sketch must fit; it is built then. */
 tide_status tide__repair_prune(tide__repair *r, const tide__keys *candidates);

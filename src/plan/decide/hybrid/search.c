@@ -69,6 +69,9 @@ static tide_status sync_moves(searcher *x) {
 
 /* ---- starts ---- */
 
+/* All ways to get inputs, or just one of them. */
+static uint32_t mask_of(uint32_t way) { return way == 0 ? (1u << TIDE__N_HOLDS) - 1 : 1u << (way - 1); }
+
 /* A greedy plan from what is given; `mask` says how inputs are got. Greedy for a part of the target, then pruned for
  * all of it: other chains get long there, and most of the extra re-runs go again. */
 static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, double part) {
@@ -76,6 +79,7 @@ static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, dou
     TIDE_TRY(tide__keys_copy(from, &x->s->extra));
     x->repair.mask = mask;
     x->repair.noise = 0;
+    x->repair.limit = x->repair.work + x->limit; /* one start may take all that is meant for the rounds, no more */
     x->s->target_bytes = (uint64_t)(part * (double)target);
     tide_status status = tide__repair_run(&x->repair);
     x->s->target_bytes = target;
@@ -172,6 +176,7 @@ static tide_status destroy(searcher *x) {
 
 static tide_status improve_once(searcher *x) {
     TIDE_TRY(destroy(x));
+    x->repair.limit = x->repair.work + x->limit / 4 + 1;
     x->repair.noise = x->rounds % 4 ? 0.5 : 0.1;
     x->repair.mask = x->rounds % 3 ? (1u << TIDE__N_HOLDS) - 1 : 1u << draw(x, TIDE__N_HOLDS);
     TIDE_TRY(tide__repair_run(&x->repair));
@@ -183,16 +188,28 @@ static tide_status improve_once(searcher *x) {
     return note_best(x);
 }
 
+/* Moves can leave no room for the re-runs that the rest needs. */
+static tide_status start_without_moves(searcher *x) {
+    static const tide__keys none;
+    for (size_t i = 0; i < x->moves->swaps.gaps.count; i++) x->moves->chosen[i] = x->moves->swaps.gaps.data[i].forced;
+    TIDE_TRY(tide__keys_copy(&none, &x->s->extra));
+    TIDE_TRY(tide__transfers_sync(x->moves, x->s));
+    tide__keys forced = {0};
+    tide_status status = tide__keys_copy(&x->s->extra, &forced);
+    for (uint32_t k = 0; k <= TIDE__N_HOLDS && status == TIDE_OK && !x->fits; k++)
+        status = start(x, &forced, mask_of(k), 1);
+    tide__vec_free(&forced);
+    return status;
+}
+
 /* Greedy plans from what is given, and from its moves alone; at least one, more while there is work left. */
 static tide_status start_all(searcher *x, const tide__keys *given, const tide__keys *moves) {
     static const double parts[] = {1, 0.97, 0.93, 0.88, 0.8};
-    const uint32_t all = (1u << TIDE__N_HOLDS) - 1;
-    if (given->count > moves->count) TIDE_TRY(start(x, given, all, 1));
+    if (given->count > moves->count) TIDE_TRY(start(x, given, mask_of(0), 1));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (uint32_t k = 0; k <= TIDE__N_HOLDS; k++)
-            if (work_done(x) < x->limit / 2 || (i == 0 && !x->fits))
-                TIDE_TRY(start(x, moves, k == 0 ? all : 1u << (k - 1), parts[i]));
-    return TIDE_OK;
+            if (work_done(x) < x->limit / 2 || (i == 0 && !x->fits)) TIDE_TRY(start(x, moves, mask_of(k), parts[i]));
+    return x->fits || !x->moves ? TIDE_OK : start_without_moves(x);
 }
 
 static tide_status search(searcher *x, const tide__keys *given, tide__keys *moves) {

@@ -135,73 +135,84 @@ static void merge(tide__sketch *s) {
     s->slot_at[s->model->n_ops + 1] = s->n_events = n;
 }
 
-static tide_status add_use(tide__sketch *s, uint32_t stay, uint32_t event) {
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): `stay` is one of them */
-    tide__stay *x = &s->stays.data[stay];
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    tide__use use = {.event = event, .before = x->last_use};
-    x->last_use = (uint32_t)s->uses.count;
-    if (event > x->end) x->end = event;
-    return tide__vec_push(&s->uses, use);
+/* Room for every stay and use of the events, so that adding them need not ask. */
+static tide_status reserve(tide__sketch *s) {
+    const tide__model *m = s->model;
+    size_t stays = 2 * (size_t)m->n_tensors + 1, uses = stays, pairs = 0;
+    for (uint32_t e = 0; e < s->n_events; e++) {
+        uint32_t id = tide__event_id(s->keys[e]);
+        stays++;
+        uses++;
+        if (tide__event_kind_of(s->keys[e]) != TIDE__EVENT_RUN) continue;
+        stays += m->write_at[id + 1] - m->write_at[id];
+        uses += m->read_at[id + 1] - m->read_at[id] + m->write_at[id + 1] - m->write_at[id];
+        pairs += m->pair_at[id + 1] - m->pair_at[id];
+    }
+    s->stays.count = s->uses.count = s->handovers.count = 0;
+    TIDE_TRY(tide__vec_reserve(&s->stays, stays));
+    TIDE_TRY(tide__vec_reserve(&s->uses, uses));
+    return tide__vec_reserve(&s->handovers, pairs);
 }
 
-static tide_status begin_stay(tide__sketch *s, tide_id tensor, uint32_t event) {
-    tide__stay x = {.tensor = tensor, .begin = event, .end = event, .before = s->latest[tensor], .last_use = TIDE_NONE};
-    s->latest[tensor] = (uint32_t)s->stays.count;
-    TIDE_TRY(tide__vec_push(&s->stays, x));
-    return add_use(s, s->latest[tensor], event);
+static void add_use(tide__sketch *s, uint32_t stay, uint32_t event) {
+    tide__stay *x = &s->stays.data[stay];
+    s->uses.data[s->uses.count] = (tide__use){.event = event, .before = x->last_use};
+    x->last_use = (uint32_t)s->uses.count++;
+    if (event > x->end) x->end = event;
+}
+
+static void begin_stay(tide__sketch *s, tide_id tensor, uint32_t event) {
+    uint32_t use = (uint32_t)s->uses.count++, stay = (uint32_t)s->stays.count++;
+    s->uses.data[use] = (tide__use){.event = event, .before = TIDE_NONE};
+    s->stays.data[stay] =
+        (tide__stay){.tensor = tensor, .begin = event, .end = event, .before = s->latest[tensor], .last_use = use};
+    s->latest[tensor] = stay;
 }
 
 /* Where a read dies at this event, its pair's write takes over its bytes; known when all uses are. */
-static tide_status note_handovers(tide__sketch *s, tide_id op, uint32_t event) {
+static void note_handovers(tide__sketch *s, tide_id op, uint32_t event) {
     const tide__model *m = s->model;
     for (uint32_t i = m->pair_at[op]; i < m->pair_at[op + 1]; i++) {
         bool again = i > m->pair_at[op] && m->pairs[i - 1].read == m->pairs[i].read;
-        if (!again) TIDE_TRY(tide__vec_push(&s->handovers, (uint64_t)event << 32 | s->latest[m->pairs[i].read]));
+        if (!again) s->handovers.data[s->handovers.count++] = (uint64_t)event << 32 | s->latest[m->pairs[i].read];
     }
-    return TIDE_OK;
 }
 
-static tide_status run_op(tide__sketch *s, tide_id op, uint32_t event) {
+static void run_op(tide__sketch *s, tide_id op, uint32_t event) {
     const tide__model *m = s->model;
     s->run_ns = tide__add_capped(s->run_ns, m->cost_ns[op]);
     for (uint32_t i = m->read_at[op]; i < m->read_at[op + 1]; i++) {
         tide_id t = m->reads[i];
         if (s->latest[t] == TIDE_NONE) /* from the client's tier, just before its first use */
-            TIDE_TRY(begin_stay(s, t, event));
+            begin_stay(s, t, event);
         else
-            TIDE_TRY(add_use(s, s->latest[t], event));
+            add_use(s, s->latest[t], event);
     }
-    TIDE_TRY(note_handovers(s, op, event));
-    for (uint32_t i = m->write_at[op]; i < m->write_at[op + 1]; i++) TIDE_TRY(begin_stay(s, m->writes[i], event));
-    return TIDE_OK;
+    note_handovers(s, op, event);
+    for (uint32_t i = m->write_at[op]; i < m->write_at[op + 1]; i++) begin_stay(s, m->writes[i], event);
 }
 
-static tide_status walk(tide__sketch *s) {
+static void walk(tide__sketch *s) {
     for (uint32_t e = 0; e < s->n_events; e++) {
         uint32_t id = tide__event_id(s->keys[e]);
         switch (tide__event_kind_of(s->keys[e])) {
-        case TIDE__EVENT_RUN: TIDE_TRY(run_op(s, id, e)); break;
-        case TIDE__EVENT_LOAD: TIDE_TRY(begin_stay(s, id, e)); break;
+        case TIDE__EVENT_RUN: run_op(s, id, e); break;
+        case TIDE__EVENT_LOAD: begin_stay(s, id, e); break;
         case TIDE__EVENT_SAVE: /* holds the bytes, but is no use that somebody would bring them back for */
             if (s->latest[id] != TIDE_NONE) s->stays.data[s->latest[id]].end = e;
             break;
         }
     }
-    return TIDE_OK;
 }
 
-static tide_status begin_step(tide__sketch *s) {
+static void begin_step(tide__sketch *s) {
     for (tide_id t = 0; t < s->model->n_tensors; t++)
-        if (s->model->present[t] && !s->away_first[t]) TIDE_TRY(begin_stay(s, t, 0));
-    return TIDE_OK;
+        if (s->model->present[t] && !s->away_first[t]) begin_stay(s, t, 0);
 }
 
-static tide_status end_step(tide__sketch *s) {
+static void end_step(tide__sketch *s) {
     for (tide_id t = 0; t < s->model->n_tensors; t++)
-        if (s->model->keep[t] && !s->away_last[t] && s->latest[t] != TIDE_NONE)
-            TIDE_TRY(add_use(s, s->latest[t], s->n_events));
-    return TIDE_OK;
+        if (s->model->keep[t] && !s->away_last[t] && s->latest[t] != TIDE_NONE) add_use(s, s->latest[t], s->n_events);
 }
 
 /* Bytes through and at each event. Sums are modulo 2^64 on the way; a program's bytes stay below 2^62. */
@@ -246,13 +257,13 @@ static void sum_excess(tide__sketch *s) {
 tide_status tide__sketch_build(tide__sketch *s) {
     TIDE_TRY(make_room(s));
     merge(s);
-    s->stays.count = s->uses.count = s->handovers.count = 0;
+    TIDE_TRY(reserve(s));
     s->run_ns = 0;
     memset(s->latest, 0xff, s->model->n_tensors * sizeof *s->latest);
-    TIDE_TRY(begin_step(s));
+    begin_step(s);
     size_t n_present = s->stays.count;
-    TIDE_TRY(walk(s));
-    TIDE_TRY(end_step(s));
+    walk(s);
+    end_step(s);
     sum_loads(s, n_present);
     sum_excess(s);
     return TIDE_OK;

@@ -8,9 +8,6 @@
 #include "base/rng.h"
 #include "base/size.h"
 
-/* Ops above which they count as fast as they can be. */
-enum { LARGE = 6000 };
-
 /* ---- life ---- */
 
 static double own_price(const tide__model *m, const tide__swap_gap *g) {
@@ -31,7 +28,7 @@ static void set_prices(tide__transfers *t) {
 }
 
 tide_status tide__transfers_init(const tide__policy_input *in, const tide__model *model, tide__transfers *t) {
-    tide__swaps_options options = {.fast_ops = model->n_ops > LARGE};
+    tide__swaps_options options = {.fast_ops = true};
     *t = (tide__transfers){.model = model};
     TIDE_TRY(tide__swap_least_bytes(in, &options.min_bytes));
     TIDE_TRY(tide__swaps_init(&t->swaps, in, &options));
