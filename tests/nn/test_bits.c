@@ -1,7 +1,10 @@
 /* The bits are the same: a part of the matrix of support/bits.h in which every pair of choices on two axes occurs. The
  * whole matrix is test_bits_full. */
 #include "support/bits.h"
+#include "support/opencl.h"
 #include "support/test.h"
+
+#include <math.h>
 
 typedef struct cover {
     const bits_matrix *matrix;
@@ -45,11 +48,10 @@ static bool next_point(const cover *c, bits_point *out) {
 }
 
 static void test_pairs(void **state) {
-    (void)state;
     bits_matrix m;
     cover c;
     bits_point p;
-    bits_open(&m, false);
+    bits_open(&m, *state, false);
     open_cover(&c, &m);
     while (next_point(&c, &p)) {
         bits_check(&m, p);
@@ -63,7 +65,33 @@ static void test_pairs(void **state) {
     bits_close(&m);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* Another device computes other bits, but the same training. */
+static void test_devices_agree(void **state) {
+    (void)state;
+    bits_matrix cpu, opencl;
+    bits_open(&cpu, "cpu", false);
+    bits_open(&opencl, "opencl", false);
+    for (uint32_t f = 0; f < cpu.size[BITS_FAMILY]; f++) {
+        float a[BITS_STEPS], b[BITS_STEPS];
+        const char *name = bits_losses(&cpu, f, a);
+        bits_losses(&opencl, f, b);
+        for (int i = 0; i < BITS_STEPS; i++)
+            if (!(fabsf(a[i] - b[i]) <= 1e-4f * fabsf(a[i])))
+                fail_msg("%s, step %d: loss %.7g on opencl, %.7g on cpu", name, i, (double)b[i], (double)a[i]);
+    }
+    bits_close(&cpu);
+    bits_close(&opencl);
+}
+
+/* An argument names the only device to test. */
+int main(int argc, char **argv) {
+    static char cpu[] = "cpu", opencl[] = "opencl";
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_pairs, cpu)};
+    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_pairs, opencl),
+                                              cmocka_unit_test(test_devices_agree)};
+    const char *only = argc > 1 ? argv[1] : "";
+    int failed = 0;
+    if (strcmp(only, "opencl") != 0) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (strcmp(only, "cpu") != 0 && has_opencl()) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    return failed;
 }

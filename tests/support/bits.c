@@ -5,7 +5,7 @@
 
 #include "support/test.h"
 
-enum { STEPS = 5, MAX_THREADS = 2, BUDGETS = 5, TIERS = 2 };
+enum { STEPS = BITS_STEPS, MAX_THREADS = 2, BUDGETS = 5, TIERS = 2 };
 
 /* ---- the axes ---- */
 
@@ -69,7 +69,7 @@ static void open_samples(setting *s) {
         assert_ok(tide_data_digits(&s->digits, 13, &s->data));
 }
 
-static void open_setting(const family *f, tide_tier_kind tier, uint32_t threads, setting *s) {
+static void open_setting(const char *device, const family *f, tide_tier_kind tier, uint32_t threads, setting *s) {
     tide_device_options d;
     tide_model_options m;
     tide_machine all;
@@ -81,7 +81,7 @@ static void open_setting(const family *f, tide_tier_kind tier, uint32_t threads,
     m.height = m.width = f->size;
     m.classes = f->size ? 10 : 0;
     if (strncmp(f->spec, "unet", 4) == 0) m.classes = 2;
-    assert_ok(tide_device_open("cpu", &d, &s->device));
+    assert_ok(tide_device_open(device, &d, &s->device));
     assert_ok(tide_model_create(f->spec, &m, &s->model));
     assert_ok(tide_machine_load("cpu", &all));
     tide_machine_without(&all, tier == TIDE_TIER_RAM ? TIDE_TIER_DISK : TIDE_TIER_RAM, &s->machine);
@@ -166,12 +166,12 @@ static uint64_t find_least(const setting *s, const way *w, uint64_t whole) {
 
 /* ---- points ---- */
 
-void bits_open(bits_matrix *m, bool large) {
-    uint32_t threads = MAX_THREADS;
+void bits_open(bits_matrix *m, const char *device, bool large) {
+    uint32_t threads = strcmp(device, "cpu") == 0 ? MAX_THREADS : 1;
 #ifdef __SANITIZE_THREAD__
     threads = 1; /* the OpenMP library is not instrumented */
 #endif
-    *m = (bits_matrix){.size = {large ? FAMILIES : SMALL_FAMILIES, WAYS, BUDGETS, TIERS, threads}};
+    *m = (bits_matrix){.device = device, .size = {large ? FAMILIES : SMALL_FAMILIES, WAYS, BUDGETS, TIERS, threads}};
     m->memory = calloc(1, sizeof *m->memory);
     assert_non_null(m->memory);
 }
@@ -218,7 +218,7 @@ void bits_check(bits_matrix *m, bits_point p) {
     struct bits_memory *k = m->memory;
     setting s;
     result r;
-    open_setting(&families[fi], tiers[ti], threads + 1, &s);
+    open_setting(m->device, &families[fi], tiers[ti], threads + 1, &s);
     if (!k->known[fi][threads]) find_reference(&s, &k->reference[fi][threads], &k->whole[fi][threads]);
     k->known[fi][threads] = true;
     uint64_t whole = k->whole[fi][threads], *least = &k->least[fi][wi][ti][threads];
@@ -232,12 +232,23 @@ void bits_check(bits_matrix *m, bits_point p) {
     uint64_t budget = s.options.plan.budgets.arena_bytes;
     close_setting(&s);
     if (!same || r.arena_bytes > budget)
-        fail_msg("%s, %s by %s, %.0f %% of the arena, %s, %u threads: %s", families[fi].spec, mode_name(w->mode),
-                 w->policy, 100 * (double)budget / (double)whole, ti ? "disk" : "ram", threads + 1,
+        fail_msg("%s: %s, %s by %s, %.0f %% of the arena, %s, %u threads: %s", m->device, families[fi].spec,
+                 mode_name(w->mode), w->policy, 100 * (double)budget / (double)whole, ti ? "disk" : "ram", threads + 1,
                  status != TIDE_OK ? tide_last_error()
                  : same            ? "over the budget"
                                    : "other bits");
     m->n_done++;
     m->n_moved += r.moved;
     m->n_rerun += r.rerun;
+}
+
+const char *bits_losses(const bits_matrix *m, uint32_t fi, float loss[BITS_STEPS]) {
+    setting s;
+    result r;
+    open_setting(m->device, &families[fi], TIDE_TIER_RAM, 1, &s);
+    s.options.plan.policy = "none";
+    assert_ok(train(&s, &r));
+    close_setting(&s);
+    memcpy(loss, r.loss, sizeof r.loss);
+    return families[fi].spec;
 }

@@ -13,14 +13,16 @@ typedef struct bits_point {
 } bits_point;
 
 typedef struct bits_matrix {
+    const char *device;
     uint32_t size[BITS_AXES];
     uint32_t n_done, n_moved, n_rerun,
         n_raised;               /* trainings; with transfers, with re-runs, in a larger budget than asked */
     struct bits_memory *memory; /* what has been measured already */
 } bits_matrix;
 
-/* large: more families at the end of their axis, whose points cost seconds. */
-void bits_open(bits_matrix *m, bool large);
+/* large: more families at the end of their axis, whose points cost seconds. Devices other than "cpu" have one number of
+ * threads. */
+void bits_open(bits_matrix *m, const char *device, bool large);
 bool bits_is_large(bits_point p);
 void bits_close(bits_matrix *m);
 /* The i-th point, of the product of the sizes. */
@@ -28,5 +30,9 @@ bits_point bits_nth(const bits_matrix *m, uint32_t i);
 uint32_t bits_count(const bits_matrix *m);
 /* Trains, compares, and fails the test where the bits differ or the budget does not hold. */
 void bits_check(bits_matrix *m, bits_point p);
+
+/* The losses of a family's unconstrained training, on one thread; returns its name. */
+enum { BITS_STEPS = 5 };
+const char *bits_losses(const bits_matrix *m, uint32_t family, float loss[BITS_STEPS]);
 
 #endif

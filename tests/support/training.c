@@ -3,7 +3,9 @@
 
 #include "support/test.h"
 
-void training_open(training *t, const char *model, uint32_t batch) {
+void training_open(training *t, const char *model, uint32_t batch) { training_open_on(t, "cpu", model, batch); }
+
+void training_open_on(training *t, const char *device, const char *model, uint32_t batch) {
     tide_device_options d;
     tide_model_options m;
     tide_device_options_init(&d);
@@ -14,7 +16,7 @@ void training_open(training *t, const char *model, uint32_t batch) {
     m.height = m.width = 28;
     m.classes = 10;
     assert_ok(tide_machine_load("cpu", &t->machine));
-    assert_ok(tide_device_open("cpu", &d, &t->device));
+    assert_ok(tide_device_open(device, &d, &t->device));
     assert_ok(tide_model_create(model, &m, &t->model));
     t->digits = (tide_digits){.seed = 3, .channels = 1, .height = 28, .width = 28};
     assert_ok(tide_data_digits(&t->digits, 100, &t->data));

@@ -15,6 +15,7 @@ typedef struct training {
 
 /* One thread; images of 1 x 28 x 28, ten classes. Fails the test on error. */
 void training_open(training *t, const char *model, uint32_t batch);
+void training_open_on(training *t, const char *device, const char *model, uint32_t batch);
 void training_close(training *t);
 
 tide_trainer *training_start(const training *t);

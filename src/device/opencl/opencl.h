@@ -30,8 +30,8 @@ typedef struct tide__opencl {
     uint64_t local_bytes; /* local memory of a work group */
     uint64_t max_arena_bytes, memory_bytes;
     bool host_visible;
-    /* How often a queue's thread waited for the driver: at a sync and before a host function, never within a step. */
-    atomic_uint_fast64_t drains;
+    /* How often the host waited for a compute queue or an event: in a planned step only at its end. */
+    atomic_uint_fast64_t host_waits;
     pthread_mutex_t lock; /* protects the programs and the arguments of their kernels */
     tide__opencl_program *programs;
 } tide__opencl;
@@ -72,6 +72,8 @@ void *tide__opencl_arena_host(tide_arena *arena);
 /* queue.c */
 tide_status tide__opencl_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out);
 void tide__opencl_queue_destroy(tide_queue *queue);
+tide_status tide__opencl_queue_sync(tide_queue *queue);
+tide_status tide__opencl_event_sync(tide_event *event);
 tide_status tide__opencl_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
 
 /* staging.c: a copy where the host cannot see the arena. */

@@ -23,7 +23,6 @@ static tide_status drain(tide__host_queue *base) {
     tide__opencl *opencl = device_of(queue);
     tide__opencl_fault fault = {0};
     if (!queue->in_flight) return TIDE_OK;
-    atomic_fetch_add(&opencl->drains, 1);
     queue->in_flight = false;
     TIDE_TRY(tide__cl_check(opencl->cl.Finish(queue->cl), "finish a queue"));
     TIDE_TRY(tide__cl_check(
@@ -71,6 +70,19 @@ static bool record(tide__host_queue *base, tide__host_event *event, uint64_t num
     }
     device_of(queue)->cl.Finish(queue->cl);
     return false;
+}
+
+/* ---- the host's waits, counted ---- */
+
+tide_status tide__opencl_queue_sync(tide_queue *queue) {
+    tide__opencl *opencl = (tide__opencl *)queue->device;
+    if (queue->kind == TIDE_QUEUE_COMPUTE) atomic_fetch_add(&opencl->host_waits, 1);
+    return tide__host_queue_sync(queue);
+}
+
+tide_status tide__opencl_event_sync(tide_event *event) {
+    atomic_fetch_add(&((tide__opencl *)event->device)->host_waits, 1);
+    return tide__host_event_sync(event);
 }
 
 /* ---- life ---- */
