@@ -147,13 +147,15 @@ static tide__terminal ask_terminal(const report_options *o) {
     return (tide__terminal){.columns = columns, .rows = rows, .colour = is_terminal && !(no_colour && *no_colour)};
 }
 
+/* Other viewers have one set of times: the measured ones, where there are any. */
 static tide_status write_report(const tide__report *r, const report_options *o) {
+    const tide__report *timed = r->ran ? r->ran : r;
     if (o->terminal) {
         tide__terminal terminal = ask_terminal(o);
         return tide__report_write_terminal(r, &terminal, o->output ? o->output : "-");
     }
-    if (strcmp(o->format, "perfetto") == 0) return tide__report_write_perfetto(r, o->output);
-    if (strcmp(o->format, "memory-viz") == 0) return tide__report_write_memory_viz(r, o->output);
+    if (strcmp(o->format, "perfetto") == 0) return tide__report_write_perfetto(timed, o->output);
+    if (strcmp(o->format, "memory-viz") == 0) return tide__report_write_memory_viz(timed, o->output);
     return tide__report_write_html(r, o->output);
 }
 

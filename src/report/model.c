@@ -141,7 +141,14 @@ static tide_status derive(tide__report *r) {
 static tide_status derive_ran(tide__report *r, const uint64_t *start_ns, const uint64_t *end_ns) {
     r->ran = malloc(sizeof *r->ran);
     if (!r->ran) return tide__fail_memory();
-    *r->ran = (tide__report){.program = r->program, .machine = r->machine, .plan = r->plan, .peak_action = TIDE_NONE};
+    *r->ran = (tide__report){.program = r->program,
+                             .machine = r->machine,
+                             .plan = r->plan,
+                             .shapes = r->shapes,
+                             .budget_bytes = r->budget_bytes,
+                             .whole_bytes = r->whole_bytes,
+                             .whole_ns = r->whole_ns,
+                             .peak_action = TIDE_NONE};
     TIDE_TRY(tide_timeline_create(r->plan, r->program, r->machine, start_ns, end_ns, &r->ran->timeline));
     return derive(r->ran);
 }

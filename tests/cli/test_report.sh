@@ -112,7 +112,7 @@ run 0 report lenet --terminal -o terminal.txt
 [ -s terminal.txt ] || fail '--terminal -o writes a file'
 
 # ---- other viewers ----
-for model in "${plan[*]}" 'resnet-cifar:1 --batch 4' names.jsonl; do
+for model in "${plan[*]}" 'resnet-cifar:1 --batch 4' names.jsonl lenet.run; do
     # shellcheck disable=SC2086 # a list
     run 0 report $model --format perfetto -o trace.json
     # shellcheck disable=SC2086

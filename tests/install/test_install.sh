@@ -99,6 +99,14 @@ offered() { # word...: what completion offers for the last one
 [[ $(offered re) == *' report '* ]] || die "completion does not offer the commands"
 [[ $(offered plan --bud) == ' --budget ' ]] || die "completion does not offer the options of a command"
 [[ $(offered plan --policy live) == *' liveness '* ]] || die "completion does not offer the policies"
+[[ $(offered train --effort h) == *' high '* ]] || die "completion does not offer what an option can be"
+for command in $("$work/shared/bin/tidemark" --help | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'); do
+    all=$(offered "$command" -)
+    for option in $("$work/shared/bin/tidemark" "$command" --help | awk '/^options:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'); do
+        [[ $all == *" $option "* ]] || die "completion of $command does not offer $option"
+        grep -qF -- ".B ${option//-/\\-}" "$man/tidemark-$command.1" || die "tidemark-$command(1) does not list $option"
+    done
+done
 head -1 "$work/shared/share/zsh/site-functions/_tidemark" | grep -q '^#compdef tidemark$' || die "no completion for zsh"
 
 # assert() may abort; nothing else may write to stderr or end the process (stdout is where the file name "-" goes).
