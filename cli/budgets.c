@@ -69,18 +69,27 @@ tide_status settle_budget(const budget_args *args, const tide_program *program, 
     return status;
 }
 
-int report_fit(const tide_fit_report *fit, const tide_program *program, bool json) {
-    if (json) {
-        json_out j;
-        json_begin(&j, stdout);
-        json_bool(&j, "fits", false);
+/* What a program reads where there is no plan: whether it is the arena or a tier that is too small, and the reason. */
+static void misfit_json(tide_status status, const tide_fit_report *fit, const tide_program *program) {
+    json_out j;
+    json_begin(&j, stdout);
+    json_bool(&j, "fits", false);
+    json_bool(&j, "tier_full", status == TIDE_E_TIER_FULL);
+    json_text(&j, "reason", tide_last_error());
+    if (fit->needed_bytes) {
         json_u64(&j, "needed_bytes", fit->needed_bytes);
         json_bool(&j, "is_bound", fit->is_bound);
-        if (fit->op != TIDE_NONE) json_u64(&j, "peak_op", fit->op);
-        if (fit->op != TIDE_NONE && program) json_text(&j, "peak_op_name", tide_program_op(program, fit->op)->name);
-        json_end(&j);
     }
-    const char *what = fit->is_bound ? "no budget works below" : "the smallest budget is";
+    if (fit->op != TIDE_NONE) json_u64(&j, "peak_op", fit->op);
+    if (fit->op != TIDE_NONE && program) json_text(&j, "peak_op_name", tide_program_op(program, fit->op)->name);
+    json_end(&j);
+}
+
+int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program, bool json) {
+    if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return report_failure(status);
+    if (json) misfit_json(status, fit, program);
+    if (status == TIDE_E_TIER_FULL || !fit->needed_bytes) return report_failure(status);
+    const char *what = fit->is_bound ? "no budget works below" : "the smallest found to work is";
     return report_failure(complain(TIDE_E_FIT, "does not fit: %s; %s %" PRIu64 " (%s)", tide_last_error(), what,
                                    fit->needed_bytes, show_bytes(fit->needed_bytes)));
 }

@@ -98,9 +98,9 @@ const char *default_policy(const char *given, const budget_args *budgets);
 /* "low", "normal", "high"; false, with the complaint made, for anything else. */
 bool parse_effort(const char *text, tide_effort *out);
 tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out);
-/* "Does not fit" with the smallest budget that works and the op that decides it; right after the library said so.
- * `program` may be NULL. Returns the exit code. */
-int report_fit(const tide_fit_report *fit, const tide_program *program, bool json);
+/* "Does not fit" with the smallest budget that was seen to work and the op that decides it, or which tier is full; right
+ * after the library said so. Any other failure as report_failure does. `program` may be NULL. Returns the exit code. */
+int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program, bool json);
 bool budgets_relative(const budget_args *args); /* one is a percentage, or min */
 void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out);
 /* Of "--budget min": puts the smallest budget that options->policy works in into options->budgets, which are filled;

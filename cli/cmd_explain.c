@@ -117,10 +117,7 @@ static int run(const char *name, const explain_options *o) {
     if (status == TIDE_OK) status = make_plan(l.program, &machine, o, &fit, &plan);
     if (status == TIDE_OK) status = explain_plan(l.program, &machine, plan, o);
     int exit_code = 0;
-    if (status == TIDE_E_FIT && fit.needed_bytes)
-        exit_code = report_fit(&fit, l.program, o->json);
-    else if (status != TIDE_OK)
-        exit_code = report_failure(status);
+    if (status != TIDE_OK) exit_code = report_misfit(status, &fit, l.program, o->json);
     tide_plan_destroy(plan);
     unload(&l);
     return exit_code;

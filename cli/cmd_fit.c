@@ -1,5 +1,6 @@
 /* tidemark fit: does a model fit a machine, and how large could it be: batch and depth, for free, for a tenth of the time, at
  * any cost. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ typedef struct fit_options {
 typedef struct answers {
     const char *spec;
     char pattern[256];
-    uint32_t batch;
+    uint32_t batch, blocks; /* blocks: the number in the pattern */
     uint64_t budget_bytes;
     fit_probe asked; /* the model as it was given */
     tide_smallest smallest;
@@ -30,107 +31,107 @@ static const char *const limit_names[N_FIT_LIMITS] = {"by liveness alone", "at n
                                                       "at any cost"};
 static const char *const limit_keys[N_FIT_LIMITS] = {"liveness", "free", "tenth", "any"};
 
+/* ---- output ---- */
+
+static void print_head(const fit_search *s, const answers *a) {
+    const fit_probe *p = &a->asked;
+    printf("%s at batch %u on machine %s (%s)\n", show_name(a->spec), a->batch, show_name(s->machine->name),
+           show_name(s->machine->source));
+    printf("  %-22s %s\n", "unconstrained", show_bytes(p->whole_bytes));
+    printf("  %-22s %s\n", "room", show_bytes(a->budget_bytes));
+    const char *policy = show_name(s->options.policy);
+    if (p->plain_fits && p->fits)
+        printf("  %-22s yes\n", "fits");
+    else if (p->fits)
+        printf("  %-22s with policy %s, time %.3f\n", "fits", policy, p->ratio);
+    else
+        printf("  %-22s no, not under policy %s%s\n", "fits", policy,
+               p->plain_fits ? "; liveness alone would do" : " either");
+}
+
+/* Bytes where MiB would not tell the two apart. */
+static void print_smallest(const tide_program *program, const tide_smallest *s) {
+    char works[64], failed[64];
+    snprintf(works, sizeof works, "%s", show_bytes(s->works_bytes));
+    snprintf(failed, sizeof failed, "%s", show_bytes(s->failed_bytes));
+    if (strcmp(works, failed) == 0) {
+        snprintf(works, sizeof works, "%" PRIu64 " bytes", s->works_bytes);
+        snprintf(failed, sizeof failed, "%" PRIu64, s->failed_bytes);
+    }
+    printf("  %-22s %s works, %s was tried and does not; it is %s that decides\n", "smallest budget", works, failed,
+           show_op(program, s->op));
+}
+
+static void print_limit(const fit_search *s, int limit, const fit_probe *p, bool capped) {
+    printf("  %-22s ", limit_names[limit]);
+    if (!p->value) {
+        printf("none\n");
+        return;
+    }
+    const char *star = strchr(s->spec, '*');
+    if (s->depth)
+        printf("%.*s%u%s, %u layers", (int)(star - s->spec), s->spec, p->value, star + 1, p->layers);
+    else
+        printf("%u, %.1f per second", p->value, p->step_ns ? (double)p->value * 1e9 / (double)p->step_ns : 0);
+    printf(", time %.3f%s\n", p->ratio, capped ? "; no larger one was tried" : "");
+}
+
 /* ---- finding ---- */
 
-static tide_status find_all(fit_search *s, fit_probe *found, bool *capped) {
+/* Rows are printed as they are found, for some take long. */
+static tide_status find_all(fit_search *s, bool json, fit_probe *found, bool *capped) {
+    if (!json) puts(s->depth ? "deepest network at this batch" : "largest batch, samples");
     for (int limit = 0; limit < N_FIT_LIMITS; limit++) {
         const fit_probe *p;
+        fflush(stdout);
         tide_status status = fit_find(s, (fit_limit)limit, &p);
         if (status != TIDE_OK) return status;
         if (p) found[limit] = *p;
         capped[limit] = p && p->value == s->max;
+        fit_hide_progress();
+        if (!json) print_limit(s, limit, &found[limit], capped[limit]);
     }
     return TIDE_OK;
+}
+
+static tide_status find_smallest(const fit_search *s, bool json, answers *a) {
+    loaded l;
+    tide_plan_options options = s->options;
+    options.budgets.arena_bytes = UINT64_MAX;
+    fflush(stdout);
+    tide_status status = load_program(a->spec, s->model, s->machine, &l);
+    if (status != TIDE_OK) return status;
+    status = tide_plan_smallest(l.program, s->machine, &options, 0.01, &a->smallest);
+    a->has_smallest = status == TIDE_OK;
+    if (a->has_smallest && !json) print_smallest(l.program, &a->smallest);
+    unload(&l);
+    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
 }
 
 static tide_status find_batches(const fit_options *o, fit_search s, answers *a) {
     const fit_probe *p;
     s.spec = a->spec;
     s.start = a->batch;
-    s.max = o->max_batch > a->batch ? o->max_batch : a->batch;
+    s.max = o->max_batch;
     tide_status status = fit_try(&s, a->batch, &p);
+    fit_hide_progress();
     if (status == TIDE_OK) a->asked = *p;
-    if (status == TIDE_OK) status = find_all(&s, a->batches, a->batch_capped);
+    if (status == TIDE_OK && !o->json) print_head(&s, a);
+    if (status == TIDE_OK) status = find_smallest(&s, o->json, a);
+    if (status == TIDE_OK) status = find_all(&s, o->json, a->batches, a->batch_capped);
     fit_free(&s);
     return status;
 }
 
 static tide_status find_depths(const fit_options *o, fit_search s, answers *a) {
-    if (o->no_depth || !fit_pattern(a->spec, a->pattern, sizeof a->pattern, &s.start)) return TIDE_OK;
-    a->has_depth = true;
+    if (!a->has_depth) return TIDE_OK;
     s.spec = a->pattern;
+    s.start = a->blocks;
     s.depth = true;
-    s.max = o->max_depth > s.start ? o->max_depth : s.start;
-    tide_status status = find_all(&s, a->depths, a->depth_capped);
+    s.max = o->max_depth;
+    tide_status status = find_all(&s, o->json, a->depths, a->depth_capped);
     fit_free(&s);
     return status;
-}
-
-static tide_status find_smallest(const fit_search *s, answers *a) {
-    loaded l;
-    tide_plan_options options = s->options;
-    options.budgets.arena_bytes = UINT64_MAX;
-    tide_status status = load_program(a->spec, s->model, s->machine, &l);
-    if (status != TIDE_OK) return status;
-    status = tide_plan_smallest(l.program, s->machine, &options, 0.01, &a->smallest);
-    a->has_smallest = status == TIDE_OK;
-    unload(&l);
-    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
-}
-
-/* ---- output ---- */
-
-static void print_limits(const char *what, const char *spec, const fit_probe *found, const bool *capped, bool depth) {
-    printf("%s\n", what);
-    for (int i = 0; i < N_FIT_LIMITS; i++) {
-        const fit_probe *p = &found[i];
-        printf("  %-22s ", limit_names[i]);
-        if (!p->value) {
-            printf("none\n");
-            continue;
-        }
-        const char *star = strchr(spec, '*');
-        if (depth)
-            printf("%.*s%u%s, %u layers", (int)(star - spec), spec, p->value, star + 1, p->layers);
-        else
-            printf("%u, %.1f per second", p->value, p->step_ns ? (double)p->value * 1e9 / (double)p->step_ns : 0);
-        printf(", time %.3f%s\n", p->ratio, capped[i] ? "; no larger one was tried" : "");
-    }
-}
-
-static void print_asked(const answers *a, const char *policy) {
-    const fit_probe *p = &a->asked;
-    printf("  %-22s %s\n", "unconstrained", show_bytes(p->whole_bytes));
-    printf("  %-22s %s\n", "room", show_bytes(a->budget_bytes));
-    if (p->plain_fits)
-        printf("  %-22s yes\n", "fits");
-    else if (p->fits)
-        printf("  %-22s with policy %s, time %.3f\n", "fits", show_name(policy), p->ratio);
-    else
-        printf("  %-22s no, not under policy %s either\n", "fits", show_name(policy));
-}
-
-static tide_status print_smallest(const fit_search *s, const answers *a) {
-    loaded l;
-    if (!a->has_smallest) return TIDE_OK;
-    tide_status status = load_program(a->spec, s->model, s->machine, &l);
-    if (status != TIDE_OK) return status;
-    printf("  %-22s %s works, %s does not; it is %s that decides\n", "smallest budget",
-           show_bytes(a->smallest.works_bytes), show_bytes(a->smallest.failed_bytes),
-           show_op(l.program, a->smallest.op));
-    unload(&l);
-    return TIDE_OK;
-}
-
-static tide_status print_answers(const fit_search *s, const answers *a) {
-    printf("%s at batch %u on machine %s (%s)\n", show_name(a->spec), a->batch, show_name(s->machine->name),
-           show_name(s->machine->source));
-    print_asked(a, s->options.policy);
-    tide_status status = print_smallest(s, a);
-    if (status != TIDE_OK) return status;
-    print_limits("largest batch, samples", a->spec, a->batches, a->batch_capped, false);
-    if (a->has_depth) print_limits("deepest network at this batch", a->pattern, a->depths, a->depth_capped, true);
-    return TIDE_OK;
 }
 
 static void limits_json(json_out *j, const char *key, const fit_probe *found, const bool *capped) {
@@ -191,9 +192,15 @@ static tide_status fill_search(const fit_options *o, const tide_machine *machine
 
 static tide_status answer(const fit_options *o, const fit_search *s, answers *a) {
     a->budget_bytes = s->options.budgets.arena_bytes;
+    a->has_depth = !o->no_depth && fit_pattern(a->spec, a->pattern, sizeof a->pattern, &a->blocks);
+    if (o->max_batch < a->batch)
+        return complain(TIDE_E_ARGUMENT, "--max-batch %u is below the batch of %u", o->max_batch, a->batch);
+    if (a->has_depth && o->max_depth < a->blocks)
+        return complain(TIDE_E_ARGUMENT, "--max-depth %u is below the %u of %s", o->max_depth, a->blocks,
+                        show_name(a->spec));
     tide_status status = find_batches(o, *s, a);
     if (status == TIDE_OK) status = find_depths(o, *s, a);
-    if (status == TIDE_OK) status = find_smallest(s, a);
+    if (status == TIDE_OK && o->json) answers_json(s, a);
     return status;
 }
 
@@ -206,8 +213,6 @@ static int run(const char *spec, const fit_options *o) {
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &machine);
     if (status == TIDE_OK) status = fill_search(o, &machine, &s);
     if (status == TIDE_OK) status = answer(o, &s, &a);
-    if (status == TIDE_OK && o->json) answers_json(&s, &a);
-    if (status == TIDE_OK && !o->json) status = print_answers(&s, &a);
     if (status == TIDE_OK && !a.asked.fits)
         status = complain(TIDE_E_FIT, "%s at batch %u does not fit %s", show_name(spec), a.batch,
                           show_bytes(a.budget_bytes));
@@ -216,7 +221,7 @@ static int run(const char *spec, const fit_options *o) {
 
 int cmd_fit(int argc, char **argv) {
     fit_options o = {
-        .machine = "default", .policy = "hybrid", .effort = "low", .max_batch = 1u << 16, .max_depth = 2000};
+        .machine = "default", .policy = "hybrid", .effort = "low", .max_batch = 1u << 16, .max_depth = 4000};
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
@@ -228,7 +233,7 @@ int cmd_fit(int argc, char **argv) {
         {"--disk-budget", ARG_SIZE, &o.budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
         {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search per plan [low]"},
         {"--max-batch", ARG_COUNT, &o.max_batch, "N", "try no larger batch [65536]"},
-        {"--max-depth", ARG_COUNT, &o.max_depth, "N", "try no larger number of blocks [2000]"},
+        {"--max-depth", ARG_COUNT, &o.max_depth, "N", "try no larger number of blocks [4000]"},
         {"--no-depth", ARG_FLAG, &o.no_depth, NULL, "do not look for the deepest network"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
     };

@@ -7,7 +7,7 @@ typedef struct import_options {
     const char *from, *output;
     uint64_t iteration_ns;
     uint32_t unroll;
-    bool json;
+    bool drop_unread, json;
 } import_options;
 
 static void print_json(const tide_program *p, const tide_import_stats *s, const tide_liveness *l) {
@@ -61,8 +61,11 @@ static tide_status show(const tide_program *program, const tide_import_stats *st
 }
 
 static tide_status convert(const char *path, const import_options *o) {
-    tide_import_options options = {
-        .size = sizeof options, .from = o->from, .iteration_time_ns = o->iteration_ns, .unroll = o->unroll};
+    tide_import_options options = {.size = sizeof options,
+                                   .from = o->from,
+                                   .iteration_time_ns = o->iteration_ns,
+                                   .unroll = o->unroll,
+                                   .drop_unread = o->drop_unread};
     tide_import_stats stats;
     tide_program *program;
     tide_status status = tide_program_import_stats(path, &options, &program, &stats);
@@ -81,6 +84,7 @@ int cmd_import(int argc, char **argv) {
         {"--iteration-time", ARG_DURATION, &o.iteration_ns, "TIME",
          "spread evenly over the ops, e.g. 81.57ms [the log's]"},
         {"--unroll", ARG_COUNT, &o.unroll, "K", "iterations in the program [as few as can be planned]"},
+        {"--drop-unread", ARG_FLAG, &o.drop_unread, NULL, "keep no bytes that nothing reads (scratch)"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the program (JSON Lines)"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
     };

@@ -11,7 +11,7 @@
 
 typedef struct report_options {
     model_args model;
-    const char *machine, *program, *policy, *decisions, *format, *measured, *compare, *output;
+    const char *machine, *program, *policy, *decisions, *format, *measured, *compare, *output, *effort;
     budget_args budgets;
     bool terminal;
 } report_options;
@@ -38,8 +38,11 @@ static bool is_plan(const tide__file *file) {
 static tide_status read_plan(const char *path, const tide__file *file, const report_options *o, subject *s) {
     if (!o->program)
         return complain(TIDE_E_ARGUMENT, "%s is a plan: name its program with --program PROGRAM|MODEL", path);
-    if (o->policy || o->decisions)
-        return complain(TIDE_E_ARGUMENT, "%s is for programs; %s is a plan", o->policy ? "--policy" : "--decisions",
+    if (o->policy || o->decisions || o->effort)
+        return complain(TIDE_E_ARGUMENT, "%s is for programs; %s is a plan",
+                        o->policy      ? "--policy"
+                        : o->decisions ? "--decisions"
+                                       : "--effort",
                         path);
     tide_status status = tide_plan_read_memory(file->text, file->size, path, &s->plan);
     return status == TIDE_OK ? load_program(o->program, &o->model, &s->machine, &s->program) : status;
@@ -54,7 +57,7 @@ static tide_status read_program(const char *path, const tide__file *file, const 
 
 /* A record brings everything along. */
 static tide_status read_run(const char *path, const tide__file *file, const report_options *o, subject *s) {
-    if (o->program || o->policy || o->decisions || o->machine)
+    if (o->program || o->policy || o->decisions || o->machine || o->effort)
         return complain(TIDE_E_ARGUMENT, "%s is the record of a run, which has its own program, plan and machine",
                         path);
     tide_status status = refuse_model_options(&o->model, path);
@@ -94,6 +97,7 @@ static tide_status make_plan(const report_options *o, subject *s, tide_fit_repor
     options.policy = default_policy(o->policy, &o->budgets);
     options.decisions = o->decisions;
     options.budgets = s->budgets;
+    if (!parse_effort(o->effort ? o->effort : "normal", &options.effort)) return TIDE_E_ARGUMENT;
     tide_status status = settle_budget(&o->budgets, s->program.program, &s->machine, &options);
     s->budgets = options.budgets;
     return status == TIDE_OK ? tide_plan_create(s->program.program, &s->machine, &options, fit, &s->plan) : status;
@@ -220,10 +224,8 @@ static int run(const char *name, const report_options *o) {
     if (status == TIDE_OK) status = open_subject(name, o, &s, &fit);
     if (status == TIDE_OK) status = make_report(&s, o);
     int exit_code = 0;
-    if (status == TIDE_E_FIT && fit.needed_bytes)
-        exit_code = report_fit(&fit, s.program.program, false);
-    else if (status != TIDE_OK)
-        exit_code = report_failure(status);
+    if (status != TIDE_OK)
+        exit_code = report_misfit(status, &fit, s.program.program, false);
     else
         say_how(o);
     close_subject(&s);
@@ -241,6 +243,7 @@ int cmd_report(int argc, char **argv) {
         {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan`"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "swaps, re-runs and variants for policy manual"},
         BUDGET_OPTIONS(o.budgets),
+        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
         {"--measured", ARG_TEXT, &o.measured, "FILE", "show what `tidemark train --json` measured"},
         {"--compare", ARG_TEXT, &o.compare, "FILE", "show what `tidemark compare --json` compared"},
         {"--format", ARG_TEXT, &o.format, "NAME", "html, perfetto or memory-viz [html]"},

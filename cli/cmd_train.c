@@ -271,6 +271,9 @@ static bool is_policy(const char *name) {
 static tide_status add_run(run_list *list, const char *name, size_t length) {
     char *policy = list->policy[list->n];
     snprintf(policy, POLICY_BYTES, "%.*s", (int)length, name);
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->policy[i], policy) == 0)
+            return complain(TIDE_E_ARGUMENT, "policy \"%s\" is listed twice", policy);
     if (length >= POLICY_BYTES || !is_policy(policy))
         return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; `tidemark train --help` lists them", (int)length,
                         name);
@@ -324,10 +327,7 @@ static int run_all(const session *s, const run_list *list) {
     for (int i = 0; i < list->n && exit_code == 0; i++) {
         bool reference = o->verify_bits && i == 0;
         tide_status status = train_once(s, list->policy[i], !reference, &fit, &runs[i]);
-        if (status == TIDE_E_FIT && is_mode(o, "planned"))
-            exit_code = report_fit(&fit, NULL, o->json);
-        else if (status != TIDE_OK)
-            exit_code = report_failure(status);
+        if (status != TIDE_OK) exit_code = report_misfit(status, &fit, NULL, o->json && is_mode(o, "planned"));
     }
     if (exit_code == 0) exit_code = finish(s, runs, list->n);
     for (int i = 0; i < MAX_RUNS; i++) free(runs[i].losses);

@@ -8,12 +8,27 @@ static double percent(uint64_t part, uint64_t whole) { return whole ? 100 * (dou
 
 /* ---- for people ---- */
 
-static void print_head(const comparison *c) {
+/* Of the two columns whose entries come from the command line. */
+typedef struct widths {
+    int policy, budget;
+} widths;
+
+static widths measure(const comparison *c) {
+    widths w = {16, 11};
+    for (size_t i = 0; i < c->n_rows; i++) {
+        int policy = (int)strlen(show_name(c->rows[i].policy)), budget = (int)strlen(show_name(c->rows[i].budget));
+        if (policy > w.policy) w.policy = policy;
+        if (budget > w.budget) w.budget = budget;
+    }
+    return w;
+}
+
+static void print_head(const comparison *c, widths w) {
     printf("%s on machine %s (%s); unconstrained: arena %s, step %s\n", show_name(tide_program_name(c->program)),
            show_name(c->machine->name), show_name(c->machine->source), show_bytes(c->whole.arena_bytes),
            show_ns(c->whole.step_ns));
-    printf("%-16s %11s %12s %6s %12s %7s %11s %12s %9s %9s\n", "policy", "budget", "arena", "", "peak", "time",
-           "recomputed", "moved", "exposed", "planning");
+    printf("%-*s %*s %12s %6s %12s %7s %11s %12s %9s %9s\n", w.policy, "policy", w.budget, "budget", "arena", "",
+           "peak", "time", "recomputed", "moved", "exposed", "planning");
 }
 
 static void print_misfit(const compare_row *r) {
@@ -37,11 +52,12 @@ static void print_figures(const comparison *c, const compare_row *r) {
 }
 
 void print_comparison(const comparison *c) {
-    print_head(c);
+    widths w = measure(c);
+    print_head(c, w);
     for (size_t i = 0; i < c->n_rows; i++) {
         const compare_row *r = &c->rows[i];
         bool again = i > 0 && strcmp(r[-1].policy, r->policy) == 0;
-        printf("%-16s %11s ", again ? "" : show_name(r->policy), show_name(r->budget));
+        printf("%-*s %*s ", w.policy, again ? "" : show_name(r->policy), w.budget, show_name(r->budget));
         if (r->fits) {
             print_figures(c, r);
             printf(" %9s\n", show_ns(r->planning_ns));

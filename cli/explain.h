@@ -10,7 +10,8 @@ typedef struct gap_story {
     tide_gap gap;
     uint64_t idle_ns;     /* from the end of the one use to the start of the other, as predicted */
     uint64_t transfer_ns; /* out and in again, alone on the channels; UINT64_MAX: no tier to go to */
-    uint64_t rerun_ns;    /* of the op that makes the value, alone; UINT64_MAX: it cannot be run again */
+    uint64_t rerun_ns;    /* of the ops that are run again for it, else of its own op alone; UINT64_MAX: impossible */
+    uint32_t n_reruns;    /* ops that are run again for it; 0: it is not run again */
     uint64_t wait_ns;     /* how long compute waits for what was decided */
     bool at_peak;         /* policy liveness has its peak inside the gap */
     tide__fate fate;      /* TIDE__FATE_KEEP, _SWAP_OUT or _DROP */

@@ -34,8 +34,27 @@ static bool covers(const tide__report *r, const tide__choice *c, const tide_gap 
     return from > r->first_run[g->after_op] && to <= r->first_run[g->before_op];
 }
 
-static void decide(const tide__report *r, const tide__choice *c, gap_story *g) {
+/* What has to run again before action `last`, in the same slot, so that it finds its operands; it counts, too. `needed`
+ * marks residencies with the number of the gap. */
+static void follow_chain(const tide__report *r, uint32_t last, uint32_t mark, uint32_t *needed, gap_story *g) {
+    g->rerun_ns = 0;
+    for (uint32_t i = last + 1; i-- > 0;) {
+        tide_action a = tide_plan_action(r->plan, i);
+        if (a.kind != TIDE_RUN) continue;
+        if (r->first_run[a.op] == i) break;
+        const tide_op *op = tide_program_op(r->program, a.op);
+        bool is_needed = i == last;
+        for (uint32_t k = 0; k < op->n_writes; k++) is_needed = is_needed || needed[a.uses[op->n_reads + k]] == mark;
+        if (!is_needed) continue;
+        for (uint32_t k = 0; k < op->n_reads; k++) needed[a.uses[k]] = mark;
+        g->rerun_ns += r->timeline->end_ns[i] - r->timeline->start_ns[i];
+        g->n_reruns++;
+    }
+}
+
+static void decide(const tide__report *r, const tide__choice *c, uint32_t mark, uint32_t *needed, gap_story *g) {
     if (!covers(r, c, &g->gap)) return;
+    if (c->kind == TIDE__DECIDED_RECOMPUTE && c->in != TIDE_NONE) follow_chain(r, c->in, mark, needed, g);
     g->fate = c->kind == TIDE__DECIDED_RECOMPUTE ? TIDE__FATE_DROP : TIDE__FATE_SWAP_OUT;
     g->tier = c->tier;
     g->wait_ns += c->wait_ns;
@@ -73,14 +92,16 @@ tide_status tell_gaps(const tide__report *r, story_list *out) {
     tide_status status = tide_liveness_gaps(r->program, &gaps, &n);
     if (status != TIDE_OK) return status;
     gap_story *items = calloc(n + 1, sizeof *items);
-    for (size_t i = 0; items && i < n; i++) {
+    uint32_t *needed = calloc(tide_plan_residency_count(r->plan) + (size_t)1, sizeof *needed);
+    for (size_t i = 0; items && needed && i < n; i++) {
         items[i] = tell(r, &gaps[i]);
         while (c < r->choices.count && is_past(r, &r->choices.data[c], &gaps[i])) c++;
         for (size_t k = c; k < r->choices.count && may_cover(r, &r->choices.data[k], &gaps[i]); k++)
-            decide(r, &r->choices.data[k], &items[i]);
+            decide(r, &r->choices.data[k], (uint32_t)i + 1, needed, &items[i]);
     }
     free(gaps);
-    if (!items) return complain(TIDE_E_MEMORY, "out of host memory");
+    free(needed);
+    if (!items || !needed) return free(items), complain(TIDE_E_MEMORY, "out of host memory");
     *out = (story_list){items, n};
     return TIDE_OK;
 }
@@ -104,7 +125,7 @@ static const char *reason_to_keep(const gap_story *g) {
     if (!g->at_peak) return "not in the way: the peak lies elsewhere";
     if (g->transfer_ns == UINT64_MAX && g->rerun_ns == UINT64_MAX) return "it can neither move nor be run again";
     if (g->transfer_ns > g->idle_ns && g->rerun_ns == UINT64_MAX) return "the gap is too short to move it";
-    snprintf(text, sizeof text, "not needed, or others are cheaper: moving %s of %s, a re-run %s",
+    snprintf(text, sizeof text, "not needed, or others are cheaper: moving %s of %s, a re-run at least %s",
              show_cost(g->transfer_ns), show_ns(g->idle_ns), show_cost(g->rerun_ns));
     return text;
 }
@@ -112,13 +133,17 @@ static const char *reason_to_keep(const gap_story *g) {
 const char *show_reason(const gap_story *g) {
     static char text[256];
     if (g->fate == TIDE__FATE_KEEP) return reason_to_keep(g);
-    bool hides = g->transfer_ns <= g->idle_ns;
-    if (g->fate == TIDE__FATE_SWAP_OUT)
-        snprintf(text, sizeof text, "%s of transfers %s %s; re-run %s", show_cost(g->transfer_ns),
-                 hides ? "hide in" : "exceed the gap of", show_ns(g->idle_ns), show_cost(g->rerun_ns));
+    const char *how = g->transfer_ns > g->idle_ns ? "exceed the gap of" : g->wait_ns ? "in a gap of" : "hide in";
+    if (g->fate == TIDE__FATE_DROP)
+        snprintf(text, sizeof text, "re-running %u %s costs %s; moving %s would %s the gap", g->n_reruns,
+                 g->n_reruns == 1 ? "op" : "ops", show_cost(g->rerun_ns), show_cost(g->transfer_ns),
+                 g->transfer_ns > g->idle_ns ? "exceed" : "fit");
+    else if (g->wait_ns)
+        snprintf(text, sizeof text, "%s of transfers %s %s, compute waits %s; a re-run at least %s",
+                 show_cost(g->transfer_ns), how, show_ns(g->idle_ns), show_ns(g->wait_ns), show_cost(g->rerun_ns));
     else
-        snprintf(text, sizeof text, "a re-run costs %s; moving %s %s", show_cost(g->rerun_ns),
-                 show_cost(g->transfer_ns), hides ? "would fit the gap" : "would exceed the gap");
+        snprintf(text, sizeof text, "%s of transfers %s %s; a re-run at least %s", show_cost(g->transfer_ns), how,
+                 show_ns(g->idle_ns), show_cost(g->rerun_ns));
     return text;
 }
 
@@ -196,6 +221,7 @@ void gaps_json(json_out *j, const tide__report *r, const story_list *gaps, tide_
         json_u64(j, "idle_ns", g->idle_ns);
         cost_json(j, "transfer_ns", g->transfer_ns);
         cost_json(j, "rerun_ns", g->rerun_ns);
+        if (g->n_reruns) json_u64(j, "reruns", g->n_reruns);
         json_u64(j, "wait_ns", g->wait_ns);
         json_text(j, "reason", show_reason(g));
         json_close(j, '{');
@@ -230,7 +256,6 @@ void print_tensor(const tide__report *r, const story_list *gaps, tide_id tensor)
         printf("  gap         ops %u to %u, %s%s: %s", g->gap.after_op, g->gap.before_op, show_ns(g->idle_ns),
                g->at_peak ? ", over the peak" : "", show_decision(r, g));
         printf("; %s", show_reason(g));
-        if (g->wait_ns) printf("; compute waits %s", show_ns(g->wait_ns));
         putchar('\n');
     }
 }

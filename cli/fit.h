@@ -33,6 +33,8 @@ typedef struct fit_search {
 tide_status fit_find(fit_search *s, fit_limit limit, const fit_probe **out);
 /* Tries one value, or remembers it. */
 tide_status fit_try(fit_search *s, uint32_t value, const fit_probe **out);
+/* Takes the line of progress off the terminal, if there is one. */
+void fit_hide_progress(void);
 void fit_free(fit_search *s);
 
 /* "resnet:6,32,55,6" -> "resnet:6,32,*,6" and 55: the number whose growth makes the network deeper. False if the family

@@ -48,7 +48,7 @@ static tide_status load_probe(const fit_search *s, uint32_t value, loaded *l) {
     return load_program(spec, &args, s->machine, l);
 }
 
-/* What fits without a budget's help costs nothing. */
+/* What fits without a budget's help costs nothing; but policy none does not even do what liveness does. */
 static tide_status plan_probe(const fit_search *s, const tide_program *program, fit_probe *p) {
     tide_plan *plan;
     unconstrained whole;
@@ -57,7 +57,8 @@ static tide_status plan_probe(const fit_search *s, const tide_program *program, 
     p->whole_bytes = whole.arena_bytes;
     p->step_ns = whole.step_ns;
     p->ratio = 1;
-    p->fits = p->plain_fits = whole.arena_bytes <= s->options.budgets.arena_bytes;
+    p->plain_fits = whole.arena_bytes <= s->options.budgets.arena_bytes;
+    p->fits = p->plain_fits && strcmp(s->options.policy, "none") != 0;
     if (p->fits) return TIDE_OK;
     status = tide_plan_create(program, s->machine, &s->options, NULL, &plan);
     if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return TIDE_OK;
@@ -104,8 +105,12 @@ tide_status fit_try(fit_search *s, uint32_t value, const fit_probe **out) {
     return status;
 }
 
+void fit_hide_progress(void) {
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\x1b[K");
+}
+
 void fit_free(fit_search *s) {
-    if (s->n_probes && isatty(STDERR_FILENO)) fprintf(stderr, "\r\x1b[K");
+    fit_hide_progress();
     free(s->probes);
     s->probes = NULL;
     s->n_probes = s->capacity = 0;

@@ -225,7 +225,8 @@ tide_status tide_machine_load(const char *name, tide_machine *out) {
         int n = snprintf(path, sizeof path, "%s/%s.json", folders[i], name);
         if (n > 0 && n < (int)sizeof path && access(path, F_OK) == 0) return load_path(path, out);
     }
-    return tide__fail(TIDE_E_ARGUMENT, "no machine profile named \"%s\" (looked in $TIDEMARK_MACHINES, %s and %s)",
+    if (access(name, F_OK) == 0) return load_path(name, out);
+    return tide__fail(TIDE_E_ARGUMENT, "no file and no machine profile named \"%s\" (looked in $TIDEMARK_MACHINES, %s and %s)",
                       name, TIDE_MACHINE_DIR, TIDE_MACHINE_SOURCE_DIR);
 }
 

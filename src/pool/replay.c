@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "base/size.h"
+#include "pool/history.h"
 
 #define MAX_EXTRA_BYTES (UINT64_C(4) << 20)
 
@@ -28,7 +29,7 @@ static tide_status address_alloc(void *context, uint64_t size_bytes, uint64_t al
     player *p = context;
     uint64_t begin, end;
     if (!tide__align_up(p->next_address, alignment, &begin) || !tide__add(begin, size_bytes, &end) || end > INT64_MAX)
-        return tide__fail(TIDE_E_MEMORY, "the stream's blocks need more than 2^63 addresses");
+        return tide__fail(TIDE_E_OVERFLOW, "the stream's blocks need more than 2^63 addresses");
     p->next_address = end;
     *out = (void *)(uintptr_t)begin; /* NOLINT(performance-no-int-to-ptr): nobody dereferences it */
     return TIDE_OK;
@@ -76,7 +77,10 @@ static tide_status play_malloc(player *p, size_t event) {
         }
         TIDE_TRY(add_malloc(p, event));
     }
-    return tide_pool_malloc(p->pool, p->stream->blocks.data[block].size_bytes, &p->address[block]);
+    uint64_t size_bytes = p->stream->blocks.data[block].size_bytes;
+    if (size_bytes > TIDE__MAX_BLOCK_BYTES)
+        return tide__fail(TIDE_E_OVERFLOW, "a block of %llu bytes is more than 2^60", (unsigned long long)size_bytes);
+    return tide_pool_malloc(p->pool, size_bytes, &p->address[block]);
 }
 
 static tide_status play_event(player *p, size_t event) {

@@ -39,6 +39,10 @@ run 0 compare none.jsonl --svg none.svg
 run 0 compare lenet --machine k40c --policies autoswap --budgets 80% --host-budget 1
 out_has 'does not fit'
 
+# Long names make their column wider: every row has its budget in the same place.
+run 0 compare lenet --policies 'superneurons:memory,noswap;liveness' --budgets 100%
+[ "$(grep -o '^.*   *100% ' out | awk '{print length}' | sort -u | wc -l)" = 1 ] || fail 'columns shift'
+
 # ---- refusals ----
 refuse 2 'is not a size' compare lenet --budgets 100%,half
 refuse 2 'is empty' compare lenet --budgets 100%,,90%

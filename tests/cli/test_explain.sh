@@ -35,6 +35,13 @@ cp out named
 run 0 explain lenet --machine k40c --policy capuchin --budget 80% --tensor '#4' --json
 same out named
 
+# A chain is told with all its ops; transfers that compute waits for do not hide.
+run 0 explain resnet-cifar:2 --batch 32 --machine k40c --policy checkpoint --budget 75% --top 400
+out_has 're-running 5 ops costs'
+run 0 explain resnet-cifar:2 --batch 32 --machine k40c --policy cache --budget 40% --top 400
+out_has 'compute waits'
+if grep 'compute waits' out | grep -q 'hide in'; then fail 'hidden and waited for'; fi
+
 printf '%s\n' '{"tidemark":"program","version":1,"kind":"one-shot"}' '{"end":{"tensors":0,"ops":0,"carries":0}}' >none.jsonl
 run 0 explain none.jsonl
 run 0 explain none.jsonl --json

@@ -35,7 +35,21 @@ err_has 'does not fit 2.00 MiB'
 run 4 fit lenet --policy delta --budget 1 --max-batch 64 --json
 out_has '"fits": false'
 
+# Policy none is judged by itself, though liveness would fit.
+run 4 fit lenet --machine k40c --policy none --budget 3MiB --max-batch 64
+out_has 'liveness alone would do'
+err_has 'does not fit 3.00 MiB'
+run 0 fit lenet --machine k40c --policy none --budget 64MiB --max-batch 64
+out_has 'fits                   yes'
+# Rows come one by one, and two budgets that differ look different.
+run 0 fit lenet --machine k40c --policy liveness --budget 8MiB --max-batch 64
+sed -n 's/^  smallest budget  *\(.*\) works, \(.*\) was tried.*/\1|\2/p' out >smallest
+grep -q '|' smallest || fail 'no smallest budget'
+[ "$(cut -d'|' -f1 smallest)" != "$(cut -d'|' -f2 smallest)" ] || fail 'two budgets that look the same'
+
 # ---- refusals ----
+refuse 2 'is below the batch of 32' fit lenet --max-batch 31
+refuse 2 'is below the 9 of resnet-cifar:9' fit resnet-cifar:9 --max-depth 8
 refuse 2 'only a model can grow' fit ./lenet.jsonl
 refuse 2 'budgets are bytes here' fit lenet --budget 50%
 refuse 2 'policy manual fits one program' fit lenet --policy manual

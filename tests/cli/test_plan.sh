@@ -71,7 +71,7 @@ for model in lenet resnet-cifar:1; do
         needed=$(json_number needed_bytes)
         out_has '"fits": false'
         out_has '"peak_op_name": "'
-        err_has "the smallest budget is $needed"
+        err_has "the smallest found to work is $needed"
         err_has 'the peak is at op "'
         run 0 plan $model --policy $policy --budget "$needed" -o fits.plan
         run 0 verify fits.plan $model --budget "$needed"
@@ -81,6 +81,22 @@ done
 run 0 plan lenet --budget 100%
 out_has '100.0 % of the unconstrained arena'
 refuse 4 'does not fit' plan lenet --policy liveness --budget 99%
+
+# A full tier is told to programs, too.
+refuse 4 'of tier "ram"' plan resnet-cifar:1 --batch 8 --machine k40c --policy autoswap:swdoa --budget 50% --host-budget 1
+run 4 plan resnet-cifar:1 --batch 8 --machine k40c --policy autoswap:swdoa --budget 50% --host-budget 1 --json
+out_has '"fits": false'
+out_has '"tier_full": true'
+out_has '"reason": "'
+
+# A machine is any file; the bound says what it is a bound of.
+sed 's/"name": "k40c"/"name": "mine"/' "$source_dir/machines/k40c.json" >mine
+run 0 plan lenet --machine mine --budget 60%
+out_has 'machine mine'
+out_has 'no plan for this budget is faster'
+run 0 plan resnet-cifar:2 --batch 8 --budget 80% --policy hybrid:nomove
+out_has 'no plan without moves for this budget'
+refuse 2 'no file and no machine profile named' plan lenet --machine nosuch
 
 # ---- decisions ----
 cat >swap.jsonl <<'END'

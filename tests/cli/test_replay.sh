@@ -74,7 +74,9 @@ refuse 3 'empty.txt' replay empty.txt
 printf 'Malloc a 10 1\nFree b 2\n' >bad.txt
 refuse 3 'bad.txt:2: block b is not live' replay bad.txt
 printf 'Malloc a 1152921504606846977 1\n' >huge.txt
-refuse 9 'huge.txt:1: ' replay huge.txt
+refuse 3 'huge.txt:1: ' replay huge.txt
+printf 'Malloc a 18446744073709551615 1\n' >huge.txt
+refuse 3 'huge.txt:1: ' replay huge.txt
 printf '{"INSTRUCTION":"CONSTANT","NAME":"w"}\n' >log.dtr
 refuse 3 'not a stream' replay log.dtr
 refuse 6 'nosuch' replay ./nosuch.txt

@@ -21,6 +21,8 @@ refuse 2 'name its program with --program' report ./lenet.plan -o x.html
 refuse 2 '--program is for plans' report lenet --program lenet -o x.html
 refuse 2 '--program is for plans' report ./lenet.jsonl --program lenet -o x.html
 refuse 2 '--policy is for programs' report ./lenet.plan --program lenet --machine k40c --policy none -o x.html
+refuse 2 '--effort is for programs' report ./lenet.plan --program lenet --machine k40c --effort low -o x.html
+refuse 2 'neither low, normal nor high' report lenet --effort much -o x.html
 refuse 2 '--decisions is for --policy manual' report lenet --decisions decisions.jsonl -o x.html
 refuse 2 '--batch is for models' report ./lenet.jsonl --batch 4 -o x.html
 refuse 2 'choose one' report lenet --terminal --format perfetto

@@ -39,7 +39,7 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     # The budget named by the refusal works, one byte less does not, and the bits stay.
     run 4 train lenet $quick --policy liveness --budget 1000 --json
     needed=$(json_number needed_bytes)
-    err_has "the smallest budget is $needed"
+    err_has "the smallest found to work is $needed"
     err_has 'the peak is at op "'
     run 0 train lenet $quick --policy liveness --budget "$needed" --json
     [ "$(json_number arena_bytes)" = "$needed" ] || fail 'the arena is not the budget'
@@ -78,7 +78,8 @@ refuse 2 'known: mlp' train nosuch
 refuse 2 'there is no policy "nosuch"' train lenet --policy nosuch
 refuse 2 'there is no policy "nosuch"' train lenet --compare none,nosuch
 refuse 2 'there is no policy ""' train lenet --compare none,
-refuse 2 'at most 8 policies' train lenet --compare none,none,none,none,none,none,none,none,none
+refuse 2 'at most 8 policies' train lenet --compare none,liveness,cache,delta,dtr,autoswap,capuchin,checkpoint,hybrid
+refuse 2 'policy "none" is listed twice' train lenet --compare none,liveness,none
 refuse 2 'leave --policy out' train lenet --compare none --policy none
 refuse 2 'leave --verify-bits out' train lenet --compare none --verify-bits
 refuse 2 '--decisions is for policy manual' train lenet --decisions x

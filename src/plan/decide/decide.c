@@ -25,7 +25,7 @@ static const tide__policy table[] = {
      tide__decide_checkpoint, true, true},
     {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
      tide__decide_superneurons, true, true},
-    {"hybrid", "keeps, moves or re-runs each value, whatever costs the least time inside the budget",
+    {"hybrid", "keeps, moves or re-runs each value, for the least time inside the budget; :nomove, :norerun",
      tide__decide_hybrid, true, true},
 };
 
