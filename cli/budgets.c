@@ -69,6 +69,31 @@ tide_status settle_budget(const budget_args *args, const tide_program *program, 
     return status;
 }
 
+/* ---- one plan ---- */
+
+tide_status check_planning(const planning_args *args) {
+    tide_effort effort;
+    if (args->decisions && (!args->policy || strcmp(args->policy, "manual") != 0))
+        return complain(TIDE_E_ARGUMENT, "--decisions is for --policy manual");
+    return !args->effort || parse_effort(args->effort, &effort) ? TIDE_OK : TIDE_E_ARGUMENT;
+}
+
+tide_status load_machine(const planning_args *args, tide_machine *out) {
+    return tide_machine_load(args->machine ? args->machine : "default", out);
+}
+
+tide_status fill_plan_options(const planning_args *args, const tide_program *program, const tide_machine *machine,
+                              uint64_t whole, tide_plan_options *out) {
+    tide_plan_options_init(out);
+    out->policy = default_policy(args->policy, &args->budgets);
+    out->decisions = args->decisions;
+    if (!parse_effort(args->effort ? args->effort : "normal", &out->effort)) return TIDE_E_ARGUMENT;
+    fill_budgets(&args->budgets, machine, whole, &out->budgets);
+    return settle_budget(&args->budgets, program, machine, out);
+}
+
+/* ---- what does not fit ---- */
+
 /* What a program reads where there is no plan: whether it is the arena or a tier that is too small, and the reason. */
 static void misfit_json(tide_status status, const tide_fit_report *fit, const tide_program *program) {
     json_out j;

@@ -89,6 +89,29 @@ typedef struct budget_args {
         "--disk-budget", ARG_SIZE, &(b).disk, "SIZE", "bytes of disk tiers [no limit]"                  \
     }
 
+/* Rows that several tables have. */
+#define MACHINE_OPTION(target)                                                      \
+    {                                                                               \
+        "--machine", ARG_TEXT, &(target), "NAME",                                   \
+            "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]" \
+    }
+#define EFFORT_OPTION(target, which) \
+    { "--effort", ARG_TEXT, &(target), "low|normal|high", "how long the policy may search [" which "]" }
+
+/* How one plan is to be made; NULL where nothing was given. */
+typedef struct planning_args {
+    const char *machine, *policy, *decisions, *effort;
+    budget_args budgets;
+} planning_args;
+
+/* The rows of planning_args for a command's table. */
+#define PLANNING_OPTIONS(p)                                                                                 \
+    MACHINE_OPTION((p).machine),                                                                            \
+        {"--policy", ARG_TEXT, &(p).policy, "NAME",                                                         \
+         "`tidemark plan --help` lists them [hybrid with a --budget, else liveness]"},                      \
+        {"--decisions", ARG_TEXT, &(p).decisions, "FILE", "swaps, re-runs and variants for policy manual"}, \
+        BUDGET_OPTIONS((p).budgets), EFFORT_OPTION((p).effort, "normal")
+
 /* What every percentage refers to: the plan of policy liveness without a budget. */
 typedef struct unconstrained {
     uint64_t arena_bytes, step_ns;
@@ -107,6 +130,14 @@ void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t
  * found by bisection, to half a percent. Else nothing. */
 tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
                           tide_plan_options *options);
+
+/* What does not go together in planning_args. */
+tide_status check_planning(const planning_args *args);
+/* The machine's profile, or the neutral one. */
+tide_status load_machine(const planning_args *args, tide_machine *out);
+/* Policy, decisions, effort and budgets, of which `whole` is the arena that percentages are of. */
+tide_status fill_plan_options(const planning_args *args, const tide_program *program, const tide_machine *machine,
+                              uint64_t whole, tide_plan_options *out);
 
 /* ---- output ---- */
 

@@ -167,13 +167,12 @@ int cmd_compare(int argc, char **argv) {
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--machine", ARG_TEXT, &o.machine, "NAME",
-         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
+        MACHINE_OPTION(o.machine),
         {"--policies", ARG_TEXT, &o.policies, "LIST", "with commas, or semicolons if arguments have commas [all]"},
         {"--budgets", ARG_TEXT, &o.budgets, "LIST", "of sizes, and min [100%,90%,70%,50%,30%,min]"},
         {"--host-budget", ARG_SIZE, &o.tiers.host, "SIZE", "bytes of RAM tiers [no limit]"},
         {"--disk-budget", ARG_SIZE, &o.tiers.disk, "SIZE", "bytes of disk tiers [no limit]"},
-        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long policies may search [normal]"},
+        EFFORT_OPTION(o.effort, "normal"),
         {"--svg", ARG_TEXT, &o.svg, "FILE", "draw the frontier of time against memory"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs; `tidemark report --compare` reads it"},
     };

@@ -8,8 +8,8 @@ enum { MAX_NAMESAKES = 100 };
 
 typedef struct explain_options {
     model_args model;
-    const char *machine, *policy, *effort, *tensor;
-    budget_args budgets;
+    planning_args planning;
+    const char *tensor;
     uint32_t top;
     bool json;
 } explain_options;
@@ -95,14 +95,9 @@ static tide_status make_plan(const tide_program *p, const tide_machine *m, const
                              tide_fit_report *fit, tide_plan **out) {
     tide_plan_options options;
     unconstrained whole = {0};
-    tide_plan_options_init(&options);
-    options.policy = o->policy;
-    if (!parse_effort(o->effort, &options.effort)) return TIDE_E_ARGUMENT;
     tide_status status = check_tensor(p, o->tensor);
-    if (status == TIDE_OK && budgets_relative(&o->budgets)) status = plan_unconstrained(p, m, &whole);
-    if (status != TIDE_OK) return status;
-    fill_budgets(&o->budgets, m, whole.arena_bytes, &options.budgets);
-    status = settle_budget(&o->budgets, p, m, &options);
+    if (status == TIDE_OK && budgets_relative(&o->planning.budgets)) status = plan_unconstrained(p, m, &whole);
+    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, whole.arena_bytes, &options);
     if (status != TIDE_OK) return status;
     return tide_plan_create(p, m, &options, fit, out);
 }
@@ -112,7 +107,8 @@ static int run(const char *name, const explain_options *o) {
     loaded l = {0};
     tide_plan *plan = NULL;
     tide_fit_report fit = {.op = TIDE_NONE};
-    tide_status status = tide_machine_load(o->machine, &machine);
+    tide_status status = check_planning(&o->planning);
+    if (status == TIDE_OK) status = load_machine(&o->planning, &machine);
     if (status == TIDE_OK) status = load_program(name, &o->model, &machine, &l);
     if (status == TIDE_OK) status = make_plan(l.program, &machine, o, &fit, &plan);
     if (status == TIDE_OK) status = explain_plan(l.program, &machine, plan, o);
@@ -124,15 +120,11 @@ static int run(const char *name, const explain_options *o) {
 }
 
 int cmd_explain(int argc, char **argv) {
-    explain_options o = {.machine = "default", .effort = "normal", .top = 10};
+    explain_options o = {.top = 10};
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--machine", ARG_TEXT, &o.machine, "NAME",
-         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan`"},
-        BUDGET_OPTIONS(o.budgets),
-        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
+        PLANNING_OPTIONS(o.planning),
         {"--tensor", ARG_TEXT, &o.tensor, "NAME", "this one only; #7 is the tensor of number 7"},
         {"--top", ARG_COUNT, &o.top, "N", "how many values and gaps to list [10]"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs, with everything"},
@@ -146,7 +138,5 @@ int cmd_explain(int argc, char **argv) {
         .min_positional = 1,
         .max_positional = 1};
     int exit_code;
-    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
-    o.policy = default_policy(o.policy, &o.budgets);
-    return run(name, &o);
+    return args_parse(&command, argc, argv, &exit_code) ? run(name, &o) : exit_code;
 }

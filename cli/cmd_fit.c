@@ -58,7 +58,7 @@ static void print_smallest(const tide_program *program, const tide_smallest *s) 
         snprintf(works, sizeof works, "%" PRIu64 " bytes", s->works_bytes);
         snprintf(failed, sizeof failed, "%" PRIu64, s->failed_bytes);
     }
-    printf("  %-22s %s works, %s was tried and does not; it is %s that decides\n", "smallest budget", works, failed,
+    printf("  %-22s %s works, %s does not; it is %s that decides\n", "smallest budget", works, failed,
            show_op(program, s->op));
 }
 
@@ -225,13 +225,12 @@ int cmd_fit(int argc, char **argv) {
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--machine", ARG_TEXT, &o.machine, "NAME",
-         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
+        MACHINE_OPTION(o.machine),
         {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan` [hybrid]"},
         {"--budget", ARG_SIZE, &o.budgets.arena, "SIZE", "bytes of the arena [what the machine's libraries leave]"},
         {"--host-budget", ARG_SIZE, &o.budgets.host, "SIZE", "bytes of RAM tiers [no limit]"},
         {"--disk-budget", ARG_SIZE, &o.budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
-        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search per plan [low]"},
+        EFFORT_OPTION(o.effort, "low"),
         {"--max-batch", ARG_COUNT, &o.max_batch, "N", "try no larger batch [65536]"},
         {"--max-depth", ARG_COUNT, &o.max_depth, "N", "try no larger number of blocks [4000]"},
         {"--no-depth", ARG_FLAG, &o.no_depth, NULL, "do not look for the deepest network"},

@@ -94,8 +94,7 @@ static int judge_command(int argc, char **argv, const char *usage, const char *s
     const char *names[2] = {NULL, NULL};
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
-        {"--machine", ARG_TEXT, &o.machine, "NAME",
-         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
+        MACHINE_OPTION(o.machine),
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
         {"--budget", ARG_SIZE, &o.budget, "SIZE", "bytes the arena may have [what the plan says]"},
     };

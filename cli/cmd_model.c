@@ -148,8 +148,7 @@ int cmd_model(int argc, char **argv) {
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
         {"--inference", ARG_FLAG, &o.model.inference, NULL, "the forward pass of an evaluation instead"},
-        {"--machine", ARG_TEXT, &o.machine, "NAME",
-         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
+        MACHINE_OPTION(o.machine),
         {"--device", ARG_TEXT, &o.device, "NAME", "sizes, layouts and reorders as this device has them"},
         {"--top", ARG_COUNT, &o.top, "N", "tensors to list at the peak [10]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the program (JSON Lines)"},

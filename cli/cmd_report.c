@@ -11,8 +11,8 @@
 
 typedef struct report_options {
     model_args model;
-    const char *machine, *program, *policy, *decisions, *format, *measured, *compare, *output, *effort;
-    budget_args budgets;
+    planning_args planning;
+    const char *program, *format, *measured, *compare, *output;
     bool terminal;
 } report_options;
 
@@ -28,6 +28,11 @@ typedef struct subject {
 
 /* ---- from the command line to a plan ---- */
 
+/* The first option that says how to make a plan; NULL if none was given. */
+static const char *planning_option(const planning_args *p) {
+    return p->policy ? "--policy" : p->decisions ? "--decisions" : p->effort ? "--effort" : NULL;
+}
+
 /* Whether the first line of a file says that it is a plan. */
 static bool is_plan(const tide__file *file) {
     const char *end = memchr(file->text, '\n', file->size);
@@ -38,12 +43,8 @@ static bool is_plan(const tide__file *file) {
 static tide_status read_plan(const char *path, const tide__file *file, const report_options *o, subject *s) {
     if (!o->program)
         return complain(TIDE_E_ARGUMENT, "%s is a plan: name its program with --program PROGRAM|MODEL", path);
-    if (o->policy || o->decisions || o->effort)
-        return complain(TIDE_E_ARGUMENT, "%s is for programs; %s is a plan",
-                        o->policy      ? "--policy"
-                        : o->decisions ? "--decisions"
-                                       : "--effort",
-                        path);
+    const char *option = planning_option(&o->planning);
+    if (option) return complain(TIDE_E_ARGUMENT, "%s is for programs; %s is a plan", option, path);
     tide_status status = tide_plan_read_memory(file->text, file->size, path, &s->plan);
     return status == TIDE_OK ? load_program(o->program, &o->model, &s->machine, &s->program) : status;
 }
@@ -57,7 +58,7 @@ static tide_status read_program(const char *path, const tide__file *file, const 
 
 /* A record brings everything along. */
 static tide_status read_run(const char *path, const tide__file *file, const report_options *o, subject *s) {
-    if (o->program || o->policy || o->decisions || o->machine || o->effort)
+    if (o->program || planning_option(&o->planning) || o->planning.machine)
         return complain(TIDE_E_ARGUMENT, "%s is the record of a run, which has its own program, plan and machine",
                         path);
     tide_status status = refuse_model_options(&o->model, path);
@@ -93,14 +94,11 @@ static tide_status open_model(const char *name, const report_options *o, subject
 
 static tide_status make_plan(const report_options *o, subject *s, tide_fit_report *fit) {
     tide_plan_options options;
-    tide_plan_options_init(&options);
-    options.policy = default_policy(o->policy, &o->budgets);
-    options.decisions = o->decisions;
-    options.budgets = s->budgets;
-    if (!parse_effort(o->effort ? o->effort : "normal", &options.effort)) return TIDE_E_ARGUMENT;
-    tide_status status = settle_budget(&o->budgets, s->program.program, &s->machine, &options);
+    const tide_program *program = s->program.program;
+    tide_status status = fill_plan_options(&o->planning, program, &s->machine, s->whole.arena_bytes, &options);
+    if (status != TIDE_OK) return status;
     s->budgets = options.budgets;
-    return status == TIDE_OK ? tide_plan_create(s->program.program, &s->machine, &options, fit, &s->plan) : status;
+    return tide_plan_create(program, &s->machine, &options, fit, &s->plan);
 }
 
 static tide_status prove_plan(subject *s) {
@@ -112,14 +110,14 @@ static tide_status prove_plan(subject *s) {
 }
 
 static tide_status open_subject(const char *name, const report_options *o, subject *s, tide_fit_report *fit) {
-    tide_status status = tide_machine_load(o->machine ? o->machine : "default", &s->machine);
+    tide_status status = load_machine(&o->planning, &s->machine);
     if (status == TIDE_OK) status = is_path(name) ? open_file(name, o, s) : open_model(name, o, s);
     if (status == TIDE_OK) status = plan_unconstrained(s->program.program, &s->machine, &s->whole);
     if (status != TIDE_OK) return status;
-    fill_budgets(&o->budgets, &s->machine, s->whole.arena_bytes, &s->budgets);
-    if (s->plan && o->budgets.arena.is_smallest)
+    fill_budgets(&o->planning.budgets, &s->machine, s->whole.arena_bytes, &s->budgets);
+    if (s->plan && o->planning.budgets.arena.is_smallest)
         return complain(TIDE_E_ARGUMENT, "--budget min is for programs; this is a plan");
-    if (s->run.plan && !o->budgets.arena.given) s->budgets.arena_bytes = s->run.budget_bytes;
+    if (s->run.plan && !o->planning.budgets.arena.given) s->budgets.arena_bytes = s->run.budget_bytes;
     return s->plan ? prove_plan(s) : make_plan(o, s, fit);
 }
 
@@ -205,8 +203,6 @@ static tide_status check(const char *name, const report_options *o) {
     if (strcmp(o->format, "html") != 0 && strcmp(o->format, "perfetto") != 0 && strcmp(o->format, "memory-viz") != 0)
         return complain(TIDE_E_ARGUMENT, "--format: \"%s\" is not html, perfetto or memory-viz", o->format);
     if (!o->terminal && !o->output) return complain(TIDE_E_ARGUMENT, "-o FILE says where the report goes");
-    if (o->decisions && (!o->policy || strcmp(o->policy, "manual") != 0))
-        return complain(TIDE_E_ARGUMENT, "--decisions is for --policy manual");
     bool page = strcmp(o->format, "html") == 0 && !o->terminal;
     if (o->terminal && strcmp(o->format, "html") != 0)
         return complain(TIDE_E_ARGUMENT, "--terminal and --format: choose one");
@@ -214,7 +210,7 @@ static tide_status check(const char *name, const report_options *o) {
         return complain(TIDE_E_ARGUMENT, "%s is for --format html", o->measured ? "--measured" : "--compare");
     if (o->program && strcmp(name, "-") == 0 && strcmp(o->program, "-") == 0)
         return complain(TIDE_E_ARGUMENT, "standard input is either the plan or the program");
-    return TIDE_OK;
+    return check_planning(&o->planning);
 }
 
 static int run(const char *name, const report_options *o) {
@@ -238,12 +234,7 @@ int cmd_report(int argc, char **argv) {
     const arg_option options[] = {
         {"--program", ARG_TEXT, &o.program, "NAME", "the program or model that PLAN is for"},
         MODEL_OPTIONS(o.model),
-        {"--machine", ARG_TEXT, &o.machine, "NAME",
-         "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan`"},
-        {"--decisions", ARG_TEXT, &o.decisions, "FILE", "swaps, re-runs and variants for policy manual"},
-        BUDGET_OPTIONS(o.budgets),
-        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
+        PLANNING_OPTIONS(o.planning),
         {"--measured", ARG_TEXT, &o.measured, "FILE", "show what `tidemark train --json` measured"},
         {"--compare", ARG_TEXT, &o.compare, "FILE", "show what `tidemark compare --json` compared"},
         {"--format", ARG_TEXT, &o.format, "NAME", "html, perfetto or memory-viz [html]"},

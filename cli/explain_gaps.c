@@ -110,6 +110,14 @@ tide_status tell_gaps(const tide__report *r, story_list *out) {
 
 static const char *show_cost(uint64_t ns) { return ns == UINT64_MAX ? "impossible" : show_ns(ns); }
 
+/* Its own op is known; what that needs may have to run again, too. */
+static const char *show_rerun(const gap_story *g) {
+    static char text[64];
+    if (g->rerun_ns == UINT64_MAX) return "impossible";
+    snprintf(text, sizeof text, "at least %s", show_ns(g->rerun_ns));
+    return text;
+}
+
 const char *show_decision(const tide__report *r, const gap_story *g) {
     static char text[TIDE_MACHINE_NAME_BYTES + 16];
     if (g->fate == TIDE__FATE_KEEP) return "stays";
@@ -125,8 +133,8 @@ static const char *reason_to_keep(const gap_story *g) {
     if (!g->at_peak) return "not in the way: the peak lies elsewhere";
     if (g->transfer_ns == UINT64_MAX && g->rerun_ns == UINT64_MAX) return "it can neither move nor be run again";
     if (g->transfer_ns > g->idle_ns && g->rerun_ns == UINT64_MAX) return "the gap is too short to move it";
-    snprintf(text, sizeof text, "not needed, or others are cheaper: moving %s of %s, a re-run at least %s",
-             show_cost(g->transfer_ns), show_ns(g->idle_ns), show_cost(g->rerun_ns));
+    snprintf(text, sizeof text, "not needed, or others are cheaper: moving %s of %s, a re-run %s",
+             show_cost(g->transfer_ns), show_ns(g->idle_ns), show_rerun(g));
     return text;
 }
 
@@ -139,11 +147,11 @@ const char *show_reason(const gap_story *g) {
                  g->n_reruns == 1 ? "op" : "ops", show_cost(g->rerun_ns), show_cost(g->transfer_ns),
                  g->transfer_ns > g->idle_ns ? "exceed" : "fit");
     else if (g->wait_ns)
-        snprintf(text, sizeof text, "%s of transfers %s %s, compute waits %s; a re-run at least %s",
-                 show_cost(g->transfer_ns), how, show_ns(g->idle_ns), show_ns(g->wait_ns), show_cost(g->rerun_ns));
+        snprintf(text, sizeof text, "%s of transfers %s %s, compute waits %s; a re-run %s", show_cost(g->transfer_ns),
+                 how, show_ns(g->idle_ns), show_ns(g->wait_ns), show_rerun(g));
     else
-        snprintf(text, sizeof text, "%s of transfers %s %s; a re-run at least %s", show_cost(g->transfer_ns), how,
-                 show_ns(g->idle_ns), show_cost(g->rerun_ns));
+        snprintf(text, sizeof text, "%s of transfers %s %s; a re-run %s", show_cost(g->transfer_ns), how,
+                 show_ns(g->idle_ns), show_rerun(g));
     return text;
 }
 

@@ -31,6 +31,10 @@ run 0 import good.txt --json
 [ "$(json_number peak_bytes)" = 12288 ] || fail 'the peak is 4096 + 8192 bytes'
 run 0 import good.txt --iteration-time 5us --json
 [ "$(json_number cost_ns)" = 5000 ] || fail 'the iteration takes 5 us'
+# Block b is written, but never read: its bytes need not be kept.
+run 0 import good.txt --drop-unread -o dropped.jsonl
+cmp -s good.jsonl dropped.jsonl && fail '--drop-unread changes nothing'
+run 0 plan dropped.jsonl
 run 0 import good.txt --from singa-access
 stream 20 | awk '/Malloc/ { print $2, $3, $4, $5 / 1000 } /Free/ { print $2, $3, $5 / 1000 }' >malloc.txt
 run 0 import malloc.txt
