@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <tidemark/tidemark.h>
 
@@ -116,7 +115,7 @@ static tide_evaluation learn(const task *t) {
            small.cpu_s);
     print_curve(t, &whole, &small);
     int same = 0;
-    while (same < t->steps && memcmp(&whole.loss[same], &small.loss[same], sizeof(float)) == 0) same++;
+    while (same < t->steps && whole.loss[same] == small.loss[same]) same++;
     bar(same == t->steps && whole.hash == small.hash, "steps along the same line, to the bit", same);
     free(whole.loss);
     free(small.loss);

@@ -32,10 +32,10 @@ static double falling(const tide_schedule *s, uint64_t after) {
 
 float tide_schedule_rate(const tide_schedule *s, float rate, uint64_t step) {
     if (step < s->warmup_steps) return (float)((double)rate * (double)(step + 1) / ((double)s->warmup_steps + 1));
-    uint64_t after = step - s->warmup_steps;
+    uint64_t after = step - s->warmup_steps, falls = s->period_steps ? after / s->period_steps : 0;
     switch (s->curve) {
     case TIDE_CURVE_CONSTANT: break;
-    case TIDE_CURVE_STEP: return (float)((double)rate * pow((double)s->factor, (double)(after / s->period_steps)));
+    case TIDE_CURVE_STEP: return (float)((double)rate * pow((double)s->factor, (double)falls));
     case TIDE_CURVE_COSINE:
     case TIDE_CURVE_LINEAR: return (float)((double)rate * falling(s, after));
     }
