@@ -31,11 +31,16 @@ typedef struct hybrid {
 
 enum { MAX_TRIES = 4, MAX_FILLS = 3 };
 
-static uint64_t work_of(tide_effort effort) {
-    static const uint64_t work[] = {[TIDE_EFFORT_LOW] = 1000 * 1000,
-                                    [TIDE_EFFORT_NORMAL] = 6 * 1000 * 1000,
-                                    [TIDE_EFFORT_HIGH] = 200 * 1000 * 1000};
-    return work[effort];
+/* Events to look at in one search, some 10 ns each. Small programs get more at normal effort: their drafts, of which
+ * there are many, take next to no time. */
+static uint64_t work_of(tide_effort effort, uint32_t n_ops) {
+    const uint64_t million = 1000 * 1000, per_op = 12 * 1000 * million / (n_ops + (uint64_t)1);
+    switch (effort) {
+    case TIDE_EFFORT_LOW: return million;
+    case TIDE_EFFORT_HIGH: return 500 * million;
+    case TIDE_EFFORT_NORMAL: break;
+    }
+    return tide__min_u64(tide__max_u64(per_op, 6 * million), 24 * million);
 }
 
 /* ---- what the search found, as decisions ---- */
@@ -280,11 +285,12 @@ static tide_status check_argument(const char *argument) {
 
 tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out) {
     TIDE_TRY(check_argument(in->argument));
-    hybrid h = {.in = in, .work = work_of(in->options->effort), .moves = true, .reruns = true};
+    hybrid h = {.in = in, .moves = true, .reruns = true};
     if (in->target_bytes == UINT64_MAX) return TIDE_OK;
     h.moves = !tide__policy_has(in->argument, "nomove");
     h.reruns = !tide__policy_has(in->argument, "norerun");
     TIDE_TRY(tide__model_create(in, &h.model));
+    h.work = work_of(in->options->effort, h.model->n_ops);
     tide_status status = tide__sketch_create(h.model, in->target_bytes, &h.sketch);
     if (status == TIDE_OK) status = try_all(&h);
     tide__sketch_destroy(h.sketch);

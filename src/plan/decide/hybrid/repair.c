@@ -291,7 +291,7 @@ tide_status tide__repair_prune(tide__repair *r, const tide__keys *candidates) {
     qsort(list, n, sizeof *list, costliest_first);
     if (s->n_events > LARGE && n > LARGE_PRUNED) n = LARGE_PRUNED; /* each may cost a build */
     tide_status status = TIDE_OK;
-    for (size_t i = 0; i < n && status == TIDE_OK; i++)
+    for (size_t i = 0; i < n && status == TIDE_OK && r->work < r->limit; i++)
         if (tide__sketch_has(s, list[i].key)) status = try_without(r, list[i].key);
     free(list);
     return status;

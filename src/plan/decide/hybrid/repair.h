@@ -21,7 +21,7 @@ typedef struct tide__repair {
     double noise;   /* scores vary by up to this part */
     uint32_t mask;  /* of 1 << tide__hold: which ways to get inputs are tried */
     uint64_t work;  /* events looked at, in all calls: how time is counted */
-    uint64_t limit; /* of work, at which a run gives up */
+    uint64_t limit; /* of work, at which repairing gives up and pruning ends */
 } tide__repair;
 
 tide_status tide__repair_init(tide__sketch *sketch, tide__repair *r);

@@ -6,9 +6,17 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "plan/decide/hybrid/belady.h"
 
 static const double TOLERANCE = 0.001; /* of the time */
-enum { MAX_REMOVED = 20, MAX_MOVES_REMOVED = 6, PATIENCE = 50, MAX_SYNCS = 3 };
+enum {
+    MAX_REMOVED = 20,
+    MAX_MOVES_REMOVED = 6,
+    PATIENCE = 50,
+    MAX_SYNCS = 3,
+    MAX_WALKED = 20 * 1000,
+    MAX_WALKED_OPS = 6000
+};
 
 /* Decisions: a sketch's events, and the gaps behind those that are moves. */
 typedef struct state {
@@ -72,6 +80,15 @@ static tide_status sync_moves(searcher *x) {
 /* All ways to get inputs, or just one of them. */
 static uint32_t mask_of(uint32_t way) { return way == 0 ? (1u << TIDE__N_HOLDS) - 1 : 1u << (way - 1); }
 
+static tide_status finish_start(searcher *x) {
+    TIDE_TRY(tide__sketch_build(x->s));
+    if (!tide__sketch_fits(x->s)) return TIDE_OK;
+    x->repair.limit = x->repair.work + x->limit;
+    TIDE_TRY(tide__repair_prune(&x->repair, &x->s->extra));
+    TIDE_TRY(sync_moves(x));
+    return note_best(x);
+}
+
 /* A greedy plan from what is given; `mask` says how inputs are got. Greedy for a part of the target, then pruned for
  * all of it: other chains get long there, and most of the extra re-runs go again. */
 static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, double part) {
@@ -84,11 +101,22 @@ static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, dou
     tide_status status = tide__repair_run(&x->repair);
     x->s->target_bytes = target;
     TIDE_TRY(status);
-    TIDE_TRY(tide__sketch_build(x->s));
-    if (!tide__sketch_fits(x->s)) return TIDE_OK;
-    TIDE_TRY(tide__repair_prune(&x->repair, &x->s->extra));
-    TIDE_TRY(sync_moves(x));
-    return note_best(x);
+    return finish_start(x);
+}
+
+/* A walk that drops values when memory is short, for a part of the target, and repaired for the rest. */
+static tide_status start_by_walk(searcher *x, const tide__keys *from, tide__belady_way way, double part) {
+    uint64_t target = x->s->target_bytes;
+    TIDE_TRY(tide__keys_copy(from, &x->s->extra));
+    x->s->target_bytes = (uint64_t)(part * (double)target);
+    tide_status status = tide__belady(x->s, way, MAX_WALKED);
+    x->s->target_bytes = target;
+    TIDE_TRY(status);
+    x->repair.mask = mask_of(0);
+    x->repair.noise = 0;
+    x->repair.limit = x->repair.work + x->limit;
+    TIDE_TRY(tide__repair_run(&x->repair));
+    return finish_start(x);
 }
 
 /* ---- rounds ---- */
@@ -188,16 +216,25 @@ static tide_status improve_once(searcher *x) {
     return note_best(x);
 }
 
+/* What is cheap to walk; and where greedy repair ends up above the target, the only start there is. */
+static tide_status start_by_walks(searcher *x, const tide__keys *from) {
+    static const double parts[] = {1, 0.95};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (int k = 0; k < TIDE__N_BELADY_WAYS; k++)
+            if (work_done(x) < x->limit || !x->fits) TIDE_TRY(start_by_walk(x, from, (tide__belady_way)k, parts[i]));
+    return TIDE_OK;
+}
+
 /* Moves can leave no room for the re-runs that the rest needs. */
 static tide_status start_without_moves(searcher *x) {
-    static const tide__keys none;
-    for (size_t i = 0; i < x->moves->swaps.gaps.count; i++) x->moves->chosen[i] = x->moves->swaps.gaps.data[i].forced;
-    TIDE_TRY(tide__keys_copy(&none, &x->s->extra));
-    TIDE_TRY(tide__transfers_sync(x->moves, x->s));
     tide__keys forced = {0};
+    for (size_t i = 0; i < x->moves->swaps.gaps.count; i++) x->moves->chosen[i] = x->moves->swaps.gaps.data[i].forced;
+    x->s->extra.count = 0;
+    TIDE_TRY(tide__transfers_sync(x->moves, x->s));
     tide_status status = tide__keys_copy(&x->s->extra, &forced);
     for (uint32_t k = 0; k <= TIDE__N_HOLDS && status == TIDE_OK && !x->fits; k++)
         status = start(x, &forced, mask_of(k), 1);
+    if (status == TIDE_OK) status = start_by_walks(x, &forced);
     tide__vec_free(&forced);
     return status;
 }
@@ -209,7 +246,8 @@ static tide_status start_all(searcher *x, const tide__keys *given, const tide__k
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (uint32_t k = 0; k <= TIDE__N_HOLDS; k++)
             if (work_done(x) < x->limit / 2 || (i == 0 && !x->fits)) TIDE_TRY(start(x, moves, mask_of(k), parts[i]));
-    return x->fits || !x->moves ? TIDE_OK : start_without_moves(x);
+    if (x->moves) return x->fits ? TIDE_OK : start_without_moves(x);
+    return x->s->model->n_ops > MAX_WALKED_OPS ? TIDE_OK : start_by_walks(x, moves);
 }
 
 static tide_status search(searcher *x, const tide__keys *given, tide__keys *moves) {
