@@ -74,6 +74,12 @@ TIDE_API void *tide_run_scratch(tide_run *run, uint64_t size_bytes);
 /* Of an online run that has stepped: what each op took, measured; NULL if it follows a plan. */
 TIDE_API const uint64_t *tide_run_costs(const tide_run *run);
 
+/* Between steps of an online run: from the next one on it follows this plan, which is verified here and borrowed until
+ * tide_run_destroy. Values go to where the plan starts with them, through the arena and the tiers, within the budgets;
+ * those that no step carries on are forgotten. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no way there, and the run is online
+ * as before. */
+TIDE_API tide_status tide_run_follow(tide_run *run, const tide_plan *plan);
+
 /* Between steps: the largest arena that a guest of this run may have. */
 TIDE_API uint64_t tide_run_guest_bytes(const tide_run *run);
 

@@ -101,14 +101,6 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     return open_run(o, host, n);
 }
 
-tide_status tide__network_follow(const tide_trainer_options *options, tide_plan *plan, tide__network *n) {
-    tide_run_destroy(n->run);
-    n->run = NULL;
-    tide_plan_destroy(n->plan);
-    n->plan = plan;
-    return open_run(options, NULL, n);
-}
-
 /* Touched at once: memory that the first step would take by surprise belongs to the cost of opening. By volatile
  * writes, because compilers make one calloc, which touches nothing, of malloc and memset. */
 static void *touched(uint64_t size_bytes) {

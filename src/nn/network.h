@@ -35,10 +35,6 @@ tide_status tide__network_open(const tide_trainer_options *options, const tide_s
                                tide_fit_report *fit, tide__network *network);
 void tide__network_close(tide__network *network);
 
-/* A new run by this plan, which the network owns from now on; the values of the old one are lost. After a failure it
- * has no run. */
-tide_status tide__network_follow(const tide_trainer_options *options, tide_plan *plan, tide__network *network);
-
 /* Which samples a step sees: order(context, i) is the index of its i-th sample. */
 typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i);
 tide_status tide__network_fill(const tide__network *network, const tide__batch *batch, const tide_data *data,

@@ -174,7 +174,6 @@ tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_repo
 }
 
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
-    if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer lost its values on the way to a plan");
     tide__network *n = &t->network;
     tide_status status = TIDE_OK;
     tide__room room;
@@ -327,7 +326,6 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
 }
 
 tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {
-    if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer lost its values on the way to a plan");
     if (n_samples == 0 || n_samples > data->n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
                           (unsigned long long)data->n_samples);

@@ -46,9 +46,9 @@ static uint64_t find_most(const state *s) {
 static tide_status open_memory(state *s) {
     const tide_run_options *o = &s->run->options;
     uint64_t most = s->run->growing ? UINT64_MAX : find_most(s);
-    s->arena_bytes = tide__min_u64(o->budgets.arena_bytes, most) & ~(s->block_bytes - 1);
-    TIDE_TRY(tide_arena_create(o->device, tide__max_u64(s->arena_bytes, 1), &s->run->arena));
-    s->run->arena_bytes = s->arena_bytes;
+    s->run->arena_bytes = tide__min_u64(o->budgets.arena_bytes, most);
+    s->arena_bytes = s->run->arena_bytes & ~(s->block_bytes - 1);
+    TIDE_TRY(tide_arena_create(o->device, tide__max_u64(s->run->arena_bytes, 1), &s->run->arena));
     TIDE_TRY(tide__ranges_init(&s->arena, s->arena_bytes));
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
         uint64_t room = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
@@ -221,7 +221,7 @@ tide_status tide__run_online_begin(state *s, const tide_step_args *args) {
                                     .device_self = s,
                                     .growing = s->run->growing};
     s->args = args;
-    s->begin_ns = tide__now_ns();
+    if (!s->run->growing) s->begin_ns = tide__now_ns();
     if (s->run->stepped && !s->run->growing) TIDE_TRY(tide__run_online_carry(s));
     TIDE_TRY(tide__online_create(&options, &s->engine));
     s->engine->ends_anywhere = true;
@@ -236,16 +236,6 @@ tide_status tide__run_online_begin(state *s, const tide_step_args *args) {
     s->saved_bytes = s->loaded_bytes = s->compute_ns = s->n_actions = 0;
     s->failure = TIDE_OK;
     return TIDE_OK;
-}
-
-static tide_status sync_all(tide_run *run, tide_status status) {
-    for (uint32_t q = 0; q < run->n_queues; q++) {
-        if (status == TIDE_OK)
-            status = tide_queue_sync(run->queue[q]);
-        else
-            (void)tide_queue_sync(run->queue[q]);
-    }
-    return status;
 }
 
 /* What the engine forgot needs no copy any more. */
@@ -269,7 +259,7 @@ static void report_step(const state *s, tide_step_report *report) {
 }
 
 tide_status tide__run_online_finish(state *s, tide_status status, tide_step_report *report) {
-    status = sync_all(s->run, status);
+    status = tide__run_sync(s->run, status);
     tide__store_free(&s->run->calls);
     if (status == TIDE_OK) status = settle(s);
     if (status == TIDE_OK && report) report_step(s, report);

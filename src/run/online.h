@@ -34,7 +34,7 @@ struct tide__run_online {
     const char *argument;
     tide__online *engine; /* during a step */
     const tide_step_args *args;
-    uint64_t arena_bytes, block_bytes;
+    uint64_t arena_bytes, block_bytes; /* in whole blocks; the run's arena may have a few bytes more */
     tide__ranges arena, tiers[TIDE_MACHINE_MAX_TIERS];
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* capacity */
     uint32_t n_storages;
@@ -75,6 +75,14 @@ const tide__place *tide__run_online_find(const tide_run *run, tide_id tensor);
 /* Between steps: the free top of the arena; 0 bytes if the host cannot see it. Values go to tiers if it is smaller than
  * wanted_bytes. */
 tide_status tide__run_online_rest(tide_run *run, uint64_t wanted_bytes, tide__range *out);
+
+/* ---- maps.c ---- */
+/* Between steps: brings all values to where the plan starts with them; tiers that it uses are open then. After TIDE_E_FIT
+ * and TIDE_E_TIER_FULL the run is online as before. */
+tide_status tide__run_enter_plan(struct tide__run_online *s, const tide_plan *plan);
+/* Takes the places of all values from run->options.plan, whose actions [0, index) are complete and whose others have not
+ * begun. */
+tide_status tide__run_leave_plan(struct tide__run_online *s, uint32_t index);
 
 /* ---- online_device.c ---- */
 extern const tide__online_device tide__run_online_device; /* its self is a struct tide__run_online */

@@ -65,18 +65,13 @@ static int by_offset(const void *a, const void *b) {
     return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
 }
 
-static tide_status sync_all(tide_run *run) {
-    for (uint32_t q = 0; q < run->n_queues; q++) TIDE_TRY(tide_queue_sync(run->queue[q]));
-    return TIDE_OK;
-}
-
 /* Moves everything to the bottom; one free range is left on top. Needs an arena that the host can see. */
 tide_status tide__run_online_compact(state *s) {
     char *host = tide_arena_host(s->run->arena);
     place **sorted = malloc((s->n_storages + (size_t)1) * sizeof(place *));
     size_t n = 0;
     uint64_t top = 0;
-    tide_status status = sorted ? sync_all(s->run) : tide__fail_memory();
+    tide_status status = sorted ? tide__run_sync(s->run, TIDE_OK) : tide__fail_memory();
     for (tide_id id = 0; status == TIDE_OK && id < s->n_storages; id++)
         if (s->places.data[id].in_arena && s->places.data[id].bytes) sorted[n++] = &s->places.data[id];
     if (n) qsort(sorted, n, sizeof(place *), by_offset);

@@ -1,4 +1,4 @@
-/* Planned: one step, action by action, as the plan says. Nothing is decided, searched or allocated here. */
+/* Planned: actions are issued one after the other, as the plan says. Nothing is decided, searched or allocated here. */
 #include <string.h>
 
 #include "base/error.h"
@@ -75,8 +75,8 @@ static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, co
     return run->options.op(run->options.op_context, &call);
 }
 
-tide_status tide__run_issue(tide_run *run, const tide_step_args *args) {
-    for (uint32_t i = 0; i < run->n_actions; i++) {
+tide_status tide__run_issue(tide_run *run, const tide_step_args *args, uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; i++) {
         tide_action a = tide_plan_action(run->options.plan, i);
         for (uint32_t k = 0; k < a.n_waits; k++)
             if (run->done[a.waits[k]]) TIDE_TRY(tide_event_wait(run->done[a.waits[k]], run->queue[a.queue]));

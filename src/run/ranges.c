@@ -10,6 +10,31 @@ tide_status tide__ranges_init(tide__ranges *r, uint64_t size_bytes) {
     return size_bytes ? tide__vec_push(&r->free, ((tide__range){.offset = 0, .size = size_bytes})) : TIDE_OK;
 }
 
+static int by_offset(const void *a, const void *b) {
+    const tide__range *x = a, *y = b;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static tide_status append_free(tide__ranges *r, uint64_t begin, uint64_t end) {
+    if (end <= begin) return TIDE_OK;
+    r->free_bytes += end - begin;
+    return tide__vec_push(&r->free, ((tide__range){.offset = begin, .size = end - begin}));
+}
+
+tide_status tide__ranges_init_except(tide__ranges *r, uint64_t size_bytes, tide__range *taken, size_t n) {
+    uint64_t at = 0;
+    r->free.count = 0;
+    r->free_bytes = 0;
+    if (n) qsort(taken, n, sizeof *taken, by_offset);
+    for (size_t i = 0; i < n; i++) {
+        if (taken[i].size == 0) continue;
+        TIDE_TRY(append_free(r, at, taken[i].offset));
+        uint64_t end = taken[i].offset + taken[i].size;
+        at = end > at ? end : at;
+    }
+    return append_free(r, at, size_bytes);
+}
+
 void tide__ranges_deinit(tide__ranges *r) { tide__vec_free(&r->free); }
 
 static void remove_range(tide__ranges *r, size_t i) {

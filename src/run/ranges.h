@@ -19,6 +19,8 @@ typedef struct tide__ranges {
 
 /* Everything free. Also starts over. */
 tide_status tide__ranges_init(tide__ranges *r, uint64_t size_bytes);
+/* Everything free but these, which may overlap; sorts them. */
+tide_status tide__ranges_init_except(tide__ranges *r, uint64_t size_bytes, tide__range *taken, size_t n);
 void tide__ranges_deinit(tide__ranges *r);
 /* False: no range is large enough. Nothing of size 0 takes any room. */
 bool tide__ranges_take(tide__ranges *r, uint64_t size_bytes, uint64_t *offset);

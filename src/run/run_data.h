@@ -65,8 +65,19 @@ tide_status tide__run_read_carries(tide_run *run);
 /* tide_io_fn of a client tensor; its context is a tide__move. */
 tide_status tide__run_load_input(void *context, uint64_t position, void *data, uint64_t size_bytes);
 
-/* Enqueues every action of one step, in issue order. */
-tide_status tide__run_issue(tide_run *run, const tide_step_args *args);
+/* follow.c: the tables for options.plan; all queues and the tiers it uses are open. Half-made ones are for
+ * tide__run_forget_plan, which is fine with none. */
+tide_status tide__run_prepare_plan(tide_run *run);
+void tide__run_forget_plan(tide_run *run);
+
+/* The parts of a planned step. Actions are enqueued in issue order, those in [from, to). */
+tide_status tide__run_begin_step(tide_run *run);
+tide_status tide__run_issue(tide_run *run, const tide_step_args *args, uint32_t from, uint32_t to);
+tide_status tide__run_end_step(tide_run *run, tide_status status); /* waits, also after a failure */
+tide_status tide__run_report_step(const tide_run *run, tide_step_report *report);
+
+/* Waits for every queue, also when one failed; the first failure counts. */
+tide_status tide__run_sync(tide_run *run, tide_status status);
 
 /* trace.c: before and after an action is enqueued. */
 tide_status tide__trace_begin(struct tide__trace *trace, uint32_t action, tide_queue *queue);

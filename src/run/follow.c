@@ -1,0 +1,141 @@
+/* What following a plan needs: tables made once, so that a step only reads them. A run that always follows the same plan
+ * makes them when it is created; a session and a run that has learned make them between two steps. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "run/run_data.h"
+
+static void *zeros(size_t n, size_t size) { return calloc(n ? n : 1, size); }
+
+static uint32_t *nones(size_t n) {
+    uint32_t *ids = malloc((n ? n : 1) * sizeof *ids);
+    if (ids) memset(ids, 0xff, n * sizeof *ids); /* TIDE_NONE in each */
+    return ids;
+}
+
+tide_status tide__run_read_carries(tide_run *run) {
+    free(run->carried_from);
+    run->carried_from = nones(tide_program_tensor_count(run->options.program));
+    if (!run->carried_from) return tide__fail_memory();
+    for (uint32_t i = 0; i < tide_program_carry_count(run->options.program); i++) {
+        const tide_carry *c = tide_program_carry(run->options.program, i);
+        run->carried_from[c->to] = c->from;
+    }
+    return TIDE_OK;
+}
+
+static tide_status allocate(tide_run *run) {
+    const tide_plan *plan = run->options.plan;
+    size_t n = run->n_actions, tensors = tide_program_tensor_count(run->options.program), uses = 0;
+    for (uint32_t i = 0; i < n; i++) uses += tide_plan_action(plan, i).n_uses;
+    run->done = zeros(n, sizeof *run->done);
+    run->moves = zeros(n, sizeof *run->moves);
+    run->offsets = zeros(uses, sizeof *run->offsets);
+    run->first_offset = zeros(n, sizeof *run->first_offset);
+    run->rerun = zeros(n, sizeof *run->rerun);
+    run->starts = nones(tensors);
+    run->ends = nones(tensors);
+    bool complete =
+        run->done && run->moves && run->offsets && run->first_offset && run->rerun && run->starts && run->ends;
+    return complete ? TIDE_OK : tide__fail_memory();
+}
+
+static tide_status add_spot(tide_run *run, tide__spot spot, uint32_t *list) {
+    spot.next = *list;
+    TIDE_TRY(tide__vec_push(&run->spots, spot));
+    *list = (uint32_t)(run->spots.count - 1);
+    return TIDE_OK;
+}
+
+/* Copies first and residencies in front of them: the head of a list is the quickest to read. */
+static tide_status read_maps(tide_run *run) {
+    const tide_plan *plan = run->options.plan;
+    for (tide_id i = 0; i < tide_plan_copy_count(plan); i++) {
+        const tide_copy *c = tide_plan_copy(plan, i);
+        tide__spot spot = {.residency = TIDE_NONE, .copy = i};
+        if (run->options.machine->tier[c->tier].kind == TIDE_TIER_CLIENT) continue;
+        if (c->at_start) TIDE_TRY(add_spot(run, spot, &run->starts[c->tensor]));
+        if (c->at_end) TIDE_TRY(add_spot(run, spot, &run->ends[c->tensor]));
+    }
+    for (tide_id i = 0; i < tide_plan_residency_count(plan); i++) {
+        const tide_residency *r = tide_plan_residency(plan, i);
+        tide__spot spot = {.residency = i, .copy = TIDE_NONE};
+        if (r->at_start) TIDE_TRY(add_spot(run, spot, &run->starts[r->tensor]));
+        if (r->at_end) TIDE_TRY(add_spot(run, spot, &run->ends[r->tensor]));
+    }
+    return TIDE_OK;
+}
+
+static void prepare_move(tide_run *run, uint32_t i, const tide_action *a) {
+    const tide_copy *c = tide_plan_copy(run->options.plan, a->copy);
+    run->moves[i] = (tide__move){.slot = {.tier = run->tier[c->tier], .offset = c->offset_bytes},
+                                 .run = run,
+                                 .tensor = c->tensor,
+                                 .size_bytes = tide_program_tensor(run->options.program, c->tensor)->size_bytes};
+    if (a->kind == TIDE_SAVE)
+        run->saved_bytes += c->size_bytes;
+    else
+        run->loaded_bytes += c->size_bytes;
+}
+
+/* Events only where an action of another queue waits. */
+static tide_status prepare_waits(tide_run *run, const tide_action *a) {
+    for (uint32_t k = 0; k < a->n_waits; k++) {
+        uint32_t on = a->waits[k];
+        if (run->done[on] || tide_plan_action(run->options.plan, on).queue == a->queue) continue;
+        TIDE_TRY(tide_event_create(run->options.device, &run->done[on]));
+    }
+    return TIDE_OK;
+}
+
+static tide_status prepare_actions(tide_run *run) {
+    const tide_plan *plan = run->options.plan;
+    bool *ran = zeros(tide_program_op_count(run->options.program), sizeof *ran);
+    if (!ran) return tide__fail_memory();
+    tide_status status = TIDE_OK;
+    size_t at = 0;
+    for (uint32_t i = 0; i < run->n_actions && status == TIDE_OK; i++) {
+        tide_action a = tide_plan_action(plan, i);
+        run->first_offset[i] = at;
+        for (uint32_t k = 0; k < a.n_uses; k++)
+            run->offsets[at++] = run->base + tide_plan_residency(plan, a.uses[k])->offset_bytes;
+        if (a.kind == TIDE_RUN) {
+            run->rerun[i] = ran[a.op];
+            run->n_reruns += ran[a.op];
+            ran[a.op] = true;
+        } else {
+            prepare_move(run, i, &a);
+        }
+        status = prepare_waits(run, &a);
+    }
+    free(ran);
+    return status;
+}
+
+tide_status tide__run_prepare_plan(tide_run *run) {
+    run->n_actions = tide_plan_action_count(run->options.plan);
+    run->saved_bytes = run->loaded_bytes = run->n_reruns = 0;
+    TIDE_TRY(allocate(run));
+    TIDE_TRY(read_maps(run));
+    return prepare_actions(run);
+}
+
+void tide__run_forget_plan(tide_run *run) {
+    for (uint32_t i = 0; run->done && i < run->n_actions; i++) tide_event_destroy(run->done[i]);
+    free(run->done);
+    free(run->moves);
+    free(run->offsets);
+    free(run->first_offset);
+    free(run->rerun);
+    free(run->starts);
+    free(run->ends);
+    tide__vec_free(&run->spots);
+    run->done = NULL;
+    run->moves = NULL;
+    run->offsets = NULL;
+    run->first_offset = NULL;
+    run->rerun = NULL;
+    run->starts = run->ends = NULL;
+    run->n_actions = 0;
+}
