@@ -13,6 +13,10 @@
  * computed again when it is wanted: the closure of an op may be called more than once. The results are those of an arena
  * without limits, bit for bit.
  *
+ * The first steps run online: an op is carried out when it comes, and what leaves is decided at the moment when memory is
+ * short. Meanwhile the step and its costs are recorded. A step that comes up again is planned, and followed from then on
+ * as long as the calls are the same; where they differ, the step goes on online.
+ *
  * An op is checked when it is submitted and issued with the next call that needs it, so that releases that follow it are
  * known; its closure, and what the closure needs, live until the step ends. A failure in mid-step poisons the session
  * (TIDE_E_POISONED from then on), except TIDE_E_ARGUMENT, which changes nothing. One thread at a time uses a session. */
@@ -34,9 +38,13 @@ typedef struct tide_session_options {
     /* The arena's must be given: what steps will need is not known. A disk tier without one has four times the arena, a
      * RAM tier without one is not used. */
     tide_budgets budgets;
-    const char *online;    /* the policy that decides as it goes: "delta" (also for NULL), "cache" or "dtr" */
-    const char *disk_path; /* folder of the spill file; NULL: the system's temporary folder */
-    bool disk_checksums;   /* see tide_run_options */
+    const char *online; /* the policy that decides as it goes: "delta" (also for NULL), "cache" or "dtr" */
+    /* The policy that plans steps which repeat, "hybrid" for NULL, "": none, all steps are online; and its effort. */
+    const char *policy;
+    tide_effort effort;
+    const char *plan_folder; /* where plans are kept for the next session; NULL: nowhere */
+    const char *disk_path;   /* folder of the spill file; NULL: the system's temporary folder */
+    bool disk_checksums;     /* see tide_run_options */
 } tide_session_options;
 TIDE_API void tide_session_options_init(tide_session_options *options);
 TIDE_API tide_status tide_session_create(const tide_session_options *options, tide_session **out);
@@ -66,10 +74,21 @@ TIDE_API tide_status tide_session_op(tide_session *session, const tide_op *op, t
 /* No later op reads this value, which is neither kept nor carried. Optional, but what is not released stays in reach until the step
  * ends. What an op overwrites (a `must` pair) is released with it. */
 TIDE_API tide_status tide_session_release(tide_session *session, tide_id tensor);
-/* `from`, a value of this step, is the state `to` from the next step on. A state without a carry stays as it is. */
+/* `from`, a value of this step, is the state `to` from the next step on. The old value of that state is released, unless
+ * it is carried, too, and was so before. A state without a carry stays as it is. */
 TIDE_API tide_status tide_session_carry(tide_session *session, tide_id from, tide_id to);
 /* Waits until everything is complete; report may be NULL. */
 TIDE_API tide_status tide_session_end(tide_session *session, tide_step_report *report);
+
+/* What became of the steps so far. */
+typedef struct tide_session_stats {
+    uint64_t n_steps;      /* complete */
+    uint64_t n_planned;    /* of these, from a plan to the end */
+    uint64_t n_deviations; /* steps that left their plan half-way */
+    uint64_t n_replans;    /* plans given up because the measured times were far from the predicted ones */
+    uint64_t n_plans;      /* in memory now */
+} tide_session_stats;
+TIDE_API tide_session_stats tide_session_get_stats(const tide_session *session);
 
 #ifdef __cplusplus
 }

@@ -24,6 +24,9 @@ struct tide_program {
 /* Of a complete program. Fails only for lack of memory. */
 tide_status tide__signature_compute(const tide_program *p, tide_signature *out);
 
+/* The same step as a program that runs once: no carries, so nothing has to end where it started. */
+tide_status tide__program_once(const tide_program *p, tide_program **out);
+
 /* The text of tide_program_write; errors stay in the stream. */
 void tide__program_write_stream(const tide_program *p, FILE *f);
 

@@ -1,10 +1,8 @@
-/* The same program with other costs: measured ones instead of modelled ones. Sizes, order and signature stay, so plans
- * for the one are plans for the other. */
-#include <tidemark/program.h>
-
+/* The same program in another form: with measured costs instead of modelled ones (sizes, order and signature stay, so
+ * plans for the one are plans for the other), or as a program that runs once. */
 #include <stdlib.h>
 
-#include "base/vec.h"
+#include "program/build.h"
 
 typedef TIDE_VEC(tide_variant) variant_list;
 
@@ -27,22 +25,31 @@ static tide_status copy_all(const tide_program *p, const uint64_t *cost_ns, vari
         TIDE_TRY(tide_program_builder_tensor(b, tide_program_tensor(p, t), NULL));
     for (tide_id i = 0; i < tide_program_op_count(p); i++) {
         tide_op op = *tide_program_op(p, i);
-        TIDE_TRY(scale_variants(&op, cost_ns[i], variants));
-        op.variants = variants->data;
+        if (cost_ns) {
+            TIDE_TRY(scale_variants(&op, cost_ns[i], variants));
+            op.variants = variants->data;
+        }
         TIDE_TRY(tide_program_builder_op(b, &op, NULL));
     }
-    for (uint32_t i = 0; i < tide_program_carry_count(p); i++)
+    for (uint32_t i = 0; b->program->repeating && i < tide_program_carry_count(p); i++)
         TIDE_TRY(tide_program_builder_carry(b, *tide_program_carry(p, i)));
     return TIDE_OK;
 }
 
-tide_status tide_program_with_costs(const tide_program *p, const uint64_t *cost_ns, tide_program **out) {
+/* cost_ns: NULL for those it has. */
+static tide_status copy_program(const tide_program *p, bool repeating, const uint64_t *cost_ns, tide_program **out) {
     tide_program_builder *b;
     variant_list variants = {0};
-    TIDE_TRY(tide_program_builder_create(tide_program_name(p), tide_program_is_repeating(p), &b));
+    TIDE_TRY(tide_program_builder_create(tide_program_name(p), repeating, &b));
     tide_status status = copy_all(p, cost_ns, &variants, b);
     if (status == TIDE_OK) status = tide_program_builder_finish(b, out);
     if (status != TIDE_OK) tide_program_builder_destroy(b);
     tide__vec_free(&variants);
     return status;
 }
+
+tide_status tide_program_with_costs(const tide_program *p, const uint64_t *cost_ns, tide_program **out) {
+    return copy_program(p, tide_program_is_repeating(p), cost_ns, out);
+}
+
+tide_status tide__program_once(const tide_program *p, tide_program **out) { return copy_program(p, false, NULL, out); }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "run/session_data.h"
 
@@ -26,8 +27,12 @@ static tide_status open_program(tide_session *s) {
         return status;
     }
     s->builder = b;
-    s->released.count = 0;
-    for (size_t i = 0; i < s->states.count; i++) TIDE_TRY(tide__vec_push(&s->released, false));
+    s->released.count = s->kept.count = s->carried.count = 0;
+    for (size_t i = 0; i < s->states.count; i++) {
+        TIDE_TRY(tide__vec_push(&s->released, TIDE_NONE));
+        TIDE_TRY(tide__vec_push(&s->kept, false));
+        TIDE_TRY(tide__vec_push(&s->carried, false));
+    }
     return TIDE_OK;
 }
 
@@ -41,8 +46,6 @@ static tide_status make_ready(tide_session *s) {
     s->run->poisoned = false;
     s->run->options.program = s->builder->program;
     s->run->stepped = false;
-    tide_program_destroy(s->program);
-    s->program = NULL;
     s->phase = TIDE__READY;
     return TIDE_OK;
 }
@@ -90,10 +93,25 @@ static tide_status open_run(tide_session *s) {
     return tide__run_create(&o, true, &s->run);
 }
 
+/* Plans are made for what the run has. */
+static void open_cache(tide_session *s) {
+    const struct tide__run_online *online = s->run->online;
+    s->cache.machine = &s->machine;
+    s->cache.folder = s->options.plan_folder;
+    tide_plan_options_init(&s->cache.options);
+    s->cache.options.policy = s->options.policy ? s->options.policy : "hybrid";
+    s->cache.options.effort = s->options.effort;
+    s->cache.options.budgets.arena_bytes = online->arena_bytes;
+    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++)
+        s->cache.options.budgets.tier_bytes[t] = online->tier_bytes[t];
+}
+
 static tide_status open_session(tide_session *s) {
     TIDE_TRY(adapt_machine(s));
     TIDE_TRY(open_program(s));
-    return open_run(s);
+    TIDE_TRY(open_run(s));
+    open_cache(s);
+    return TIDE_OK;
 }
 
 tide_status tide_session_create(const tide_session_options *options, tide_session **out) {
@@ -114,12 +132,14 @@ void tide_session_destroy(tide_session *s) {
     if (!s) return;
     tide_run_destroy(s->run);
     tide_program_builder_destroy(s->builder);
-    tide_program_destroy(s->program);
+    tide__plan_cache_deinit(&s->cache);
     tide__vec_free(&s->states);
     tide__store_free(&s->names);
     tide__vec_free(&s->inputs);
     tide__vec_free(&s->calls);
     tide__vec_free(&s->released);
+    tide__vec_free(&s->kept);
+    tide__vec_free(&s->carried);
     tide__vec_free(&s->dead);
     free(s);
 }
@@ -142,9 +162,12 @@ tide_status tide_session_state(tide_session *s, const tide_tensor *tensor, tide_
     TIDE_TRY(tide__store_string(&s->names, tensor->name, &state.name));
     TIDE_TRY(tide__vec_reserve(&s->states, 1));
     TIDE_TRY(tide__vec_reserve(&s->released, 1));
+    TIDE_TRY(tide__vec_reserve(&s->kept, 1));
+    TIDE_TRY(tide__vec_reserve(&s->carried, 1));
     TIDE_TRY(tide_program_builder_tensor(s->builder, &state, &id));
     s->states.data[s->states.count++] = state;
-    s->released.data[s->released.count++] = false;
+    s->released.data[s->released.count++] = TIDE_NONE;
+    s->kept.data[s->kept.count++] = s->carried.data[s->carried.count++] = false;
     tide_status status = tide__run_online_grow(s->run->online);
     if (status == TIDE_OK) status = tide__run_online_place(s->run->online, id);
     if (status == TIDE_OK)
@@ -168,7 +191,10 @@ tide_status tide_session_read(tide_session *s, tide_id tensor, void *data, uint6
 /* ---- begin and end ---- */
 
 tide_status tide__session_fail(tide_session *s, tide_status status) {
-    if (s->run->online->engine) status = tide__run_online_finish(s->run->online, status, NULL);
+    if (s->run->online->engine)
+        status = tide__run_online_finish(s->run->online, status, NULL);
+    else
+        status = tide__run_end_step(s->run, status);
     s->run->poisoned = true;
     s->phase = TIDE__ENDED;
     return tide__fail_in(status, "step %llu", (unsigned long long)s->args.step);
@@ -181,37 +207,62 @@ tide_status tide_session_begin(tide_session *s, const tide_step_args *args) {
     s->inputs.count = s->calls.count = s->dead.count = 0;
     s->pending = TIDE_NONE;
     s->phase = TIDE__STEPPING;
-    tide_status status = tide__run_online_begin(s->run->online, &s->args);
-    if (status == TIDE_OK) status = tide__online_begin(s->run->online->engine);
-    return status == TIDE_OK ? TIDE_OK : tide__session_fail(s, status);
+    s->decided = false;
+    s->run->online->begin_ns = tide__now_ns();
+    return TIDE_OK;
 }
 
 /* A state without a carry stays as it is, if it still can. */
 static tide_status carry_rest(tide_session *s) {
     for (tide_id id = 0; id < s->states.count; id++) {
-        if (s->builder->states.data[id].carried_to) continue;
-        if (s->released.data[id])
+        if (s->carried.data[id]) continue;
+        if (s->released.data[id] != TIDE_NONE)
             return tide__fail(TIDE_E_ARGUMENT,
                               "state %u \"%s\" is overwritten or released, and no value is carried to it", id,
                               s->states.data[id].name);
-        TIDE_TRY(tide_program_builder_keep(s->builder, id));
-        TIDE_TRY(tide_program_builder_carry(s->builder, (tide_carry){id, id}));
+        TIDE_TRY(tide__session_add_carry(s, (tide_carry){id, id}));
     }
     return TIDE_OK;
 }
 
 /* What is not kept can no longer be read. */
 static tide_status forget_unkept(tide_session *s) {
-    for (tide_id id = 0; id < tide_program_tensor_count(s->program); id++)
-        if (!tide_program_tensor(s->program, id)->keep) TIDE_TRY(tide__run_online_give_up(s->run->online, id));
+    for (tide_id id = 0; id < s->kept.count; id++)
+        if (!s->kept.data[id]) TIDE_TRY(tide__run_online_give_up(s->run->online, id));
     return TIDE_OK;
 }
 
-static tide_status close_program(tide_session *s) {
-    TIDE_TRY(tide_program_builder_finish(s->builder, &s->program));
+static tide_status learn(tide_session *s, tide__cached **entry) {
+    const uint64_t *cost_ns = s->run->online->cost_ns.data;
+    tide_program *program, *measured;
+    TIDE_TRY(tide__session_keep_unreleased(s));
+    TIDE_TRY(tide_program_builder_finish(s->builder, &program));
     s->builder = NULL;
-    s->run->options.program = s->program;
+    tide_status status = tide_program_with_costs(program, cost_ns, &measured);
+    tide_program_destroy(program);
+    TIDE_TRY(status);
+    TIDE_TRY(tide__plan_cache_note(&s->cache, measured, entry));
+    TIDE_TRY(tide__plan_cache_plan(&s->cache, *entry));
+    return TIDE_OK;
+}
+
+static tide_status end_online(tide_session *s, tide_step_report *report, tide__cached **entry) {
+    TIDE_TRY(tide__online_end(s->run->online->engine));
+    TIDE_TRY(tide__run_online_finish(s->run->online, TIDE_OK, report));
+    return learn(s, entry);
+}
+
+static tide_status end_step(tide_session *s, tide_step_report *report) {
+    TIDE_TRY(tide__session_decide(s, NULL));
+    if (s->entry && !tide__session_is_complete(s)) TIDE_TRY(tide__session_deviate(s));
+    tide__cached *entry = s->entry;
+    TIDE_TRY(entry ? tide__session_end_planned(s, report) : end_online(s, report, &entry));
+    s->entry = NULL;
+    s->run->options.plan = NULL;
+    s->run->options.program = entry->program;
     s->run->stepped = true;
+    if (s->last) s->last->next = entry;
+    s->last = entry;
     TIDE_TRY(tide__run_read_carries(s->run));
     return forget_unkept(s);
 }
@@ -219,13 +270,17 @@ static tide_status close_program(tide_session *s) {
 tide_status tide_session_end(tide_session *s, tide_step_report *report) {
     if (s->run->poisoned) return check_resting(s);
     if (s->phase != TIDE__STEPPING) return tide__fail(TIDE_E_ARGUMENT, "no step has begun");
+    TIDE_TRY(tide__session_flush(s));
     TIDE_TRY(carry_rest(s));
-    tide_status status = tide__session_flush(s);
-    if (status != TIDE_OK) return status;
-    status = tide__online_end(s->run->online->engine);
-    if (status == TIDE_OK) status = tide__run_online_finish(s->run->online, TIDE_OK, report);
-    if (status == TIDE_OK) status = close_program(s);
-    if (status != TIDE_OK) return tide__session_fail(s, status);
+    tide_status status = end_step(s, report);
+    if (status != TIDE_OK) return s->run->poisoned ? status : tide__session_fail(s, status);
     s->phase = TIDE__ENDED;
+    s->stats.n_steps++;
     return TIDE_OK;
+}
+
+tide_session_stats tide_session_get_stats(const tide_session *s) {
+    tide_session_stats stats = s->stats;
+    for (size_t i = 0; i < s->cache.entries.count; i++) stats.n_plans += s->cache.entries.data[i]->plan != NULL;
+    return stats;
 }

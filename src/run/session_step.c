@@ -1,5 +1,6 @@
 /* What a step is made of: tensors, ops, releases, carries. An op is checked and recorded when it is submitted and
  * issued when the next one comes, because only then it is known what it was the last to use. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/session_data.h"
@@ -38,12 +39,23 @@ tide_status tide__session_give_input(void *context, tide_id tensor, uint64_t pos
 
 /* ---- tensors ---- */
 
-static tide_status add_tensor(tide_session *s, tide_tensor tensor, tide_id *out) {
-    tide_id id;
+static tide_status leave_plan(tide_session *s) {
+    tide_status status = tide__session_deviate(s);
+    return status == TIDE_OK ? TIDE_OK : tide__session_fail(s, status);
+}
+
+static tide_status record_tensor(tide_session *s, const tide_tensor *tensor) {
     TIDE_TRY(tide__vec_reserve(&s->released, 1));
-    TIDE_TRY(tide_program_builder_tensor(s->builder, &tensor, &id));
-    s->released.data[s->released.count++] = false;
-    *out = id;
+    TIDE_TRY(tide__vec_reserve(&s->kept, 1));
+    return s->entry ? TIDE_OK : tide_program_builder_tensor(s->builder, tensor, NULL);
+}
+
+static tide_status add_tensor(tide_session *s, tide_tensor tensor, tide_id *out) {
+    if (s->entry && !tide__session_expects_tensor(s, &tensor)) TIDE_TRY(leave_plan(s));
+    TIDE_TRY(record_tensor(s, &tensor));
+    *out = (tide_id)s->released.count;
+    s->released.data[s->released.count++] = TIDE_NONE;
+    s->kept.data[s->kept.count++] = tensor.keep;
     return TIDE_OK;
 }
 
@@ -72,19 +84,24 @@ tide_status tide_session_input(tide_session *s, const tide_tensor *tensor, const
 
 static tide_status release(tide_session *s, tide_id tensor) {
     TIDE_TRY(tide__vec_push(&s->dead, tensor));
-    s->released.data[tensor] = true;
+    s->released.data[tensor] = s->calls.count ? (tide_id)s->calls.count - 1 : 0;
     return TIDE_OK;
+}
+
+static bool has_value(const tide_session *s, tide_id tensor) {
+    const tide_program *p = s->run->options.program;
+    tide_id producer = tide_program_producer(p, tensor);
+    if (tide_program_tensor(p, tensor)->start != TIDE_START_ABSENT) return true;
+    return producer != TIDE_NONE && producer < s->calls.count;
 }
 
 tide_status tide_session_release(tide_session *s, tide_id tensor) {
     TIDE_TRY(check_stepping(s));
-    const tide_tensor *t = tide_program_tensor(s->builder->program, tensor);
-    if (!t) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u to release", tensor);
-    if (t->keep) return tide__fail(TIDE_E_ARGUMENT, "tensor %u \"%s\" is kept or carried", tensor, t->name);
-    if (s->released.data[tensor])
-        return tide__fail(TIDE_E_ARGUMENT, "tensor %u \"%s\" is released already", tensor, t->name);
-    if (t->start == TIDE_START_ABSENT && s->builder->program->producers.data[tensor] == TIDE_NONE)
-        return tide__fail(TIDE_E_ARGUMENT, "tensor %u \"%s\" has no value to release", tensor, t->name);
+    if (tensor >= s->released.count) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u to release", tensor);
+    if (s->kept.data[tensor]) return tide__fail(TIDE_E_ARGUMENT, "tensor %u is kept or carried", tensor);
+    if (s->released.data[tensor] != TIDE_NONE)
+        return tide__fail(TIDE_E_ARGUMENT, "tensor %u is released already", tensor);
+    if (!has_value(s, tensor)) return tide__fail(TIDE_E_ARGUMENT, "tensor %u has no value to release", tensor);
     return release(s, tensor);
 }
 
@@ -96,7 +113,7 @@ static tide_status release_overwritten(tide_session *s, const tide_op *op) {
 
 /* ---- ops ---- */
 
-static tide_status issue(tide_session *s) {
+tide_status tide__session_issue_online(tide_session *s) {
     struct tide__run_online *online = s->run->online;
     TIDE_TRY(tide__run_online_grow(online));
     TIDE_TRY(tide__online_grow(online->engine));
@@ -105,7 +122,7 @@ static tide_status issue(tide_session *s) {
 
 tide_status tide__session_flush(tide_session *s) {
     if (s->pending == TIDE_NONE) return TIDE_OK;
-    tide_status status = issue(s);
+    tide_status status = s->entry ? tide__session_issue_planned(s) : tide__session_issue_online(s);
     s->pending = TIDE_NONE;
     s->dead.count = 0;
     return status == TIDE_OK ? TIDE_OK : tide__session_fail(s, status);
@@ -113,7 +130,7 @@ tide_status tide__session_flush(tide_session *s) {
 
 static tide_status check_op(const tide_session *s, const tide_op *op) {
     for (uint32_t i = 0; i < op->n_reads; i++)
-        if (op->reads[i] < s->released.count && s->released.data[op->reads[i]])
+        if (op->reads[i] < s->released.count && s->released.data[op->reads[i]] != TIDE_NONE)
             return tide__fail(TIDE_E_ARGUMENT, "op \"%s\" reads tensor %u, which is released", op->name ? op->name : "",
                               op->reads[i]);
     return TIDE_OK;
@@ -122,7 +139,6 @@ static tide_status check_op(const tide_session *s, const tide_op *op) {
 tide_status tide_session_op(tide_session *s, const tide_op *op, tide_op_fn fn, void *context) {
     static const tide_variant unknown = {.cost_ns = 0};
     tide__session_call call = {.fn = fn, .context = context};
-    tide_id id;
     TIDE_TRY(check_stepping(s));
     if (!op || !fn) return tide__fail(TIDE_E_ARGUMENT, "an op needs a description and a closure");
     tide_op copy = *op;
@@ -131,20 +147,55 @@ tide_status tide_session_op(tide_session *s, const tide_op *op, tide_op_fn fn, v
         copy.n_variants = 1;
     }
     TIDE_TRY(check_op(s, &copy));
-    TIDE_TRY(tide__vec_reserve(&s->calls, 1));
-    TIDE_TRY(tide_program_builder_op(s->builder, &copy, &id));
     TIDE_TRY(tide__session_flush(s)); /* the op before this one */
+    TIDE_TRY(tide__session_decide(s, &copy));
+    if (s->entry && !tide__session_expects_op(s, &copy)) TIDE_TRY(leave_plan(s));
+    TIDE_TRY(tide__vec_reserve(&s->calls, 1));
+    if (!s->entry) TIDE_TRY(tide_program_builder_op(s->builder, &copy, NULL));
     s->calls.data[s->calls.count++] = call;
-    s->pending = id;
-    return release_overwritten(s, tide_program_op(s->builder->program, id));
+    s->pending = (tide_id)s->calls.count - 1;
+    return release_overwritten(s, &copy);
+}
+
+/* ---- carries ---- */
+
+tide_status tide__session_add_carry(tide_session *s, tide_carry carry) {
+    if (s->entry && !tide__session_expects_carry(s, carry)) TIDE_TRY(leave_plan(s));
+    if (s->entry) {
+        s->n_carries++;
+    } else {
+        TIDE_TRY(tide__check_carry(s->builder, carry));
+        TIDE_TRY(tide_program_builder_keep(s->builder, carry.from));
+        TIDE_TRY(tide_program_builder_carry(s->builder, carry));
+    }
+    s->kept.data[carry.from] = s->carried.data[carry.to] = true;
+    return TIDE_OK;
 }
 
 tide_status tide_session_carry(tide_session *s, tide_id from, tide_id to) {
     TIDE_TRY(check_stepping(s));
     if (to >= s->states.count) return tide__fail(TIDE_E_ARGUMENT, "there is no state %u to carry to", to);
-    if (from < s->released.count && s->released.data[from])
+    if (from >= s->released.count) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u to carry", from);
+    if (s->released.data[from] != TIDE_NONE)
         return tide__fail(TIDE_E_ARGUMENT, "tensor %u cannot be carried: it is released", from);
-    TIDE_TRY(tide__check_carry(s->builder, (tide_carry){from, to}));
-    TIDE_TRY(tide_program_builder_keep(s->builder, from));
-    return tide_program_builder_carry(s->builder, (tide_carry){from, to});
+    if (!has_value(s, from)) return tide__fail(TIDE_E_ARGUMENT, "tensor %u has no value to carry", from);
+    TIDE_TRY(tide__session_add_carry(s, (tide_carry){from, to}));
+    return s->kept.data[to] || s->released.data[to] != TIDE_NONE ? TIDE_OK : release(s, to);
+}
+
+/* ---- the recorded step ---- */
+
+tide_status tide__session_keep_unreleased(tide_session *s) {
+    const tide_program *p = s->builder->program;
+    tide_status status = TIDE_OK;
+    tide_id *last;
+    TIDE_TRY(tide__find_last_ops(p, &last));
+    for (tide_id t = 0; t < s->released.count && status == TIDE_OK; t++) {
+        bool prompt = s->released.data[t] != TIDE_NONE && s->released.data[t] == last[t];
+        bool overwritten = s->builder->states.data[t].destroyed_by != TIDE_NONE;
+        bool client = tide_program_tensor(p, t)->start == TIDE_START_CLIENT;
+        if (!prompt && !overwritten && !client && has_value(s, t)) status = tide_program_builder_keep(s->builder, t);
+    }
+    free(last);
+    return status;
 }

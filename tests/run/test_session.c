@@ -2,6 +2,9 @@
  * loop, whatever the budget, the policy and the course of earlier steps. */
 #include "support/test.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 #include <tidemark/session.h>
 
 #include "base/error.h"
@@ -64,12 +67,13 @@ static tide_status enqueue_failing(void *context, const tide_call *call) {
 
 /* ---- the client ---- */
 
-static void open_session(client *c, uint64_t arena_bytes, const char *policy) {
+static void open_session(client *c, uint64_t arena_bytes, const char *policy, const char *plan_folder) {
     tide_session_options o;
     tide_session_options_init(&o);
     o.device = c->device;
     o.machine = &c->machine;
     o.online = policy;
+    o.plan_folder = plan_folder;
     o.budgets.arena_bytes = arena_bytes;
     assert_ok(tide_session_create(&o, &c->session));
     for (tide_id i = 0; i < N_STATES; i++) {
@@ -178,11 +182,16 @@ static tide_status update_state(client *c, tide_id state, uint64_t *seed, tide_i
     reads[1] = pick_live(c, seed, reads, 1);
     *updated = add_tensor(c, c->size[state], false);
     TIDE_TRY(submit(c, op, reads, updated, true));
+    c->dead[state] = true;
     return tide_session_carry(c->session, *updated, state);
 }
 
-static tide_status random_ops(client *c, uint64_t *seed, tide_id *updated) {
-    for (uint64_t n = 10 + random_below(seed, 40); n > 0; n--) TIDE_TRY(random_op(c, seed));
+/* From op `turn` on it does something else. */
+static tide_status random_ops(client *c, uint64_t *seed, uint32_t turn, tide_id *updated) {
+    for (uint64_t n = 10 + random_below(seed, 40); n > 0; n--) {
+        if (c->n_ops == turn) *seed ^= 12345;
+        TIDE_TRY(random_op(c, seed));
+    }
     for (tide_id i = 0; i < N_STATES; i++) {
         updated[i] = TIDE_NONE;
         if (random_below(seed, 3)) TIDE_TRY(update_state(c, i, seed, &updated[i]));
@@ -198,8 +207,8 @@ static void check_value(client *c, tide_id id, tide_id plain) {
     free(got);
 }
 
-/* `shape` decides what the step does, `input` what it does it with. */
-static tide_status random_step(client *c, uint64_t shape, uint64_t input) {
+/* `shape` and `turn` decide what the step does, `input` what it does it with. */
+static tide_status random_step(client *c, uint64_t shape, uint32_t turn, uint64_t input) {
     tide_id updated[N_STATES];
     uint64_t seed = shape;
     tide_step_args args = {.step = input};
@@ -207,7 +216,7 @@ static tide_status random_step(client *c, uint64_t shape, uint64_t input) {
     TIDE_TRY(tide_session_begin(c->session, &args));
     for (uint64_t i = 0; i < 1 + shape % 3; i++)
         add_input(c, random_below(&seed, 3 * BLOCK), tide__hash_word(input, i));
-    TIDE_TRY(random_ops(c, &seed, updated));
+    TIDE_TRY(random_ops(c, &seed, turn, updated));
     TIDE_TRY(tide_session_end(c->session, NULL));
     for (tide_id i = N_STATES; i < c->n_tensors; i++)
         if (c->kept[i]) check_value(c, i, i);
@@ -235,22 +244,62 @@ static void test_random_steps(void **state) {
     client c;
     uint32_t n_fit = 0, n_tight = 0;
     open_client(&c);
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    tide_session_stats sum = {0};
+    for (uint64_t seed = 0; seed < 36; seed++) {
         uint64_t blocks = seed % 4 == 0 ? 1000 : 28 + seed % 60;
         c.releases = seed % 3 > 0;
-        open_session(&c, blocks * BLOCK, policies[seed % 3]);
+        open_session(&c, blocks * BLOCK, policies[seed % 3], NULL);
         tide_status status = TIDE_OK;
-        for (uint64_t step = 0; step < 4 && status == TIDE_OK; step++)
-            status = random_step(&c, seed * 10 + step / 2, seed + step);
+        for (uint64_t step = 0; step < 12 && status == TIDE_OK; step++)
+            status = random_step(&c, seed * 10 + step % 5 / 4, step == 8 ? 5 : TIDE_NONE, seed + step);
         bool too_small = status == TIDE_E_FIT || status == TIDE_E_TIER_FULL;
         if (status != TIDE_OK && (!too_small || blocks == 1000))
             fail_msg("seed %llu: %s", (unsigned long long)seed, tide_last_error());
         if (too_small) assert_status(tide_session_begin(c.session, &(tide_step_args){0}), TIDE_E_POISONED);
+        tide_session_stats stats = tide_session_get_stats(c.session);
+        sum.n_planned += stats.n_planned;
+        sum.n_deviations += stats.n_deviations;
         n_fit += status == TIDE_OK;
         n_tight += status == TIDE_OK && blocks < 100;
         close_session(&c);
     }
-    assert_true(n_fit > 30 && n_tight > 15);
+    assert_true(n_fit > 15 && n_tight > 8);
+    assert_true(sum.n_planned > 40 && sum.n_deviations > 3);
+    tide_device_close(c.device);
+}
+
+static uint32_t count_files(const char *folder, char *path, size_t size) {
+    DIR *d = opendir(folder);
+    uint32_t n = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, size, "%s/%s", folder, e->d_name);
+        n++;
+    }
+    closedir(d);
+    return n;
+}
+
+/* Plans outlive the session in a folder, so that the next one begins with them; what is no plan is not followed. */
+static void test_plan_folder(void **state) {
+    (void)state;
+    client c;
+    char folder[] = "/tmp/tidemark-plans-XXXXXX", path[4096];
+    static const uint64_t planned[] = {2, 3, 2}; /* of 4 steps: learned, from the folder, from a spoiled one */
+    assert_non_null(mkdtemp(folder));
+    open_client(&c);
+    c.releases = true;
+    for (int round = 0; round < 3; round++) {
+        open_session(&c, 300 * BLOCK, NULL, folder);
+        for (uint64_t step = 0; step < 4; step++) assert_ok(random_step(&c, 11, TIDE_NONE, step));
+        assert_int_equal(tide_session_get_stats(c.session).n_planned, planned[round]);
+        assert_int_equal(tide_session_get_stats(c.session).n_plans, 1);
+        close_session(&c);
+        assert_int_equal(count_files(folder, path, sizeof path), 1);
+        if (round == 1) assert_int_equal(truncate(path, 1000), 0);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
     tide_device_close(c.device);
 }
 
@@ -260,9 +309,15 @@ static void test_failure_poisons(void **state) {
     client c;
     float x;
     open_client(&c);
+    c.releases = true;
     for (c.fail_at = 0; c.fail_at < 12; c.fail_at += 3) {
-        open_session(&c, 60 * BLOCK, NULL);
-        assert_status(random_step(&c, 7, 5), TIDE_E_DEVICE);
+        open_session(&c, 300 * BLOCK, NULL, NULL);
+        int fail_at = c.fail_at;
+        c.fail_at = -1;
+        for (uint64_t step = 0; step < (fail_at % 2 ? 3u : 0u); step++) assert_ok(random_step(&c, 7, TIDE_NONE, step));
+        assert_int_equal(tide_session_get_stats(c.session).n_planned, fail_at % 2);
+        c.fail_at = fail_at; /* in an online step, or in a planned one */
+        assert_status(random_step(&c, 7, TIDE_NONE, 5), TIDE_E_DEVICE);
         assert_error_has("step 5");
         assert_status(tide_session_begin(c.session, &(tide_step_args){0}), TIDE_E_POISONED);
         assert_status(tide_session_end(c.session, NULL), TIDE_E_POISONED);
@@ -279,7 +334,7 @@ static void test_arguments(void **state) {
     tide_id id;
     tide_tensor t = {.size_bytes = 64};
     open_client(&c);
-    open_session(&c, 1000 * BLOCK, NULL);
+    open_session(&c, 1000 * BLOCK, NULL, NULL);
     assert_status(tide_session_tensor(c.session, &t, &id), TIDE_E_ARGUMENT);
     assert_error_has("no step has begun");
     assert_status(tide_session_end(c.session, NULL), TIDE_E_ARGUMENT);
@@ -329,10 +384,8 @@ static void test_options(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_steps),
-        cmocka_unit_test(test_failure_poisons),
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_random_steps), cmocka_unit_test(test_plan_folder), cmocka_unit_test(test_failure_poisons),
+        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ uint64_t tide__online_now(const tide__online *o) { return o->device->now_ns(o->d
 
 /* ---- arriving and leaving ---- */
 
-static tide_status enter(tide__online *o, tide_id id) {
+tide_status tide__online_enter(tide__online *o, tide_id id) {
     tide__storage *s = &o->storages[id];
     s->resident = true;
     s->at = (uint32_t)o->residents.count;
@@ -68,6 +68,9 @@ static tide_status save(tide__online *o, tide_id id) {
     tide__storage *s = &o->storages[id];
     if (s->tier != TIDE_NONE) return TIDE_OK; /* a clean copy */
     uint32_t tier = tide__online_tier(o, id);
+    if (tier == TIDE_NONE)
+        return tide__fail(TIDE_E_FIT, "policy %s finds no tier with room for %llu bytes", o->policy->name,
+                          (unsigned long long)s->bytes);
     TIDE_TRY(count_event(o));
     TIDE_TRY(o->device->save(o->device_self, id, tier));
     s->tier = tier;
@@ -140,7 +143,7 @@ static tide_status make_room(tide__online *o, tide_id id, uint64_t bytes) {
 static tide_status load(tide__online *o, tide_id id) {
     TIDE_TRY(count_event(o));
     TIDE_TRY(o->device->load(o->device_self, id, o->storages[id].tier));
-    TIDE_TRY(enter(o, id));
+    TIDE_TRY(tide__online_enter(o, id));
     o->storages[id].arriving = true;
     o->storages[id].last_used_ns = tide__online_now(o);
     return TIDE_OK;
@@ -230,7 +233,7 @@ static tide_status inherit(tide__online *o, tide_id read, tide_id write) {
     TIDE_TRY(leave(o, read, TIDE__RELEASE));
     o->storages[read].live = false;
     forget_copy(o, read);
-    return enter(o, write);
+    return tide__online_enter(o, write);
 }
 
 static tide_status share_bytes(tide__online *o, tide_id id, bool rerun) {
@@ -250,7 +253,7 @@ static tide_status reserve_outputs(tide__online *o, const tide_op *op) {
         if (!s->resident) {
             need += s->bytes;
             TIDE_TRY(make_room(o, op->writes[i], s->bytes));
-            TIDE_TRY(enter(o, op->writes[i]));
+            TIDE_TRY(tide__online_enter(o, op->writes[i]));
         }
     }
     o->largest_need_bytes = tide__max_u64(o->largest_need_bytes, need);
@@ -335,7 +338,7 @@ static tide_status fetch(tide__online *o, tide_id id) {
 
 /* ---- the step ---- */
 
-static tide_status release(tide__online *o, tide_id id) {
+tide_status tide__online_release(tide__online *o, tide_id id) {
     tide__storage *s = &o->storages[id];
     bool source = tide__online_is_source(o, id), needed = false;
     if (!s->live) return TIDE_OK; /* its bytes went to an heir */
@@ -392,7 +395,7 @@ static tide_status start_storage(tide__online *o, tide_id id) {
         return TIDE_OK;
     }
     if (!o->device->reserve(o->device_self, id, s->bytes)) return fail_full(o, s->bytes);
-    return enter(o, id);
+    return tide__online_enter(o, id);
 }
 
 /* A kept value ends in the tier where the next step starts with it, or in the arena if it starts there. */
@@ -438,7 +441,7 @@ tide_status tide__online_run_op(tide__online *o, tide_id op, const tide_id *dead
     for (uint32_t i = 0; i < n_dead; i++) o->storages[dead[i]].release_after = op;
     TIDE_TRY(rescue(o, tide_program_op(o->program, op)));
     TIDE_TRY(run_frame(o, op));
-    for (uint32_t i = 0; i < n_dead; i++) TIDE_TRY(release(o, dead[i]));
+    for (uint32_t i = 0; i < n_dead; i++) TIDE_TRY(tide__online_release(o, dead[i]));
     return prefetch(o);
 }
 

@@ -154,6 +154,13 @@ tide_status tide__online_step(tide__online *o);
 tide_status tide__online_begin(tide__online *o);
 tide_status tide__online_run_op(tide__online *o, tide_id op, const tide_id *dead, uint32_t n_dead);
 tide_status tide__online_end(tide__online *o);
+/* Instead of the beginning: ops [0, n_ran) have run already, elsewhere, and left this. */
+typedef struct tide__online_map {
+    const bool *resident; /* per storage: the device has reserved its bytes */
+    const uint32_t *tier; /* per storage: one that has a copy; TIDE_NONE */
+    const bool *released; /* per storage: nobody refers to it any more */
+} tide__online_map;
+tide_status tide__online_resume(tide__online *o, tide_id n_ran, const tide__online_map *map);
 /* Takes in what the program has more than before; between two ops. */
 tide_status tide__online_grow(tide__online *o);
 
@@ -169,7 +176,12 @@ uint64_t tide__online_now(const tide__online *o);
 /* For an array with one number per storage: room for n instead of n_before; the bytes of new ones are `byte`. */
 tide_status tide__online_widen(uint32_t **numbers, uint32_t n_before, uint32_t n, int byte);
 
-/* ---- between online.c and online_life.c ---- */
+/* ---- between online.c, online_life.c and online_resume.c ---- */
+
+/* It is in the arena now. */
+tide_status tide__online_enter(tide__online *o, tide_id storage);
+/* Nobody refers to it any more. */
+tide_status tide__online_release(tide__online *o, tide_id storage);
 
 /* A value that cannot be made again: from the start, or from an op that runs once. */
 bool tide__online_is_source(const tide__online *o, tide_id storage);
