@@ -57,6 +57,8 @@ typedef struct tide_run_options {
      * other can be read, but neither stepped nor written to. NULL: an arena of its own. */
     tide_run *host;
     const char *online; /* without a plan: the policy that decides as it goes, "delta", "cache" or "dtr" */
+    bool
+        journal; /* online: what a step did goes through the verifier afterwards. The default of debug builds (no NDEBUG) */
 } tide_run_options;
 TIDE_API void tide_run_options_init(tide_run_options *options);
 TIDE_API tide_status tide_run_create(const tide_run_options *options, tide_run **out);

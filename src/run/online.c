@@ -135,6 +135,7 @@ void tide__run_online_close(tide_run *run) {
     state *s = run->online;
     if (!s) return;
     tide__online_destroy(s->engine); /* in the middle of a step */
+    tide__journal_close(s->journal);
     tide__run_online_shrink(s, 0);
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) tide__ranges_deinit(&s->tiers[t]);
     tide__ranges_deinit(&s->arena);
@@ -235,7 +236,7 @@ tide_status tide__run_online_begin(state *s, const tide_step_args *args) {
         s->engine->tier_room[t] = tide__min_u64(s->engine->tier_room[t], s->tier_bytes[t]);
     s->saved_bytes = s->loaded_bytes = s->compute_ns = s->n_actions = 0;
     s->failure = TIDE_OK;
-    return TIDE_OK;
+    return o->journal ? tide__journal_open(s, &s->journal) : TIDE_OK;
 }
 
 /* What the engine forgot needs no copy any more. */
@@ -260,6 +261,9 @@ static void report_step(const state *s, tide_step_report *report) {
 
 tide_status tide__run_online_finish(state *s, tide_status status, tide_step_report *report) {
     status = tide__run_sync(s->run, status);
+    if (status == TIDE_OK && s->journal) status = tide__journal_check(s->journal, s->run->options.program);
+    tide__journal_close(s->journal);
+    s->journal = NULL;
     tide__store_free(&s->run->calls);
     if (status == TIDE_OK) status = settle(s);
     if (status == TIDE_OK && report) report_step(s, report);

@@ -6,6 +6,7 @@
 #define TIDE_RUN_ONLINE_H
 
 #include "plan/decide/online.h"
+#include "run/journal.h"
 #include "run/ranges.h"
 #include "run/run_data.h"
 
@@ -32,7 +33,8 @@ struct tide__run_online {
     tide_run *run;
     const tide__online_policy *policy;
     const char *argument;
-    tide__online *engine; /* during a step */
+    tide__online *engine;   /* during a step */
+    tide__journal *journal; /* of this step; NULL: none is kept */
     const tide_step_args *args;
     uint64_t arena_bytes, block_bytes; /* in whole blocks; the run's arena may have a few bytes more */
     tide__ranges arena, tiers[TIDE_MACHINE_MAX_TIERS];

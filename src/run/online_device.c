@@ -29,12 +29,22 @@ static bool overlap(tide__range a, tide__range b) {
 static bool is_moving(const state *s, tide_id id) {
     const tide__mover *m = s->movers.data[id];
     bool complete = true;
-    return m && tide_event_query(m->event, &complete) == TIDE_OK && !complete;
+    if (m && tide_event_query(m->event, &complete) == TIDE_OK && !complete) return true;
+    tide__journal_saw_move(s->journal, id);
+    return false;
 }
 
 /* The host waits for its latest move. */
 static tide_status finish_move(state *s, tide_id id) {
-    return is_moving(s, id) ? tide_event_sync(s->movers.data[id]->event) : TIDE_OK;
+    if (!is_moving(s, id)) return TIDE_OK;
+    tide__journal_saw_move(s->journal, id);
+    return tide_event_sync(s->movers.data[id]->event);
+}
+
+/* A queue does. */
+static tide_status wait_for_move(state *s, tide_id id, uint32_t queue) {
+    tide__journal_wait(s->journal, queue, id);
+    return tide_event_wait(s->movers.data[id]->event, s->run->queue[queue]);
 }
 
 static void add_fence(state *s, tide_id id) {
@@ -43,16 +53,15 @@ static void add_fence(state *s, tide_id id) {
     if (is_moving(s, id)) keep_failure(s, tide__vec_push(&s->fences, f));
 }
 
-/* Before bytes are written: by compute (queue NULL: the host waits) or by a transfer (its queue does). */
-static tide_status wait_for_bytes(state *s, tide__range range, tide_queue *queue) {
+/* Before bytes are written: by compute (queue 0: the host waits) or by a transfer (its queue does). */
+static tide_status wait_for_bytes(state *s, tide__range range, uint32_t queue) {
     size_t kept = 0;
     for (size_t i = 0; i < s->fences.count; i++) {
         fence f = s->fences.data[i];
         if (!is_moving(s, f.storage)) continue;
         s->fences.data[kept++] = f;
         if (!overlap(f.range, range)) continue;
-        tide_event *event = s->movers.data[f.storage]->event;
-        TIDE_TRY(queue ? tide_event_wait(event, queue) : tide_event_sync(event));
+        TIDE_TRY(queue ? wait_for_move(s, f.storage, queue) : finish_move(s, f.storage));
     }
     s->fences.count = kept;
     return TIDE_OK;
@@ -72,12 +81,14 @@ tide_status tide__run_online_compact(state *s) {
     size_t n = 0;
     uint64_t top = 0;
     tide_status status = sorted ? tide__run_sync(s->run, TIDE_OK) : tide__fail_memory();
+    tide__journal_saw_all(s->journal);
     for (tide_id id = 0; status == TIDE_OK && id < s->n_storages; id++)
         if (s->places.data[id].in_arena && s->places.data[id].bytes) sorted[n++] = &s->places.data[id];
     if (n) qsort(sorted, n, sizeof(place *), by_offset);
     for (size_t i = 0; i < n; i++) {
         memmove(host + top, host + sorted[i]->offset, sorted[i]->bytes);
         sorted[i]->offset = top;
+        tide__journal_shift(s->journal, (tide_id)(sorted[i] - s->places.data));
         top += sorted[i]->bytes;
     }
     free(sorted);
@@ -120,6 +131,7 @@ static void release(void *self, tide_id id) {
         return;
     }
     place *p = &s->places.data[id];
+    tide__journal_release(s->journal, id);
     add_fence(s, id);
     keep_failure(s, tide__ranges_give(&s->arena, p->offset, p->bytes));
     p->in_arena = false;
@@ -132,6 +144,7 @@ static void inherit(void *self, tide_id read, tide_id write) {
     to->bytes = from->bytes;
     to->in_arena = true;
     from->in_arena = false;
+    tide__journal_inherit(s->journal, read, write);
     keep_failure(s, finish_move(s, read));
 }
 
@@ -145,11 +158,12 @@ static tide_status bind(state *s, const tide_op *op, bool workspace, uint32_t *c
     }
     for (uint32_t i = 0; i < op->n_writes; i++) {
         const place *p = &s->places.data[op->writes[i]];
-        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, NULL));
+        TIDE_TRY(finish_move(s, op->writes[i])); /* it may be on its way back while a re-run makes it anew */
+        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, 0));
         s->offsets.data[n++] = p->offset;
     }
     if (workspace) {
-        TIDE_TRY(wait_for_bytes(s, s->workspace, NULL));
+        TIDE_TRY(wait_for_bytes(s, s->workspace, 0));
         s->offsets.data[n++] = s->workspace.offset;
     }
     *count = n;
@@ -193,9 +207,11 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
     call.args = s->args;
     call.memory = &run->calls;
     if (!run->stepped) touch_writes(s, op);
+    tide__journal_run(s->journal, id);
     uint64_t begin = tide__now_ns();
     TIDE_TRY(run->options.op(run->options.op_context, &call));
     TIDE_TRY(tide_queue_sync(run->queue[0]));
+    tide__journal_saw_run(s->journal);
     s->cost_ns.data[id] = s->engine->ops[id].cost_ns = tide__now_ns() - begin;
     s->compute_ns += s->cost_ns.data[id];
     s->n_actions++;
@@ -212,6 +228,7 @@ tide_status tide__run_online_give_slot(state *s, tide_id id) {
     place *p = &s->places.data[id];
     uint32_t tier = p->tier;
     p->tier = TIDE_NONE;
+    tide__journal_give_slot(s->journal, id);
     if (tier == TIDE_NONE || s->run->options.machine->tier[tier].kind == TIDE_TIER_CLIENT) return TIDE_OK;
     return tide__ranges_give(&s->tiers[tier], p->slot, p->bytes);
 }
@@ -259,7 +276,7 @@ static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
     TIDE_TRY(open_mover(s, id));
     tide_event *event = s->movers.data[id]->event;
     tide__move *m = &s->movers.data[id]->move;
-    TIDE_TRY(tide_event_wait(event, run->queue[queue]));              /* its earlier move, the other way */
+    TIDE_TRY(wait_for_move(s, id, queue));                            /* its earlier move, the other way */
     if (m->slot.tier != run->tier[tier] || m->slot.offset != p->slot) /* else a SAVE may still be reading it */
         m->slot = (tide__tier_slot){.tier = run->tier[tier], .offset = p->slot};
     tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &m->slot, .channel = queue - 1};
@@ -267,9 +284,10 @@ static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
         io = (tide_io){.fn = tide__run_load_input, .context = m, .channel = queue - 1};
     if (p->bytes && out) TIDE_TRY(tide_copy_out(run->queue[queue], run->arena, p->offset, p->bytes, io));
     if (p->bytes && !out) {
-        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, run->queue[queue]));
+        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, queue));
         TIDE_TRY(tide_copy_in(run->queue[queue], run->arena, p->offset, p->bytes, io));
     }
+    tide__journal_move(s->journal, id, tier, queue, out);
     TIDE_TRY(tide_event_record(event, run->queue[queue]));
     uint64_t begin = tide__max_u64(tide__now_ns(), s->busy_until_ns[queue - 1]);
     s->busy_until_ns[queue - 1] = begin + tide_machine_transfer_ns(run->options.machine, queue - 1, p->bytes);

@@ -10,6 +10,9 @@
 
 void tide_run_options_init(tide_run_options *options) {
     *options = (tide_run_options){.size = sizeof *options};
+#ifndef NDEBUG
+    options->journal = true;
+#endif
     tide_budgets_init(&options->budgets);
 }
 

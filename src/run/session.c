@@ -9,8 +9,9 @@
 #include "run/session_data.h"
 
 void tide_session_options_init(tide_session_options *options) {
-    *options = (tide_session_options){.size = sizeof *options};
-    tide_budgets_init(&options->budgets);
+    tide_run_options run;
+    tide_run_options_init(&run);
+    *options = (tide_session_options){.size = sizeof *options, .budgets = run.budgets, .journal = run.journal};
 }
 
 /* ---- programs ---- */
@@ -89,6 +90,7 @@ static tide_status open_run(tide_session *s) {
     o.op_context = o.input_context = s;
     o.disk_path = s->options.disk_path;
     o.disk_checksums = s->options.disk_checksums;
+    o.journal = s->options.journal;
     o.online = s->options.online ? s->options.online : "delta";
     return tide__run_create(&o, true, &s->run);
 }

@@ -192,6 +192,8 @@ static tide_status resume(tide_session *s, tide_id n_ran, bool *resident, bool *
     struct tide__run_online *online = s->run->online;
     const tide__online_map map = {.resident = resident, .tier = tier, .released = released};
     TIDE_TRY(tide__run_online_begin(online, &s->args));
+    tide__journal_close(online->journal); /* it has not seen the beginning */
+    online->journal = NULL;
     for (tide_id t = 0; t < s->released.count; t++) {
         resident[t] = online->places.data[t].in_arena;
         tier[t] = online->places.data[t].tier;

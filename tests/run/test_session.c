@@ -74,6 +74,7 @@ static void open_session(client *c, uint64_t arena_bytes, const char *policy, co
     o.machine = &c->machine;
     o.online = policy;
     o.plan_folder = plan_folder;
+    o.journal = true;
     o.budgets.arena_bytes = arena_bytes;
     assert_ok(tide_session_create(&o, &c->session));
     for (tide_id i = 0; i < N_STATES; i++) {
