@@ -21,6 +21,10 @@ typedef struct tide_model_options {
     uint32_t batch;                   /* 0: 32 */
     uint32_t channels, height, width; /* of one image; 0: the family's own (e.g. 3 x 224 x 224) */
     uint32_t classes;                 /* 0: the family's own */
+    /* ResNets: residual block i, counted from 0 through all stages, is left out where skip[i] is not 0 (stochastic depth).
+     * Blocks that change the shape cannot be. */
+    const uint8_t *skip;
+    uint32_t n_skip; /* numbers in skip; blocks beyond are there */
 } tide_model_options;
 TIDE_API void tide_model_options_init(tide_model_options *options);
 

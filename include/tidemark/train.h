@@ -4,6 +4,7 @@
 
 #include <tidemark/nn.h>
 #include <tidemark/run.h>
+#include <tidemark/session.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -150,6 +151,34 @@ TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those
 
 TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer); /* NULL: online, as yet */
 TIDE_API const tide_step *tide_trainer_step_program(const tide_trainer *trainer);
+
+/* ---- networks that change from step to step ---- */
+
+/* Trains a network that may be another one at every step (stochastic depth, sequences of any length): each step names the
+ * model, and models share the parameters that have the same name. Ops go one by one through a session, so what
+ * tide_session promises holds here: the budgets are hard, the bits are those of an arena without limits, and models that
+ * come up again are planned. */
+typedef struct tide_dynamic tide_dynamic;
+
+typedef struct tide_dynamic_options {
+    size_t size;                  /* sizeof(tide_dynamic_options) */
+    tide_session_options session; /* device, machine, budgets, policies */
+    tide_step_options step;       /* no accumulation; device and machine are filled in */
+    uint64_t seed;                /* of weights and dropout */
+    float learning_rate;
+} tide_dynamic_options;
+TIDE_API void tide_dynamic_options_init(tide_dynamic_options *options);
+TIDE_API tide_status tide_dynamic_create(const tide_dynamic_options *options, tide_dynamic **out);
+TIDE_API void tide_dynamic_destroy(tide_dynamic *dynamic); /* NULL is fine */
+
+/* One step of this model, which is prepared when it comes up for the first time and borrowed until tide_dynamic_destroy.
+ * plain: its input, row-major (tokens as floats); labels as tide_model_labels says, per sample. Parameters that are new get
+ * their first value. report may be NULL. */
+TIDE_API tide_status tide_dynamic_step(tide_dynamic *dynamic, const tide_model *model, const float *plain,
+                                       const int32_t *labels, float *loss, tide_step_report *report);
+/* Of all parameters and states that have come up: equal bits, equal hash. */
+TIDE_API tide_status tide_dynamic_hash(tide_dynamic *dynamic, uint64_t *hash);
+TIDE_API tide_session_stats tide_dynamic_get_stats(const tide_dynamic *dynamic);
 
 #ifdef __cplusplus
 }

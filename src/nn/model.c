@@ -149,6 +149,10 @@ static tide_status fill_request(const family *f, const tide_model_options *o, co
     bool own_shape = f->channels == 0 && !o->channels && !o->height && !o->width; /* mlp: a flat input */
     *r = (tide__request){.numbers = numbers->data, .n_numbers = (uint32_t)numbers->count, .depth = f->depth};
     r->input.n = or_default(o->batch, DEFAULT_BATCH);
+    r->skip = o->skip;
+    r->n_skip = o->n_skip;
+    if (o->n_skip && strncmp(f->name, "resnet", strlen("resnet")) != 0)
+        return tide__fail(TIDE_E_ARGUMENT, "%s has no residual blocks to leave out", f->name);
     if (f->context_at) return fill_tokens(f, o, numbers, r);
     r->input.c = own_shape ? first : or_default(o->channels, or_default(f->channels, 1));
     r->input.h = own_shape ? 1 : or_default(o->height, or_default(f->height, 1));

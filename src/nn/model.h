@@ -17,6 +17,8 @@ typedef struct tide__request {
     uint32_t depth;   /* of the family's row: 50 for resnet50 */
     tide_shape input; /* n = batch */
     uint32_t classes;
+    const uint8_t *skip; /* as in tide_model_options */
+    uint32_t n_skip;
 } tide__request;
 
 /* Appends all layers from the input to the loss. Failures are sticky in the graph. */

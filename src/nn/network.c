@@ -22,7 +22,7 @@ static int by_descriptor(const void *a, const void *b) {
     return x->op < y->op ? -1 : 1;
 }
 
-static tide_status create_kernels(tide__network *n, tide_device *device) {
+tide_status tide__network_create_kernels(tide__network *n, tide_device *device) {
     uint32_t n_ops = tide_program_op_count(n->program);
     described *all = malloc((n_ops + 1) * sizeof *all);
     n->kernels = calloc(n_ops + 1, sizeof *n->kernels);
@@ -166,7 +166,7 @@ static tide_status open_all(const tide_trainer_options *o, const tide_step_optio
     n->n_micros = step->accumulate > 1 ? step->accumulate : 1;
     TIDE_TRY(tide_step_create(o->model, &with_device, &n->step));
     n->program = tide_step_program(n->step);
-    TIDE_TRY(create_kernels(n, o->device));
+    TIDE_TRY(tide__network_create_kernels(n, o->device));
     TIDE_TRY(open_plan(o, host ? host->run : NULL, fit, n));
     if (host && borrow_buffers(n, host)) return TIDE_OK;
     return open_buffers(o->model, n);
@@ -199,12 +199,12 @@ void tide__network_close(tide__network *n) {
 /* ---- batches ---- */
 
 /* The op that reads an input, and which of its operands that is, know the input's layout. */
-static tide_status pack_input(const tide__network *n, uint32_t micro, float *stored) {
+tide_status tide__network_pack_input(const tide__network *n, uint32_t micro, const float *plain, float *stored) {
     tide_id tensor = tide_step_input(n->step, micro);
     for (tide_id i = 0; i < tide_program_op_count(n->program); i++) {
         const tide_op *op = tide_program_op(n->program, i);
         for (uint32_t k = 0; k < op->n_reads; k++)
-            if (op->reads[k] == tensor) return tide_operand_pack(n->kernels[i], k, n->plain, stored);
+            if (op->reads[k] == tensor) return tide_operand_pack(n->kernels[i], k, plain, stored);
     }
     return tide__fail(TIDE_E_INTERNAL, "nothing reads the input");
 }
@@ -220,7 +220,7 @@ tide_status tide__network_fill(const tide__network *n, const tide__batch *b, con
             uint64_t index = order(context, m * batch + i);
             TIDE_TRY(data->sample(data->context, index, n->plain + i * pixels, &b->labels[m][i * labels]));
         }
-        TIDE_TRY(pack_input(n, m, b->inputs[m]));
+        TIDE_TRY(tide__network_pack_input(n, m, n->plain, b->inputs[m]));
     }
     return TIDE_OK;
 }

@@ -61,6 +61,13 @@ tide_status tide__network_read_state(tide__network *network, uint32_t state, tid
 /* The bytes as they are, into room->stored. */
 tide_status tide__network_read_stored(tide__network *network, uint32_t state, tide__room *room, uint64_t *size_bytes);
 
+/* network->kernels, for the step and the program that it has. */
+tide_status tide__network_create_kernels(tide__network *network, tide_device *device);
+/* The operand that reads an input gives the layout: from row-major pixels or tokens to what the device stores. */
+tide_status tide__network_pack_input(const tide__network *network, uint32_t micro, const float *plain, float *stored);
+/* train.c: the first value of a state, plain. */
+void tide__state_init(const tide_state *state, uint64_t seed, float *plain);
+
 /* Of a shape that the graph has checked. */
 uint64_t tide__elements(tide_shape s);
 

@@ -59,10 +59,14 @@ static float initial(const tide_state *s, uint64_t seed, uint64_t stream, uint64
 }
 
 /* A state's randomness comes from its name, so that it does not depend on the order of states. */
+void tide__state_init(const tide_state *s, uint64_t seed, float *plain) {
+    uint64_t elements = tide__elements(s->shape), stream = tide__hash_bytes(0, s->name, strlen(s->name));
+    for (uint64_t k = 0; k < elements; k++) plain[k] = initial(s, seed, stream, k);
+}
+
 static tide_status init_state(tide__network *n, uint32_t i, uint64_t seed, tide__room *room) {
     const tide_state *s = tide_step_state(n->step, i);
-    uint64_t elements = tide__elements(s->shape), stream = tide__hash_bytes(0, s->name, strlen(s->name));
-    for (uint64_t k = 0; k < elements; k++) room->plain[k] = initial(s, seed, stream, k);
+    tide__state_init(s, seed, room->plain);
     tide_status status = tide__network_write_state(n, i, room);
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "state \"%s\"", s->name);
 }

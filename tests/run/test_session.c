@@ -246,12 +246,12 @@ static void test_random_steps(void **state) {
     uint32_t n_fit = 0, n_tight = 0;
     open_client(&c);
     tide_session_stats sum = {0};
-    for (uint64_t seed = 0; seed < 36; seed++) {
+    for (uint64_t seed = 0; seed < 20; seed++) {
         uint64_t blocks = seed % 4 == 0 ? 1000 : 28 + seed % 60;
         c.releases = seed % 3 > 0;
         open_session(&c, blocks * BLOCK, policies[seed % 3], NULL);
         tide_status status = TIDE_OK;
-        for (uint64_t step = 0; step < 12 && status == TIDE_OK; step++)
+        for (uint64_t step = 0; step < 10 && status == TIDE_OK; step++)
             status = random_step(&c, seed * 10 + step % 5 / 4, step == 8 ? 5 : TIDE_NONE, seed + step);
         bool too_small = status == TIDE_E_FIT || status == TIDE_E_TIER_FULL;
         if (status != TIDE_OK && (!too_small || blocks == 1000))
@@ -264,8 +264,8 @@ static void test_random_steps(void **state) {
         n_tight += status == TIDE_OK && blocks < 100;
         close_session(&c);
     }
-    assert_true(n_fit > 15 && n_tight > 8);
-    assert_true(sum.n_planned > 40 && sum.n_deviations > 3);
+    assert_true(n_fit > 8 && n_tight > 4);
+    assert_true(sum.n_planned > 20 && sum.n_deviations > 1);
     tide_device_close(c.device);
 }
 

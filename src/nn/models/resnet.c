@@ -9,6 +9,7 @@ typedef struct stage {
     uint32_t number; /* from 1: "layer1" */
     uint32_t blocks, channels, stride;
     bool bottleneck;
+    uint32_t first; /* blocks in the stages before */
 } stage;
 
 static uint32_t conv_bn(tide__graph *g, uint32_t x, const char *conv_name, const char *bn_name, tide__conv conv) {
@@ -37,18 +38,26 @@ static uint32_t bottleneck_path(tide__graph *g, uint32_t x, uint32_t channels, u
     return conv_bn(g, x, "conv3", "bn3", conv1x1(4 * channels, 1));
 }
 
-static uint32_t block(tide__graph *g, uint32_t x, const stage *s, uint32_t stride) {
+/* Left out: what comes in goes on. */
+static uint32_t leave_out(tide__graph *g, uint32_t x, bool project) {
+    if (project) g->status = tide__fail(TIDE_E_ARGUMENT, "a block that changes the shape cannot be left out");
+    return x;
+}
+
+static uint32_t block(tide__graph *g, uint32_t x, const stage *s, uint32_t stride, bool skip) {
     uint32_t outputs = s->bottleneck ? 4 * s->channels : s->channels;
     bool project = stride != 1 || tide__layer_shape(g, x).c != outputs;
+    if (skip) return leave_out(g, x, project);
     uint32_t main = s->bottleneck ? bottleneck_path(g, x, s->channels, stride) : basic_path(g, x, s->channels, stride);
     if (project) x = conv_bn(g, x, "downsample.0", "downsample.1", conv1x1(outputs, stride));
     return tide__graph_relu(g, "relu", tide__graph_add(g, "add", main, x));
 }
 
-static uint32_t append_stage(tide__graph *g, uint32_t x, const stage *s) {
+static uint32_t append_stage(tide__graph *g, uint32_t x, const stage *s, const tide__request *r) {
     for (uint32_t i = 0; i < s->blocks && g->status == TIDE_OK; i++) {
         tide__graph_prefix(g, "layer%u.%u.", s->number, i);
-        x = block(g, x, s, i == 0 ? s->stride : 1);
+        uint32_t number = s->first + i;
+        x = block(g, x, s, i == 0 ? s->stride : 1, number < r->n_skip && r->skip[number]);
     }
     tide__graph_prefix(g, "%s", "");
     return x;
@@ -66,9 +75,9 @@ static void build(tide__graph *g, const tide__request *r, const uint32_t blocks[
     x = conv_bn(g, x, "conv1", "bn1", (tide__conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
     x = tide__graph_relu(g, "relu", x);
     x = tide__graph_maxpool(g, "maxpool", x, (tide__pool){.kernel = 3, .stride = 2, .pad = 1});
-    for (uint32_t i = 0; i < 4; i++) {
-        stage s = {i + 1, blocks[i], UINT32_C(64) << i, i == 0 ? 1 : 2, bottleneck};
-        x = append_stage(g, x, &s);
+    for (uint32_t i = 0, first = 0; i < 4; first += blocks[i++]) {
+        stage s = {i + 1, blocks[i], UINT32_C(64) << i, i == 0 ? 1 : 2, bottleneck, first};
+        x = append_stage(g, x, &s, r);
     }
     head(g, x, r->classes);
 }
@@ -94,8 +103,8 @@ void tide__build_resnet_cifar(tide__graph *g, const tide__request *r) {
     uint32_t x = tide__graph_input(g, r->input);
     x = tide__graph_relu(g, "relu", conv_bn(g, x, "conv1", "bn1", conv3x3(16, 1)));
     for (uint32_t i = 0; i < 3; i++) {
-        stage s = {i + 1, r->numbers[0], UINT32_C(16) << i, i == 0 ? 1 : 2, false};
-        x = append_stage(g, x, &s);
+        stage s = {i + 1, r->numbers[0], UINT32_C(16) << i, i == 0 ? 1 : 2, false, i * r->numbers[0]};
+        x = append_stage(g, x, &s, r);
     }
     head(g, x, r->classes);
 }
