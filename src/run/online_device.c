@@ -206,7 +206,7 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
     bind_inherited(s, op);
     call.args = s->args;
     call.memory = &run->calls;
-    if (!run->stepped) touch_writes(s, op);
+    if (!run->stepped && !run->growing) touch_writes(s, op);
     tide__journal_run(s->journal, id);
     uint64_t begin = tide__now_ns();
     TIDE_TRY(run->options.op(run->options.op_context, &call));
