@@ -26,31 +26,55 @@ static binding weights_binding(const tide_op_desc *d) {
                      d->bias ? 4 : 3};
 }
 
-tide_status tide__linear_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
+/* ---- operands ---- */
+
+static tide_status declare_forward(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
     const tide_op_desc *d = &k->desc;
-    const binding b = forward_binding(d);
     TIDE_TRY(tide__add_activation(k, TIDE__READ, d->x));
-    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
+    TIDE_TRY(tide__add_weights(k, TIDE__READ, weights));
     if (d->bias) TIDE_TRY(tide__add_vector(k, TIDE__READ, d->y.c, dnnl_f32));
-    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, d->y));
+    return tide__add_activation(k, TIDE__WRITE, d->y);
+}
+
+static tide_status declare_backward_data(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+    TIDE_TRY(tide__add_weights(k, TIDE__READ, weights));
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
+    return tide__add_activation(k, TIDE__WRITE, k->desc.x);
+}
+
+static tide_status declare_backward_weights(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.x));
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
+    TIDE_TRY(tide__add_weights(k, TIDE__WRITE, weights));
+    return k->desc.bias ? tide__add_vector(k, TIDE__WRITE, k->desc.y.c, dnnl_f32) : TIDE_OK;
+}
+
+tide_status tide__linear_declare(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+    switch (k->desc.kind) {
+    case TIDE_OP_CONV_FWD: return declare_forward(k, weights);
+    case TIDE_OP_CONV_BWD_DATA: return declare_backward_data(k, weights);
+    default: return declare_backward_weights(k, weights);
+    }
+}
+
+/* ---- primitives ---- */
+
+tide_status tide__linear_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
+    const binding b = forward_binding(&k->desc);
+    TIDE_TRY(declare_forward(k, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
     return tide__prim_attach(k, pd, b.binds, b.n);
 }
 
 tide_status tide__linear_backward_data(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
     const binding b = data_binding();
-    TIDE_TRY(tide__add_weights(k, TIDE__READ, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
-    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, k->desc.x));
+    TIDE_TRY(declare_backward_data(k, tide__pd_md(pd, DNNL_ARG_WEIGHTS)));
     return tide__prim_attach(k, pd, b.binds, b.n);
 }
 
 tide_status tide__linear_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
                                           const dnnl_memory_desc_t *stored) {
     const binding b = weights_binding(&k->desc);
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.x));
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
-    TIDE_TRY(tide__add_weights(k, TIDE__WRITE, stored));
-    if (k->desc.bias) TIDE_TRY(tide__add_vector(k, TIDE__WRITE, k->desc.y.c, dnnl_f32));
+    TIDE_TRY(declare_backward_weights(k, stored));
     return tide__prim_attach(k, pd, b.binds, b.n);
 }
 

@@ -5,6 +5,9 @@
 
 #include "device/cpu/prim.h"
 
+/* The operands of a convolution alone, with weights in this layout: for own code. */
+tide_status tide__linear_declare(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights);
+
 /* Weights are stored as the primitive wants them. */
 tide_status tide__linear_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd);
 tide_status tide__linear_backward_data(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd);

@@ -12,6 +12,8 @@
  * threads. */
 #include "device/cpu/winograd.h"
 
+#include "device/cpu/linear.h"
+#include "device/cpu/wide.h"
 #include "device/cpu/winograd_math.h"
 
 #define TILE TIDE__WINOGRAD_TILE
@@ -63,7 +65,9 @@ typedef struct work {
     cut c;
     const float *x, *dy; /* what is read in patches; backward-weights: the gradient beside it */
     const float *w;      /* weights */
+    const float *bias;   /* of forward; NULL: none */
     float *y, *dw;       /* what is written: one of them */
+    float *dbias;        /* of backward-weights; NULL: none */
     float *v, *block, *m;
 } work;
 
@@ -144,8 +148,8 @@ static void write_tiles(const work *k, int64_t first_output, int64_t first, int6
 #pragma omp parallel for schedule(static)
     for (int64_t t = 0; t < n; t++)
         for (int64_t b = 0; b < c->wide / 8; b++)
-            tide__winograd_tile(k->m + t * c->wide + b * 8, c->m_apart, tile_of(c, first + t),
-                                k->y + plane_of(c, c->outputs, first + t, first_output / 8 + b));
+            tide__winograd_tile(k->m + t * c->wide + b * 8, c->m_apart, k->bias ? k->bias + first_output + b * 8 : NULL,
+                                tile_of(c, first + t), k->y + plane_of(c, c->outputs, first + t, first_output / 8 + b));
 }
 
 /* Patches of a single chunk serve all outputs. */
@@ -211,8 +215,26 @@ static void write_windows(const work *k, int64_t first) {
         }
 }
 
+TIDE__WIDE static void add_pixels(const float *plane, int64_t pixels, double sum[8]) {
+    for (int64_t p = 0; p < pixels; p++)
+        for (int l = 0; l < 8; l++) sum[l] += (double)plane[p * 8 + l];
+}
+
+/* Image by image, pixel by pixel. */
+static void sum_bias(const work *k) {
+    const cut *c = &k->c;
+#pragma omp parallel for schedule(static)
+    for (int64_t b = 0; b < c->outputs / 8; b++) {
+        double sum[8] = {0};
+        for (int64_t tile = 0; tile < c->tiles; tile += c->per_image)
+            add_pixels(k->dy + plane_of(c, c->outputs, tile, b), c->h * c->w, sum);
+        for (int l = 0; l < 8; l++) k->dbias[b * 8 + l] = (float)sum[l];
+    }
+}
+
 static void gather_weights(const work *k) {
     const cut *c = &k->c;
+    if (k->dbias) sum_bias(k);
     for (int64_t output = 0; output < c->outputs; output += c->wide) {
         for (int64_t t = 0; t < c->tiles; t += c->chunk) {
             int64_t n = smaller(c->chunk, c->tiles - t);
@@ -225,21 +247,24 @@ static void gather_weights(const work *k) {
 
 /* ---- kernels ---- */
 
-/* Forward reads x and w, backward-data w and dy, backward-weights x and dy. */
+/* Forward reads x, w and perhaps the bias, backward-data w and dy, backward-weights x and dy. */
 static tide_status run(const tide__cpu_kernel *k, const tide__call *call) {
     work a = {.c = cut_of(&k->desc)};
     const bool back = k->desc.kind == TIDE_OP_CONV_BWD_DATA;
-    a.v = tide__floats(call, 3);
+    float *const out = tide__floats(call, k->n_reads);
+    a.v = tide__floats(call, (uint32_t)k->operands.count);
     a.block = a.v + PLACES * a.c.v_apart;
     a.m = a.block + PLACES * a.c.block_apart;
     a.x = tide__floats(call, back ? 1 : 0);
     if (a.c.weights) {
         a.dy = tide__floats(call, 1);
-        a.dw = tide__floats(call, 2);
+        a.dw = out;
+        a.dbias = k->desc.bias ? tide__floats(call, k->n_reads + 1) : NULL;
         gather_weights(&a);
     } else {
         a.w = tide__floats(call, back ? 0 : 1);
-        a.y = tide__floats(call, 2);
+        a.bias = k->desc.bias && !back ? tide__floats(call, 2) : NULL;
+        a.y = out;
         convolve(&a, back);
     }
     return TIDE_OK;
@@ -260,25 +285,9 @@ bool tide__winograd_reads(const tide_op_desc *d, const dnnl_memory_desc_t *weigh
     return dnnl_memory_desc_equal(weights, &blocked);
 }
 
-static tide_status declare(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
-    const tide_op_desc *d = &k->desc;
-    if (d->kind == TIDE_OP_CONV_BWD_DATA) {
-        TIDE_TRY(tide__add_weights(k, TIDE__READ, weights));
-        TIDE_TRY(tide__add_activation(k, TIDE__READ, d->y));
-        return tide__add_activation(k, TIDE__WRITE, d->x);
-    }
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, d->x));
-    if (d->kind == TIDE_OP_CONV_FWD) {
-        TIDE_TRY(tide__add_weights(k, TIDE__READ, weights));
-        return tide__add_activation(k, TIDE__WRITE, d->y);
-    }
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, d->y));
-    return tide__add_weights(k, TIDE__WRITE, weights);
-}
-
 tide_status tide__winograd_build(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
     const cut c = cut_of(&k->desc);
     k->run = run;
     k->workspace_bytes = workspace_floats(&c) * sizeof(float);
-    return declare(k, weights);
+    return tide__linear_declare(k, weights);
 }

@@ -100,14 +100,15 @@ FMA void tide__winograd_gradient(const float *plane, tide__tile t, float *to, in
     store_places(d, to, apart);
 }
 
-FMA void tide__winograd_tile(const float *from, int64_t apart, tide__tile t, float *plane) {
+FMA void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, float *plane) {
     __m256 m[SIDE * SIDE], half[SIDE * SIDE];
+    const __m256 more = bias ? _mm256_loadu_ps(bias) : _mm256_setzero_ps();
     for (int i = 0; i < TIDE__WINOGRAD_PLACES; i++) m[i] = _mm256_loadu_ps(from + i * apart);
     for (int c = 0; c < SIDE; c++) tile_line(m + c, half + c, SIDE);
     for (int r = 0; r < TIDE__WINOGRAD_TILE; r++) tile_line(half + r * SIDE, m + r * SIDE, 1);
     for (int r = 0; r < TIDE__WINOGRAD_TILE && t.top + r < t.h; r++)
         for (int c = 0; c < TIDE__WINOGRAD_TILE && t.left + c < t.w; c++)
-            _mm256_storeu_ps(plane + ((t.top + r) * t.w + t.left + c) * 8, m[r * SIDE + c]);
+            _mm256_storeu_ps(plane + ((t.top + r) * t.w + t.left + c) * 8, add(m[r * SIDE + c], more));
 }
 
 FMA void tide__winograd_window(const float *window, bool turned, float *to, int64_t apart) {
@@ -168,7 +169,7 @@ FMA void tide__winograd_multiply(const tide__strip *s, bool more, float *c, int6
 bool tide__winograd_works(void) { return false; }
 void tide__winograd_patch(const float *plane, tide__tile t, float *to, int64_t apart) {}
 void tide__winograd_gradient(const float *plane, tide__tile t, float *to, int64_t apart) {}
-void tide__winograd_tile(const float *from, int64_t apart, tide__tile t, float *plane) {}
+void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, float *plane) {}
 void tide__winograd_window(const float *window, bool turned, float *to, int64_t apart) {}
 void tide__winograd_window_gradient(const float *from, int64_t apart, float *window) {}
 void tide__winograd_multiply(const tide__strip *s, bool more, float *c, int64_t stride) {}

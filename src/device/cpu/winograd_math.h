@@ -27,7 +27,8 @@ typedef struct tide__tile {
 
 void tide__winograd_patch(const float *plane, tide__tile t, float *to, int64_t apart);    /* B' d B */
 void tide__winograd_gradient(const float *plane, tide__tile t, float *to, int64_t apart); /* A dy A' */
-void tide__winograd_tile(const float *from, int64_t apart, tide__tile t, float *plane);   /* A' m A */
+/* A' m A, plus 8 biases unless that is NULL. */
+void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, float *plane);
 
 /* A window's 9 places are 64 floats apart, 8 channels in each. `turned`: by 180 degrees. */
 void tide__winograd_window(const float *window, bool turned, float *to, int64_t apart); /* G g G' */
