@@ -31,7 +31,7 @@ static bool is_idle(const char *when) {
         least = share < least ? share : least;
     }
     if (least <= MOST_BUSY) return true;
-    printf("NOT VALID: the machine was %.0f %% busy %s; ratios below are only hints\n", 100 * least, when);
+    printf("NOT VALID: the machine was %.0f %% busy %s; what the clock says is only a hint\n", 100 * least, when);
     return false;
 }
 
@@ -116,8 +116,12 @@ static void compare_checkpointed(const bench *b, const ours *o, const char *name
 /* ---- against ourselves ---- */
 
 static void compare_prediction(const char *label, const entry *e) {
-    const tide_prediction *p = tide_plan_prediction(tide_trainer_plan(e->trainer));
     char what[256];
+    if (!tide_trainer_plan(e->trainer)) {
+        bar_not_run(label, "no plan fits, so it trains online");
+        return;
+    }
+    const tide_prediction *p = tide_plan_prediction(tide_trainer_plan(e->trainer));
     double measured = sample_median(&e->seconds), simulated = (double)p->step_ns * 1e-9;
     double exposed = (double)p->exposed_ns * 1e-9 - sample_median(&e->exposed);
     snprintf(what, sizeof what, "%s: simulated and measured step differ by", label);

@@ -28,7 +28,7 @@ double sample_ratio(const samples *a, const samples *b);
 /* One line: PASS or MISS, what, the value and the bar. Below or above it is good. */
 typedef enum side { AT_MOST, AT_LEAST } side;
 void bar(const char *what, double value, side good, double limit, const char *unit);
-void bar_not_run(const char *what, const char *why);
+void bar_not_run(const char *what, const char *why); /* counts as neither */
 int bars_missed(void);
 
 /* Share of the cores that others used during a second, 0 to 1; negative if it cannot be told. */
