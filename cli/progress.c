@@ -59,6 +59,15 @@ static size_t width_of(const char *text) {
     return n;
 }
 
+/* Ends the text after so many characters: a line that wraps cannot be drawn over. */
+static void cut_line(char *text, size_t width) {
+    for (; *text; text++) {
+        if (((unsigned char)*text & 0xc0) == 0x80) continue;
+        if (width-- == 0) break;
+    }
+    *text = '\0';
+}
+
 static size_t terminal_width(void) {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
@@ -89,6 +98,7 @@ void progress_step(progress *p, uint64_t done, float loss, const tide_step_repor
     write_line(p, done, seconds, loss, report, machine, p->terminal, line);
     if (p->terminal && width_of(line) >= terminal_width())
         write_line(p, done, seconds, loss, report, machine, false, line);
+    if (p->terminal) cut_line(line, terminal_width() - 1);
     fprintf(stderr, p->terminal ? "\r%s\x1b[K" : "%s\n", line);
     fflush(stderr);
 }

@@ -109,4 +109,23 @@ refuse 2 '10 classes' train lenet --classes 5
 refuse 7 'available:' train lenet --device gpu
 refuse 10 'no kernels' train lenet --device sim
 refuse 2 'threads' train lenet --threads 100000
+# On a terminal the progress is one line, however narrow: it never wraps.
+for columns in 30 64 200; do
+    python3 - "$tidemark" $columns >"$work/out" 2>"$work/err" <<'END' || fail "progress on a terminal of $columns columns"
+import fcntl, os, pty, re, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(sys.argv[2]), 0, 0))
+    os.execv(sys.argv[1], ["tidemark", "train", "lenet", "--steps", "3", "--batch", "2", "--test-samples", "2", "--threads", "1", "--budget", "90%"])
+text = b""
+try:
+    while piece := os.read(fd, 4096):
+        text += piece
+except OSError:
+    pass
+lines = [re.sub("\x1b\\[K", "", l) for l in re.split("[\r\n]", text.decode()) if " step " in l]
+print(lines)
+sys.exit(not lines or any(len(l) >= int(sys.argv[2]) for l in lines if "re-runs" not in l))
+END
+done
 finish
