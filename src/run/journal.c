@@ -39,7 +39,8 @@ static uint32_t n_actions(const tide__journal *j) { return (uint32_t)j->plan->ac
 static noted *find(tide__journal *j, tide_id id) {
     static const noted nothing = {TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE};
     while (j->storages.count <= id && j->failure == TIDE_OK) keep_failure(j, tide__vec_push(&j->storages, nothing));
-    return j->failure == TIDE_OK ? &j->storages.data[id] : NULL;
+    noted *all = j->storages.data;
+    return j->failure == TIDE_OK && all ? &all[id] : NULL;
 }
 
 /* ---- residencies and copies ---- */
