@@ -60,6 +60,11 @@ TIDE_API tide_status tide_session_write(tide_session *session, tide_id state, co
 /* A state, or a kept value of the step that ended last. */
 TIDE_API tide_status tide_session_read(tide_session *session, tide_id tensor, void *data, uint64_t size_bytes);
 
+/* From now on the arena has this many bytes. Plans for the old one are forgotten, and so are kept values of the last step;
+ * states wait in the tiers while the one arena is given up for the other. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no room for
+ * them there, and all is as it was. */
+TIDE_API tide_status tide_session_set_budget(tide_session *session, uint64_t arena_bytes);
+
 /* ---- a step ---- */
 
 /* Nothing may have failed before. The args reach the closures. */

@@ -176,6 +176,21 @@ static tide_status put_away(state *s, tide_id id) {
     return tide__ranges_give(&s->arena, p->offset, p->bytes);
 }
 
+tide_status tide__run_online_resize(state *s, uint64_t arena_bytes) {
+    tide_run *run = s->run;
+    for (tide_id id = 0; id < s->n_storages; id++)
+        if (s->places.data[id].in_arena && s->places.data[id].bytes) TIDE_TRY(put_away(s, id));
+    tide_arena_destroy(run->arena);
+    run->arena = NULL;
+    run->poisoned = true; /* until there is another */
+    TIDE_TRY(tide_arena_create(run->options.device, tide__max_u64(arena_bytes, 1), &run->arena));
+    run->arena_bytes = run->options.budgets.arena_bytes = arena_bytes;
+    s->arena_bytes = arena_bytes & ~(s->block_bytes - 1);
+    TIDE_TRY(tide__ranges_init(&s->arena, s->arena_bytes));
+    run->poisoned = false;
+    return TIDE_OK;
+}
+
 tide_status tide__run_online_rest(tide_run *run, uint64_t wanted_bytes, tide__range *out) {
     state *s = run->online;
     *out = (tide__range){0};

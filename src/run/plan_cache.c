@@ -81,6 +81,13 @@ void tide__plan_cache_forget_plan(tide__cached *entry) {
     entry->n_misses = 0;
 }
 
+void tide__plan_cache_forget_plans(tide__plan_cache *cache) {
+    for (size_t i = 0; i < cache->entries.count; i++) {
+        tide__plan_cache_forget_plan(cache->entries.data[i]);
+        cache->entries.data[i]->hopeless = false;
+    }
+}
+
 void tide__plan_cache_touch(tide__plan_cache *cache, tide__cached *entry) {
     entry->last_use = ++cache->clock;
     entry->n_seen++;

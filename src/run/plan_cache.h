@@ -42,6 +42,7 @@ void tide__plan_cache_touch(tide__plan_cache *cache, tide__cached *entry);
  * memory. */
 tide_status tide__plan_cache_plan(tide__plan_cache *cache, tide__cached *entry);
 void tide__plan_cache_forget_plan(tide__cached *entry);
+void tide__plan_cache_forget_plans(tide__plan_cache *cache); /* the budgets are others now */
 
 /* Per tensor: the last op that reads or writes it; TIDE_NONE: none. For free(). */
 tide_status tide__find_last_ops(const tide_program *program, tide_id **out);

@@ -190,6 +190,18 @@ tide_status tide_session_read(tide_session *s, tide_id tensor, void *data, uint6
     return tide_run_read(s->run, tensor, data, size_bytes);
 }
 
+tide_status tide_session_set_budget(tide_session *s, uint64_t arena_bytes) {
+    TIDE_TRY(check_resting(s));
+    if (arena_bytes == UINT64_MAX) return tide__fail(TIDE_E_ARGUMENT, "a session needs a budget for its arena");
+    TIDE_TRY(make_ready(s));
+    TIDE_TRY(tide__run_online_resize(s->run->online, arena_bytes));
+    s->options.budgets.arena_bytes = arena_bytes;
+    s->cache.options.budgets.arena_bytes = s->run->online->arena_bytes;
+    s->prepared = 0;
+    tide__plan_cache_forget_plans(&s->cache);
+    return TIDE_OK;
+}
+
 /* ---- begin and end ---- */
 
 tide_status tide__session_fail(tide_session *s, tide_status status) {

@@ -304,6 +304,31 @@ static void test_plan_folder(void **state) {
     tide_device_close(c.device);
 }
 
+/* Another budget between two steps: the values go on, plans are made anew. */
+static void test_budget_changes(void **state) {
+    (void)state;
+    static const uint64_t blocks[] = {300, 120, 900, 200};
+    client c;
+    float x;
+    open_client(&c);
+    c.releases = true;
+    open_session(&c, 300 * BLOCK, NULL, NULL);
+    for (uint64_t step = 0; step < 12; step++) {
+        if (step % 3 == 0) {
+            assert_ok(tide_session_set_budget(c.session, blocks[step / 3] * BLOCK));
+            assert_int_equal(tide_session_get_stats(c.session).n_plans, 0);
+        }
+        assert_ok(random_step(&c, 11, TIDE_NONE, step));
+    }
+    assert_true(tide_session_get_stats(c.session).n_planned >= 4);
+    assert_ok(tide_session_set_budget(c.session, 2 * BLOCK));
+    assert_status(random_step(&c, 11, TIDE_NONE, 12), TIDE_E_FIT);
+    assert_status(tide_session_set_budget(c.session, 300 * BLOCK), TIDE_E_POISONED);
+    assert_status(tide_session_read(c.session, 0, &x, sizeof x), TIDE_E_POISONED);
+    close_session(&c);
+    tide_device_close(c.device);
+}
+
 /* The device fails in mid-step: the step says so, and the session is of no use any more. */
 static void test_failure_poisons(void **state) {
     (void)state;
@@ -385,8 +410,9 @@ static void test_options(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_steps), cmocka_unit_test(test_plan_folder), cmocka_unit_test(test_failure_poisons),
-        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_options),
+        cmocka_unit_test(test_random_steps),   cmocka_unit_test(test_plan_folder),
+        cmocka_unit_test(test_budget_changes), cmocka_unit_test(test_failure_poisons),
+        cmocka_unit_test(test_arguments),      cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
