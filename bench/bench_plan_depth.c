@@ -83,14 +83,20 @@ static bool try_blocks(const tide_machine *m, const char *policy, uint32_t block
     return fits;
 }
 
-/* Invariant: `low` blocks fit (or it is 0), `high` do not (or are past the largest number tried). */
+/* Online policies may fail at one depth and work at a larger one: only two failures in a row count. Invariant then:
+ * `low` blocks fit (or it is 0), `high` do not (or are past the largest number tried). */
 static figures find_deepest(const tide_machine *m, const char *policy) {
     figures f = {0};
-    uint32_t low = 0, high = FIRST_BLOCKS;
-    while (low < MAX_BLOCKS && try_blocks(m, policy, high, &f)) {
-        low = high;
-        high = low * GROWTH < MAX_BLOCKS ? low * GROWTH : MAX_BLOCKS;
+    uint32_t low = 0, high = FIRST_BLOCKS, failures = 0;
+    for (uint32_t next = FIRST_BLOCKS; low < MAX_BLOCKS && failures < 2;) {
+        bool fits = try_blocks(m, policy, next, &f);
+        failures = fits ? 0 : failures + 1;
+        if (fits) low = next;
+        if (failures == 1) high = next;
+        if (next == MAX_BLOCKS) break;
+        next = next * GROWTH < MAX_BLOCKS ? next * GROWTH : MAX_BLOCKS;
     }
+    if (low >= high) high = low == MAX_BLOCKS ? low : MAX_BLOCKS;
     while (high - low > 1 + low / PRECISION) {
         uint32_t middle = low + (high - low) / 2;
         *(try_blocks(m, policy, middle, &f) ? &low : &high) = middle;
