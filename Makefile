@@ -53,6 +53,7 @@ bench-place: build
 		$(if $(SINGA_DIR),$(wildcard $(SINGA_DIR)/malloc*.txt))
 
 bench-plan: build
+	@tools/deps bench || echo "without cbc: bench_plan_exact skips its integer programs"
 	@failed=0; $(BUILD)/bench_plan || failed=1; \
 	$(BUILD)/bench_plan_exact || failed=1; \
 	$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log)) || failed=1; \

@@ -73,6 +73,7 @@ static bool try_blocks(const tide_machine *m, const char *policy, uint32_t block
     model_options.batch = BATCH;
     tide_step_options_init(&step_options);
     step_options.machine = m;
+    step_options.optimizer = TIDE_MOMENTUM;
     step_options.fused_update = true;
     check(tide_model_create(spec, &model_options, &model));
     check(tide_step_create(model, &step_options, &step));
