@@ -1,7 +1,8 @@
 /* How deep a network each policy trains on one device: resnet:6,32,n3,6 at batch 16, 224 x 224, on a 12 GB K40c; the
  * experiment of SuperNeurons (PPoPP 2018), which reaches depth 1920 there, 2500 according to its abstract.
  *
- *   bench_plan_depth [POLICY ...]    all policies, if none is named
+ *   bench_plan_depth                 the policies that plan ahead
+ *   bench_plan_depth POLICY ...      these; `all` also takes in the online ones, which are slow at such depths
  *
  * Depth is the paper's: 3 (6 + 32 + n3 + 6) + 2. The update of each weight stands right behind its gradient, so that
  * gradients die at once; the optimizer is momentum. Nothing deeper than MAX_BLOCKS is tried, and the search stops when the answer is
@@ -115,17 +116,21 @@ static void print_row(const char *policy, const figures *f) {
     fflush(stdout);
 }
 
+static bool is_online(const char *policy) {
+    return strcmp(policy, "cache") == 0 || strcmp(policy, "delta") == 0 || strcmp(policy, "dtr") == 0;
+}
+
 static bool is_wanted(const char *policy, int argc, char **argv) {
     if (strcmp(policy, "manual") == 0) return false;
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], policy) == 0) return true;
-    return argc == 1;
+        if (strcmp(argv[i], policy) == 0 || strcmp(argv[i], "all") == 0) return true;
+    return argc == 1 && !is_online(policy);
 }
 
 int main(int argc, char **argv) {
     tide_machine m;
     const char *policy;
-    bool reached = true;
+    uint32_t deepest = 0; /* of hybrid; 0: not asked for */
     check(tide_machine_load("k40c", &m));
     printf(
         "the deepest resnet:6,32,n3,6 on %s, batch %d, 224 x 224, arena of %.0f MiB; published: Caffe 148, Torch 152, "
@@ -136,8 +141,8 @@ int main(int argc, char **argv) {
         if (!is_wanted(policy, argc, argv)) continue;
         figures f = find_deepest(&m, policy);
         print_row(policy, &f);
-        if (strcmp(policy, "hybrid") == 0) reached = depth_of(f.blocks) >= BAR_DEPTH;
+        if (strcmp(policy, "hybrid") == 0) deepest = depth_of(f.blocks);
     }
-    printf("  %s hybrid reaches depth %d\n", reached ? "PASS" : "MISS", BAR_DEPTH);
-    return !reached;
+    if (deepest) printf("  %s hybrid reaches depth %d\n", deepest >= BAR_DEPTH ? "PASS" : "MISS", BAR_DEPTH);
+    return deepest && deepest < BAR_DEPTH;
 }
