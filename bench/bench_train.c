@@ -69,7 +69,7 @@ static void compare_with_torch(const bench *b, const ours *o, const char *name, 
         bar_not_run(what, NO_TORCH);
         return;
     }
-    strcat(arguments, " channels_last");
+    snprintf(arguments, sizeof arguments, "%s %u %u channels_last", name, o->batch, b->threads);
     if (images) torch_open(b->python, arguments, false, &last);
     entry_open(o, "liveness", TIDE_MODE_PLANNED, UINT64_MAX, &we);
     for (int i = 0; i < b->rounds; i++) {
