@@ -6,7 +6,7 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-calibrate bench-place bench-plan bench-tier bench-train figures format install build
+.PHONY: help demo check check-full bench bench-calibrate bench-opencl bench-place bench-plan bench-tier bench-train figures format install build
 
 help:
 	@echo "make demo        train a small network three ways and show what happened to memory; about two minutes"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench       measure and print the figures; draw those of docs/policies"
 	@echo "make figures     only draw those"
 	@echo "make bench-calibrate  simulated against measured step times, on this machine"
+	@echo "make bench-opencl  the OpenCL device beside the CPU's; installs PoCL first"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
 	@echo "                 POLICIES=\"hybrid\" looks for the deepest network under fewer policies (bench/bench_plan_depth.c)"
@@ -47,6 +48,10 @@ figures: build
 
 bench-calibrate: build
 	@$(BUILD)/bench_calibrate
+
+bench-opencl: build
+	@tools/deps opencl
+	@$(BUILD)/bench_opencl
 
 bench-place: build
 	@$(BUILD)/bench_place $(if $(PLACE_DIR),$(wildcard $(PLACE_DIR)/*.csv)) \

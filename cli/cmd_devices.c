@@ -172,7 +172,7 @@ int cmd_devices(int argc, char **argv) {
     const arg_option options[] = {
         {"--measure", ARG_FLAG, &o.measure, NULL, "measure this machine: takes a few seconds, wants an idle machine"},
         {"--device", ARG_TEXT, &o.device, "NAME", "only this device [all; cpu is measured]"},
-        {"--threads", ARG_COUNT, &o.threads, "N", "compute threads [all cores]"},
+        {"--threads", ARG_COUNT, &o.threads, "N", "compute threads of cpu [all cores]"},
         {"--disk-path", ARG_TEXT, &o.disk_path, "FOLDER", "where the disk is measured [$TMPDIR, else /tmp]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the machine profile that --measure found"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},

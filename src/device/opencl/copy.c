@@ -69,6 +69,5 @@ tide_status tide__cl_build_reorder(tide__opencl_kernel *k, const tide_op_desc *d
     if (from.type != TIDE__F32) return tide__fail(TIDE_E_UNSUPPORTED, "a reorder of other than floats");
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, from.elements));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, to.elements));
-    return tide__cl_copy(k, (tide__blocks_of){.operand = 0}, (tide__blocks_of){.operand = 1}, (int64_t)from.elements,
-                         1);
+    return tide__cl_copy(k, (tide__blocks_of){0, 0, 0}, (tide__blocks_of){1, 0, 0}, (int64_t)from.elements, 1);
 }
