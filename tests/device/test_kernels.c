@@ -35,6 +35,7 @@ static const conv_case convs[] = {
     {{1, 1, 1, 1}, 1, 1, 1, 1, 0},      {{2, 64, 4, 4}, 64, 3, 3, 1, 1},     {{2, 13, 2, 2}, 9, 2, 2, 1, 0},
     {{2, 16, 9, 9}, 16, 1, 7, 1, 0, 3}, {{2, 16, 9, 9}, 24, 7, 1, 1, 3, -3}, /* inception: rows and columns */
     {{3, 64, 14, 14}, 80, 3, 3, 1, 1},  {{8, 80, 7, 9}, 64, 3, 3, 1, 1},     /* many channels: Winograd's method */
+    {{2, 24, 6, 6}, 20, 1, 1, 1, 0},    {{1, 40, 19, 19}, 100, 3, 3, 1, 1},  /* several blocks of a product */
 };
 
 static tide_op_desc conv_desc(tide_op_kind kind, const conv_case *c, int32_t bias) {
@@ -327,7 +328,21 @@ static void test_layouts_agree(void **state) {
     rig_close(&rig);
 }
 
-/* Other implementations: each with another amount of workspace and with bits of its own. */
+/* Other implementations: each with another amount of workspace; with the same bits exactly if they say so. */
+static void compare_variants(kernel_rig *rig, const tide_op_desc *d, const tide_kernel_info *info) {
+    uint64_t hash[4];
+    rig_case c;
+    rig_case_init(&c, d, 10);
+    for (uint32_t i = 0; i < info->n_variants; i++)
+        hash[i] = rig_run(rig, &c, &(rig_options){.in_place_read = -1, .variant = i});
+    rig_case_deinit(&c);
+    for (uint32_t a = 0; a < info->n_variants; a++)
+        for (uint32_t b = 0; b < a; b++) {
+            assert_true(info->variant[a].workspace_bytes != info->variant[b].workspace_bytes);
+            if (info->variant[a].bits_class == info->variant[b].bits_class) assert_true(hash[a] == hash[b]);
+        }
+}
+
 static void test_variants(void **state) {
     static const tide_op_kind kinds[] = {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, TIDE_OP_CONV_BWD_WEIGHTS};
     kernel_rig rig;
@@ -337,10 +352,7 @@ static void test_variants(void **state) {
         tide_op_desc d = conv_desc(kinds[i % 3], &convs[i / 3], 0);
         tide_kernel_info info = info_of(&rig, &d);
         most = info.n_variants > most ? info.n_variants : most;
-        for (uint32_t a = 0; a < info.n_variants; a++)
-            for (uint32_t b = 0; b < a; b++)
-                assert_true(info.variant[a].workspace_bytes != info.variant[b].workspace_bytes &&
-                            info.variant[a].bits_class != info.variant[b].bits_class);
+        compare_variants(&rig, &d, &info);
     }
     assert_true(most >= 2);
     rig_close(&rig);
@@ -542,6 +554,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_prestate(test_in_place, &opencl),
         cmocka_unit_test_prestate(test_finite_differences, &opencl),
         cmocka_unit_test_prestate(test_layouts_agree, &opencl),
+        cmocka_unit_test_prestate(test_variants, &opencl),
         cmocka_unit_test_prestate(test_maxpool_ties, &opencl),
         cmocka_unit_test_prestate(test_nan_comes_through, &opencl),
         cmocka_unit_test_prestate(test_dropout_replays, &opencl),

@@ -2,6 +2,8 @@
  * its forward is that one's backward-data and the other way round. Weights are (outputs, inputs, kh, kw) in both. */
 #include "device/opencl/gemm.h"
 
+#define MAX_IMAGES 256 /* of the variants that have launches for each */
+
 /* As kernels/conv.cl sees it: m rows of the result, `groups` channels that are summed over. */
 typedef struct weights_view {
     int64_t m, groups, row, group;
@@ -49,19 +51,78 @@ static tide_status add_convolve(tide__opencl_kernel *k, const tide_op_desc *d, u
                         tide__int(bias), tide__int(to_small), GEOMETRY(i, d));
 }
 
+/* ---- variants with the windows of one image in a workspace, image by image ---- */
+
+/* Not for transposed convolutions, nor where the windows are the image. */
+static bool has_windows(const tide_op_desc *d) {
+    return !is_transposed(d) && (window_of(d) > 1 || d->stride > 1) && d->x.n <= MAX_IMAGES;
+}
+
+static uint64_t windows_bytes(const tide_op_desc *d) {
+    return (uint64_t)(d->x.c * window_of(d) * d->y.h * d->y.w) * sizeof(float);
+}
+
+/* y = w * windows: the same sums in the same order, so the same bits as without a workspace. */
+static tide_status add_windows_forward(tide__opencl_kernel *k, const tide_op_desc *d) {
+    const images i = images_of(d);
+    const uint32_t y = d->bias ? 3 : 2, windows = y + 1;
+    const int64_t depth = d->x.c * window_of(d), pixels = d->y.h * d->y.w, image = d->x.c * d->x.h * d->x.w;
+    tide__cl_variant(k, true);
+    tide__cl_set_workspace(k, windows_bytes(d));
+    for (int64_t n = 0; n < d->x.n; n++) {
+        TIDE_TRY(TIDE__LAUNCH(k, "conv", "gather_windows", depth, 1, 1, tide__place_at(0, n * image * 4),
+                              tide__place(windows), GEOMETRY(i, d)));
+        TIDE_TRY(tide__cl_gemm(k, &(tide__gemm){.m = d->y.c,
+                                                .n = pixels,
+                                                .depth = depth,
+                                                .a = {.operand = 1, .row = depth, .column = 1},
+                                                .b = {.operand = windows, .row = pixels, .column = 1},
+                                                .c = {.operand = y, .row = pixels, .first = n * d->y.c * pixels},
+                                                .alpha = 1,
+                                                .flags = d->bias ? TIDE__GEMM_ROW_BIAS : 0,
+                                                .bias = 2}));
+    }
+    return TIDE_OK;
+}
+
+/* windows = w' dy, then added up: other bits, but with strides no products with zero. */
+static tide_status add_windows_data(tide__opencl_kernel *k, const tide_op_desc *d) {
+    const images i = images_of(d);
+    const int64_t depth = d->x.c * window_of(d), pixels = d->y.h * d->y.w, image = d->x.c * d->x.h * d->x.w;
+    tide__cl_variant(k, false);
+    tide__cl_set_workspace(k, windows_bytes(d));
+    for (int64_t n = 0; n < d->x.n; n++) {
+        const tide__gemm product = {.m = depth,
+                                    .n = pixels,
+                                    .depth = d->y.c,
+                                    .a = {.operand = 0, .row = 1, .column = depth},
+                                    .b = {.operand = 1, .row = pixels, .column = 1, .first = n * d->y.c * pixels},
+                                    .c = {.operand = 3, .row = pixels},
+                                    .alpha = 1};
+        TIDE_TRY(tide__cl_gemm(k, &product));
+        TIDE_TRY(TIDE__LAUNCH(k, "conv", "add_windows", d->x.c, 1, 1, tide__place(3), tide__place_at(2, n * image * 4),
+                              GEOMETRY(i, d)));
+    }
+    return TIDE_OK;
+}
+
+/* ---- building ---- */
+
 static tide_status build_forward(tide__opencl_kernel *k, const tide_op_desc *d) {
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->x)));
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, weights_elements(d)));
     if (d->bias) TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)d->y.c));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, tide__shape_elements(&d->y)));
-    return add_convolve(k, d, 0, 1, d->bias, !is_transposed(d), true);
+    TIDE_TRY(add_convolve(k, d, 0, 1, d->bias, !is_transposed(d), true));
+    return has_windows(d) ? add_windows_forward(k, d) : TIDE_OK;
 }
 
 static tide_status build_data(tide__opencl_kernel *k, const tide_op_desc *d) {
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, weights_elements(d)));
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->y)));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, tide__shape_elements(&d->x)));
-    return add_convolve(k, d, 1, 0, false, is_transposed(d), false);
+    TIDE_TRY(add_convolve(k, d, 1, 0, false, is_transposed(d), false));
+    return has_windows(d) ? add_windows_data(k, d) : TIDE_OK;
 }
 
 /* Operands 0 and 1 are x and dy; the smaller image's channels are the rows of the product. */

@@ -21,6 +21,7 @@ enum {
     TIDE__GEMM_LOWER_C = 4,
     TIDE__GEMM_LOWER_A = 8,
     TIDE__GEMM_UPPER_A = 16,
+    TIDE__GEMM_ROW_BIAS = 32,
 };
 
 /* An operand as a matrix: strides in floats, from `first` floats on; samples and heads of a batch are apart by these. */
@@ -34,7 +35,7 @@ typedef struct tide__gemm {
     tide__gemm_matrix a, b, c; /* c.column is 1 */
     float alpha;
     int flags;
-    uint32_t bias;          /* operand, with TIDE__GEMM_BIAS */
+    uint32_t bias;          /* operand, with TIDE__GEMM_BIAS or _ROW_BIAS */
     int64_t samples, heads; /* 0 counts as 1 */
 } tide__gemm;
 

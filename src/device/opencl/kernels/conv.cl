@@ -127,6 +127,42 @@ kernel void convolve(global char *arena, ulong w_at, ulong in_at, ulong out_at, 
     store_block(block, rows, columns, nc, bias, FLOATS(out_at) + (image * m + i0) * n + j0, n);
 }
 
+/* The variants with a workspace: an image's matrix of windows is stored, (channels * positions, pixels of the small
+ * image). Item: one of its rows. */
+kernel void gather_windows(global char *arena, ulong wide_at, ulong windows_at, GEOMETRY_ARGS) {
+    const geometry g = GEOMETRY;
+    const int window = kh * kw, pixels = small_h * small_w, position = (int)get_global_id(0) % window;
+    global const float *wide_image = FLOATS(wide_at) + (long)get_global_id(0) / window * wide_h * wide_w;
+    global float *to = FLOATS(windows_at) + (long)get_global_id(0) * pixels;
+    float line[MAX_NC];
+    for (int first = 0; first < pixels; first += MAX_NC) {
+        const int n = min(MAX_NC, pixels - first);
+        gather_wide(line, wide_image, &g, position / kw, position % kw, first, n);
+        for (int i = 0; i < n; i++) to[first + i] = line[i];
+    }
+}
+
+/* The other way: every pixel of the wide image is the sum of what windows have for it, position by position. Item: a
+ * channel. */
+kernel void add_windows(global char *arena, ulong windows_at, ulong wide_at, GEOMETRY_ARGS) {
+    const long c = (long)get_global_id(0);
+    const int window = kh * kw, pixels = small_h * small_w;
+    global float *to = FLOATS(wide_at) + c * wide_h * wide_w;
+    for (int i = 0; i < wide_h * wide_w; i++) to[i] = 0;
+    for (int position = 0; position < window; position++) {
+        global const float *from = FLOATS(windows_at) + (c * window + position) * pixels;
+        const int r = position / kw, s = position % kw;
+        for (int y = 0; y < small_h; y++) {
+            const int iy = y * stride - pad_h + r;
+            if (iy < 0 || iy >= wide_h) continue;
+            for (int x = 0; x < small_w; x++) {
+                const int ix = x * stride - pad_w + s;
+                if (ix >= 0 && ix < wide_w) to[iy * wide_w + ix] += from[y * small_w + x];
+            }
+        }
+    }
+}
+
 /* Gradient of weights: (m, (q, position)) = sum over images and pixels of small (m, pixel) * wide as windows see it.
  * Item (i, j). */
 kernel void weights_gradient(global char *arena, ulong small_at, ulong wide_at, ulong dw_at, local float *pack_a,

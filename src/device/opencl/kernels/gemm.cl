@@ -6,6 +6,7 @@
 #define ADD_TO 2    /* C is added to */
 #define LOWER_C 4   /* C is zero above the diagonal */
 #define LOWER_A 8   /* A is zero above the diagonal: depth ends with the block's rows */
+#define ROW_BIAS 32 /* one float per row */
 #define UPPER_A 16  /* A is zero below the diagonal: depth begins with the block's rows */
 
 kernel void multiply(global char *arena, ulong a_at, ulong b_at, ulong c_at, ulong bias_at, local float *pack_a,
@@ -32,6 +33,7 @@ kernel void multiply(global char *arena, ulong a_at, ulong b_at, ulong c_at, ulo
         for (int j = 0; j < columns; j++) {
             float v = alpha * block[i * nc + j];
             if (flags & BIAS) v += FLOATS(bias_at)[j0 + j];
+            if (flags & ROW_BIAS) v += FLOATS(bias_at)[i0 + i];
             if (flags & ADD_TO) v += to[j];
             to[j] = (flags & LOWER_C) && j0 + j > i0 + i ? 0 : v;
         }
