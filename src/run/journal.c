@@ -324,12 +324,12 @@ tide_status tide__journal_check(tide__journal *j, const tide_program *program) {
     tide_program *once;
     tide_verdict verdict;
     tide_budgets budgets = j->online->run->options.budgets;
-    TIDE_TRY(j->failure);
+    if (j->failure != TIDE_OK) return tide__fail_memory(); /* nothing else goes wrong on the way */
     budgets.tier_bytes[j->shift_tier] = UINT64_MAX;
     TIDE_TRY(tide__program_once(program, &once));
     finish(j, once);
     describe(j, once);
-    tide_status status = j->failure;
+    tide_status status = j->failure == TIDE_OK ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) status = tide_plan_verify(j->plan, once, &j->machine, &budgets, &verdict);
     tide_program_destroy(once);
     if (status != TIDE_E_PLAN) return status;
