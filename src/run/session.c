@@ -228,14 +228,13 @@ tide_status tide_session_begin(tide_session *s, const tide_step_args *args) {
 
 /* A state without a carry stays as it is, if it still can. */
 static tide_status carry_rest(tide_session *s) {
-    for (tide_id id = 0; id < s->states.count; id++) {
-        if (s->carried.data[id]) continue;
-        if (s->released.data[id] != TIDE_NONE)
+    for (tide_id id = 0; id < s->states.count; id++)
+        if (!s->carried.data[id] && s->released.data[id] != TIDE_NONE)
             return tide__fail(TIDE_E_ARGUMENT,
                               "state %u \"%s\" is overwritten or released, and no value is carried to it", id,
                               s->states.data[id].name);
-        TIDE_TRY(tide__session_add_carry(s, (tide_carry){id, id}));
-    }
+    for (tide_id id = 0; id < s->states.count; id++)
+        if (!s->carried.data[id]) TIDE_TRY(tide__session_add_carry(s, (tide_carry){id, id}));
     return TIDE_OK;
 }
 

@@ -73,6 +73,7 @@ tide_status tide_session_input(tide_session *s, const tide_tensor *tensor, const
     copy.keep = false;
     TIDE_TRY(check_stepping(s));
     if (s->calls.count) return tide__fail(TIDE_E_ARGUMENT, "inputs are declared before the first op of a step");
+    if (!data && tensor->size_bytes) return tide__fail(TIDE_E_ARGUMENT, "an input needs its data");
     TIDE_TRY(tide__vec_reserve(&s->inputs, 1));
     TIDE_TRY(add_tensor(s, copy, &input.tensor));
     s->inputs.data[s->inputs.count++] = input;

@@ -12,6 +12,7 @@ typedef struct result {
     uint64_t hash, arena_bytes, saved_bytes;
     uint32_t n_reruns;
     double accuracy;
+    bool follows_plan;
 } result;
 
 typedef struct rig {
@@ -61,6 +62,7 @@ static tide_status train(const rig *r, result *out) {
         out->n_reruns += report.n_reruns;
         out->arena_bytes = report.arena_bytes;
     }
+    out->follows_plan = tide_trainer_plan(trainer) != NULL;
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK) status = tide_trainer_evaluate(trainer, &r->data, 8, &out->accuracy);
     tide_trainer_destroy(trainer);
@@ -134,6 +136,7 @@ static void test_auto(void **state) {
     r.options.plan.budgets.arena_bytes = whole.arena_bytes * 60 / 100;
     assert_ok(train(&r, &learned));
     assert_true(learned.arena_bytes <= r.options.plan.budgets.arena_bytes);
+    assert_true(learned.follows_plan);
     assert_same(&whole, &learned);
     rig_close(&r);
 }
@@ -149,6 +152,7 @@ static void test_auto_without_plan(void **state) {
     r.options.plan.policy = "liveness";
     r.options.plan.budgets.arena_bytes = whole.arena_bytes * 60 / 100;
     assert_ok(train(&r, &learned));
+    assert_false(learned.follows_plan);
     assert_same(&whole, &learned);
     rig_close(&r);
 }
