@@ -18,6 +18,25 @@ static void random_programs(void **state) {
     assert_true(t.made > 80 && t.with_moves > 20 && t.with_reruns > 8 && t.refused > 20);
 }
 
+/* Re-runs whose operands no op has overwritten, at random. */
+static void add_random_reruns(tide__sketch *s, uint64_t *rng) {
+    const tide__model *m = s->model;
+    for (uint32_t i = 0; i < 1 + m->n_ops / 4; i++) {
+        uint32_t slot = 1 + (uint32_t)random_below(rng, m->n_ops), op = (uint32_t)random_below(rng, slot);
+        bool usable = m->rerunnable[op];
+        for (uint32_t k = m->read_at[op]; k < m->read_at[op + 1]; k++)
+            usable = usable && m->destroyer[m->reads[k]] == TIDE_NONE;
+        if (usable) assert_ok(tide__sketch_add(s, tide__event_key(slot, TIDE__EVENT_RUN, op)));
+    }
+}
+
+static void list_reruns(const tide__sketch *s, tide__decisions *d) {
+    for (size_t i = 0; i < s->extra.count; i++)
+        if (tide__event_kind_of(s->extra.data[i]) == TIDE__EVENT_RUN)
+            assert_ok(tide__vec_push(&d->reruns, ((tide__rerun){.slot = tide__event_slot(s->extra.data[i]),
+                                                                .op = tide__event_id(s->extra.data[i])})));
+}
+
 /* Loads of random re-runs: the sketch against the schedule. */
 static void sketch_loads(void **state) {
     (void)state;
@@ -36,16 +55,8 @@ static void sketch_loads(void **state) {
         tide__decisions d = {0};
         assert_ok(tide__model_create(&in, &model));
         assert_ok(tide__sketch_create(model, 1, &s));
-        for (uint32_t i = 0; i < 1 + model->n_ops / 4; i++) {
-            uint32_t slot = 1 + (uint32_t)random_below(&rng, model->n_ops), op = (uint32_t)random_below(&rng, slot);
-            bool usable = model->rerunnable[op];
-            for (uint32_t k = model->read_at[op]; k < model->read_at[op + 1]; k++)
-                usable = usable && model->destroyer[model->reads[k]] == TIDE_NONE;
-            uint64_t key = tide__event_key(slot, TIDE__EVENT_RUN, op);
-            if (!usable || tide__sketch_has(s, key)) continue;
-            assert_ok(tide__sketch_add(s, key));
-            assert_ok(tide__vec_push(&d.reruns, ((tide__rerun){.slot = slot, .op = op})));
-        }
+        add_random_reruns(s, &rng);
+        list_reruns(s, &d);
         assert_ok(tide__sketch_build(s));
         uint64_t *loads = calloc(model->n_ops + 1, sizeof *loads);
         bool simple = true; /* alternatives in workspace and inputs of the next step are not the sketch's matter */
@@ -70,6 +81,50 @@ static void sketch_loads(void **state) {
     assert_true(compared > 500);
 }
 
+/* Any choice of moves beside any re-runs is a plan that can be proved, once synced; and syncing again changes nothing. */
+static void moves_beside_reruns(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    uint32_t with_both = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        uint64_t rng = seed * 53 + 7;
+        random_program_options ro = random_program_varied(seed);
+        tide_program *p = random_program(&ro);
+        tide_plan_options o;
+        tide_plan_options_init(&o);
+        tide__policy_input in = {.program = p, .machine = &m, .options = &o, .argument = "", .target_bytes = 512};
+        tide__model *model;
+        tide__sketch *s;
+        tide__transfers t;
+        tide__decisions d = {0};
+        tide_plan *plan;
+        assert_ok(tide__model_create(&in, &model));
+        assert_ok(tide__sketch_create(model, in.target_bytes, &s));
+        assert_ok(tide__transfers_init(&in, model, &t));
+        add_random_reruns(s, &rng);
+        for (size_t i = 0; i < t.swaps.gaps.count; i++) t.chosen[i] = t.chosen[i] || random_below(&rng, 3) == 0;
+        assert_ok(tide__transfers_sync(&t, s));
+        uint64_t events = s->n_events;
+        double excess = s->excess;
+        assert_ok(tide__transfers_sync(&t, s));
+        assert_int_equal(s->n_events, events);
+        assert_true(s->excess == excess);
+        assert_ok(tide__swaps_decide(&t.swaps, t.chosen, &d));
+        list_reruns(s, &d);
+        assert_ok(tide__draft(&in, &d, &plan));
+        assert_ok(tide_plan_verify(plan, p, &m, NULL, NULL));
+        with_both += d.swaps.count > 0 && d.reruns.count > 0;
+        tide_plan_destroy(plan);
+        tide__decisions_free(&d);
+        tide__transfers_deinit(&t);
+        tide__sketch_destroy(s);
+        tide__model_destroy(model);
+        tide_program_destroy(p);
+    }
+    print_message("%u with moves and re-runs\n", with_both);
+    assert_true(with_both > 20);
+}
+
 static void arguments(void **state) {
     (void)state;
     tide_machine m = machine_with_disk();
@@ -85,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs),
         cmocka_unit_test(sketch_loads),
+        cmocka_unit_test(moves_beside_reruns),
         cmocka_unit_test(arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,16 +31,17 @@ typedef struct hybrid {
 
 enum { MAX_TRIES = 4, MAX_FILLS = 3 };
 
-/* Events to look at in one search, some 10 ns each. Small programs get more at normal effort: their drafts, of which
- * there are many, take next to no time. */
-static uint64_t work_of(tide_effort effort, uint32_t n_ops) {
-    const uint64_t million = 1000 * 1000, per_op = 12 * 1000 * million / (n_ops + (uint64_t)1);
+/* Events to look at in one search, some 10 ns each. At normal effort programs of some hundred ops get the most: tiny ones
+ * have been searched through before that, and the drafts of large ones take their time, too. */
+static uint64_t work_of(tide_effort effort, uint64_t n_ops) {
+    const uint64_t million = 1000 * 1000, thousand = 1000, n = n_ops + 1;
     switch (effort) {
     case TIDE_EFFORT_LOW: return million;
-    case TIDE_EFFORT_HIGH: return 500 * million;
+    case TIDE_EFFORT_HIGH: return tide__min_u64(500 * million, 2 * million * n);
     case TIDE_EFFORT_NORMAL: break;
     }
-    return tide__min_u64(tide__max_u64(per_op, 6 * million), 24 * million);
+    uint64_t most = tide__min_u64(24 * million, 80 * thousand * n);
+    return tide__min_u64(tide__max_u64(12 * thousand * million / n, 6 * million), most);
 }
 
 /* ---- what the search found, as decisions ---- */
@@ -225,21 +226,30 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
     return TIDE_OK;
 }
 
-/* What the papers would do; now and then that is better than what the search finds. */
+/* What the papers would do; now and then that is better than what the search finds. The slower ones are for programs
+ * so small that one wrong choice shows. */
 static tide_status try_others(hybrid *h) {
+    enum { SMALL = 300, MEDIUM = 3000, ANY = INT32_MAX };
     static const struct {
         tide__policy_fn decide;
         const char *argument;
         bool moves, reruns;
-    } others[] = {{tide__decide_superneurons, "", true, true},
-                  {tide__decide_superneurons, "norecompute", true, false},
-                  {tide__decide_superneurons, "noswap", false, true},
-                  {tide__decide_delta, "", true, true},
-                  {tide__decide_capuchin, "", true, true},
-                  {tide__decide_checkpoint, "", false, true},
-                  {tide__decide_autoswap, "swdoa", true, false}};
+        uint32_t most_ops;
+    } others[] = {{tide__decide_superneurons, "", true, true, ANY},
+                  {tide__decide_superneurons, "norecompute", true, false, ANY},
+                  {tide__decide_superneurons, "noswap", false, true, ANY},
+                  {tide__decide_delta, "", true, true, ANY},
+                  {tide__decide_capuchin, "", true, true, ANY},
+                  {tide__decide_checkpoint, "", false, true, ANY},
+                  {tide__decide_autoswap, "swdoa", true, false, ANY},
+                  {tide__decide_autoswap, "search", true, false, SMALL},
+                  {tide__decide_autoswap, "doa", true, false, SMALL},
+                  {tide__decide_autoswap, "aoa", true, false, SMALL},
+                  {tide__decide_autoswap, "wdoa", true, false, SMALL},
+                  {tide__decide_cache, "", true, false, SMALL},
+                  {tide__decide_dtr, "", false, true, MEDIUM}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if ((h->moves || !others[i].moves) && (h->reruns || !others[i].reruns))
+        if ((h->moves || !others[i].moves) && (h->reruns || !others[i].reruns) && h->model->n_ops <= others[i].most_ops)
             TIDE_TRY(try_policy(h, others[i].decide, others[i].argument));
     return TIDE_OK;
 }
@@ -291,6 +301,7 @@ tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *o
     h.reruns = !tide__policy_has(in->argument, "norerun");
     TIDE_TRY(tide__model_create(in, &h.model));
     h.work = work_of(in->options->effort, h.model->n_ops);
+    if (!h.moves && in->options->effort == TIDE_EFFORT_NORMAL) h.work *= 3; /* one search; with moves there are four */
     tide_status status = tide__sketch_create(h.model, in->target_bytes, &h.sketch);
     if (status == TIDE_OK) status = try_all(&h);
     tide__sketch_destroy(h.sketch);

@@ -243,11 +243,12 @@ static tide_status start_without_moves(searcher *x) {
 static tide_status start_all(searcher *x, const tide__keys *given, const tide__keys *moves) {
     static const double parts[] = {1, 0.97, 0.93, 0.88, 0.8};
     if (given->count > moves->count) TIDE_TRY(start(x, given, mask_of(0), 1));
+    TIDE_TRY(start(x, moves, mask_of(0), 1));
+    if (!x->moves && x->s->model->n_ops <= MAX_WALKED_OPS) TIDE_TRY(start_by_walks(x, moves));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        for (uint32_t k = 0; k <= TIDE__N_HOLDS; k++)
+        for (uint32_t k = i == 0; k <= TIDE__N_HOLDS; k++)
             if (work_done(x) < x->limit / 2 || (i == 0 && !x->fits)) TIDE_TRY(start(x, moves, mask_of(k), parts[i]));
-    if (x->moves) return x->fits ? TIDE_OK : start_without_moves(x);
-    return x->s->model->n_ops > MAX_WALKED_OPS ? TIDE_OK : start_by_walks(x, moves);
+    return x->fits || !x->moves ? TIDE_OK : start_without_moves(x);
 }
 
 static tide_status search(searcher *x, const tide__keys *given, tide__keys *moves) {
