@@ -112,7 +112,8 @@ static void test_loss(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes_nothing), cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_changes_nothing),
+        cmocka_unit_test(test_loss),
         cmocka_unit_test(test_before_the_first_step),
         cmocka_unit_test(test_refuses_over_budget),
     };
