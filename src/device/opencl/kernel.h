@@ -23,7 +23,7 @@ typedef struct tide__cl_operand {
     uint64_t elements;
 } tide__cl_operand;
 
-/* Declaring operands, all reads before all writes. `any`: TIDE_LAYOUT_ANY. */
+/* Declaring operands, all reads before all writes. */
 tide_status tide__cl_reads(tide__opencl_kernel *k, tide__element type, uint64_t elements);
 tide_status tide__cl_writes(tide__opencl_kernel *k, tide__element type, uint64_t elements);
 static inline uint64_t tide__shape_elements(const tide_shape *s) { return (uint64_t)(s->n * s->c * s->h * s->w); }
