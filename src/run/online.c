@@ -152,8 +152,8 @@ void tide__run_online_close(tide_run *run) {
 
 const tide__place *tide__run_online_find(const tide_run *run, tide_id tensor) {
     const tide__place *p = &run->online->places.data[tensor];
-    tide_id from = run->carried_from[tensor];
-    if (run->stepped && !p->in_arena && p->tier == TIDE_NONE && from != TIDE_NONE) p = &run->online->places.data[from];
+    tide_id from = run->stepped ? run->carried_from[tensor] : TIDE_NONE;
+    if (!p->in_arena && p->tier == TIDE_NONE && from != TIDE_NONE) p = &run->online->places.data[from];
     return p->in_arena || p->tier != TIDE_NONE ? p : NULL;
 }
 

@@ -277,6 +277,7 @@ static tide_status end_step(tide_session *s, tide_step_report *report) {
     if (s->last) s->last->next = entry;
     s->last = entry;
     TIDE_TRY(tide__run_read_carries(s->run));
+    TIDE_TRY(tide__run_online_grow(s->run->online)); /* tensors that no op wrote */
     return forget_unkept(s);
 }
 
@@ -284,6 +285,7 @@ tide_status tide_session_end(tide_session *s, tide_step_report *report) {
     if (s->run->poisoned) return check_resting(s);
     if (s->phase != TIDE__STEPPING) return tide__fail(TIDE_E_ARGUMENT, "no step has begun");
     TIDE_TRY(tide__session_flush(s));
+    TIDE_TRY(tide__session_check_kept(s));
     TIDE_TRY(carry_rest(s));
     tide_status status = end_step(s, report);
     if (status != TIDE_OK) return s->run->poisoned ? status : tide__session_fail(s, status);

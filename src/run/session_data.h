@@ -58,6 +58,7 @@ tide_status tide__session_give_input(void *session, tide_id tensor, uint64_t pos
 /* Issues the pending op. */
 tide_status tide__session_flush(tide_session *session);
 tide_status tide__session_issue_online(tide_session *session);
+tide_status tide__session_check_kept(const tide_session *session); /* all have a value */
 tide_status tide__session_add_carry(tide_session *session, tide_carry carry);
 
 /* session_plan.c. Deciding comes with the first op, or with the end of a step that has none (NULL). */

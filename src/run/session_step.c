@@ -158,6 +158,13 @@ tide_status tide_session_op(tide_session *s, const tide_op *op, tide_op_fn fn, v
     return release_overwritten(s, &copy);
 }
 
+tide_status tide__session_check_kept(const tide_session *s) {
+    for (tide_id t = 0; t < s->kept.count; t++)
+        if (s->kept.data[t] && !has_value(s, t))
+            return tide__fail(TIDE_E_ARGUMENT, "tensor %u is kept, but no op has written it", t);
+    return TIDE_OK;
+}
+
 /* ---- carries ---- */
 
 tide_status tide__session_add_carry(tide_session *s, tide_carry carry) {

@@ -252,7 +252,7 @@ static void test_random_steps(void **state) {
         open_session(&c, blocks * BLOCK, policies[seed % 3], NULL);
         tide_status status = TIDE_OK;
         for (uint64_t step = 0; step < 10 && status == TIDE_OK; step++)
-            status = random_step(&c, seed * 10 + step % 5 / 4, step == 8 ? 5 : TIDE_NONE, seed + step);
+            status = random_step(&c, seed * 10 + step % 5 / 4, step == 2 || step == 8 ? 5 : TIDE_NONE, seed + step);
         bool too_small = status == TIDE_E_FIT || status == TIDE_E_TIER_FULL;
         if (status != TIDE_OK && (!too_small || blocks == 1000))
             fail_msg("seed %llu: %s", (unsigned long long)seed, tide_last_error());
@@ -265,7 +265,8 @@ static void test_random_steps(void **state) {
         close_session(&c);
     }
     assert_true(n_fit > 8 && n_tight > 4);
-    assert_true(sum.n_planned > 20 && sum.n_deviations > 1);
+    /* at least the wide ones: how long a plan is kept depends on measured times */
+    assert_true(sum.n_planned > 3 && sum.n_deviations > 3);
     tide_device_close(c.device);
 }
 
@@ -390,6 +391,32 @@ static void test_arguments(void **state) {
     tide_device_close(c.device);
 }
 
+/* Tensors that no op writes are nobody's business, unless they are kept. */
+static void test_unwritten(void **state) {
+    (void)state;
+    client c;
+    char x[64];
+    open_client(&c);
+    open_session(&c, 1000 * BLOCK, NULL, NULL);
+    op_context op = {.n_reads = 1, .n_writes = 1};
+    for (int step = 0; step < 4; step++) {
+        forget_tensors(&c);
+        assert_ok(tide_session_begin(c.session, &(tide_step_args){0}));
+        tide_id a = add_tensor(&c, 64, true), b;
+        assert_ok(submit(&c, op, (tide_id[]){0}, &a, true));
+        b = add_tensor(&c, 64, step == 3);
+        assert_status(tide_session_end(c.session, NULL), step == 3 ? TIDE_E_ARGUMENT : TIDE_OK);
+        if (step == 3) break;
+        assert_ok(tide_session_read(c.session, a, x, 64));
+        assert_status(tide_session_read(c.session, b, x, 64), TIDE_E_ARGUMENT);
+        assert_status(tide_session_read(c.session, 1000, x, 64), TIDE_E_ARGUMENT);
+    }
+    assert_error_has("no op has written it");
+    assert_int_equal(tide_session_get_stats(c.session).n_planned, 1);
+    close_session(&c);
+    tide_device_close(c.device);
+}
+
 static void test_options(void **state) {
     (void)state;
     client c;
@@ -412,7 +439,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_steps),   cmocka_unit_test(test_plan_folder),
         cmocka_unit_test(test_budget_changes), cmocka_unit_test(test_failure_poisons),
-        cmocka_unit_test(test_arguments),      cmocka_unit_test(test_options),
+        cmocka_unit_test(test_arguments),      cmocka_unit_test(test_unwritten),
+        cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
