@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 32, MAX_LINE = 4 << 20 };
+enum { MAX_DEPTH = 32, MAX_LINE = 4 << 20, SMALL = 256 /* members of an object */ };
 
 typedef struct parser {
     tide__json *doc;
@@ -209,17 +209,47 @@ static tide_status read_scalar(parser *p) {
 
 /* ---- containers ---- */
 
-/* Objects in our files are small, so the quadratic check is the fast one; large ones are refused instead. */
+static tide_status fail_duplicate(parser *p, const char *key, uint32_t length) {
+    p->doc->error_at = p->at;
+    return tide__fail(TIDE_E_FORMAT, "byte %zu: duplicate key \"%.*s\"", p->at + 1, length > 64 ? 64 : (int)length,
+                      key);
+}
+
+/* Most objects in our files are small, and for them the quadratic check is the fast one. Those of more than SMALL members,
+ * such as the arrays of a checkpoint, are looked through when they are complete. */
 static tide_status check_key(parser *p, uint32_t object, uint32_t key) {
     const tide__json_node *nodes = p->doc->nodes.data;
-    if (nodes[object].count > 256) return fail(p, "an object with more than 256 members");
+    if (nodes[object].count > SMALL) return TIDE_OK;
     for (uint32_t k = object + 1; k < key; k = nodes[k + 1].next)
-        if (nodes[k].length == nodes[key].length && memcmp(nodes[k].text, nodes[key].text, nodes[k].length) == 0) {
-            p->doc->error_at = p->at;
-            int shown = nodes[key].length > 64 ? 64 : (int)nodes[key].length;
-            return tide__fail(TIDE_E_FORMAT, "byte %zu: duplicate key \"%.*s\"", p->at + 1, shown, nodes[key].text);
-        }
+        if (nodes[k].length == nodes[key].length && memcmp(nodes[k].text, nodes[key].text, nodes[k].length) == 0)
+            return fail_duplicate(p, nodes[key].text, nodes[key].length);
     return TIDE_OK;
+}
+
+typedef struct spelling {
+    const char *text;
+    uint32_t length;
+} spelling;
+
+static int by_text(const void *a, const void *b) {
+    const spelling *x = a, *y = b;
+    if (x->length != y->length) return x->length < y->length ? -1 : 1;
+    return memcmp(x->text, y->text, x->length);
+}
+
+static tide_status check_all_keys(parser *p, uint32_t object) {
+    const tide__json_node *nodes = p->doc->nodes.data;
+    uint32_t n = nodes[object].count;
+    spelling *keys = malloc(n * sizeof *keys);
+    if (!keys) return tide__fail_memory();
+    for (uint32_t i = 0, k = object + 1; i < n; i++, k = nodes[k + 1].next)
+        keys[i] = (spelling){nodes[k].text, nodes[k].length};
+    qsort(keys, n, sizeof *keys, by_text);
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 1; i < n && status == TIDE_OK; i++)
+        if (by_text(&keys[i - 1], &keys[i]) == 0) status = fail_duplicate(p, keys[i].text, keys[i].length);
+    free(keys);
+    return status;
 }
 
 static tide_status read_key(parser *p, uint32_t object) {
@@ -252,6 +282,7 @@ static tide_status after_value(parser *p, uint32_t *stack, size_t *depth) {
             return TIDE_OK;
         }
         if (c != closer_of(top->type)) return fail(p, "expected ',' or the end of the object or array");
+        if (top->type == TIDE__JSON_OBJECT && top->count > SMALL) TIDE_TRY(check_all_keys(p, stack[*depth - 1]));
         p->at++;
         top->next = (uint32_t)p->doc->nodes.count;
         (*depth)--;

@@ -38,6 +38,31 @@ static void test_values(void **state) {
     tide__json_free(&doc);
 }
 
+/* {"k0":{},"k1":{} ...}; the last key repeats the one before it if asked to. */
+static void test_large_objects(void **state) {
+    (void)state;
+    enum { MEMBERS = 3000, ROOM = 64 * 1024 };
+    char *text = malloc(ROOM);
+    assert_non_null(text);
+    for (int repeated = 0; repeated < 2; repeated++) {
+        tide__json doc = {0};
+        size_t n = 0;
+        for (int i = 0; i < MEMBERS; i++)
+            n +=
+                (size_t)snprintf(text + n, ROOM - n, "%s\"k%d\":{}", i ? "," : "{", i - (repeated && i == MEMBERS - 1));
+        n += (size_t)snprintf(text + n, ROOM - n, "}");
+        if (repeated) {
+            refuse(text, "duplicate key \"k2998\"");
+        } else {
+            parse_ok(&doc, text);
+            assert_int_equal(doc.nodes.data[0].count, MEMBERS);
+            assert_true(tide__json_get(&doc, 0, "k2999") != 0);
+        }
+        tide__json_free(&doc);
+    }
+    free(text);
+}
+
 static void test_refused(void **state) {
     (void)state;
     refuse("", "unexpected end");
@@ -80,6 +105,7 @@ static void test_lines(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_large_objects),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_lines),
     };
