@@ -49,9 +49,9 @@ static const struct prototype {
 static const struct joint_bar {
     const char *log;
     double fraction, ratio;
-} joint_bars[] = {{"resnet32", .5, 1.055},
-                  {"unet", .5, 1.055},
-                  {"transformer", .5, 1.055},
+} joint_bars[] = {{"resnet32", .5, 1.05},
+                  {"unet", .5, 1.05},
+                  {"transformer", .5, 1.05},
                   {"resnet32", .38, 1.10},
                   {"transformer", .2, 1.10}};
 

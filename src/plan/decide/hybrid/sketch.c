@@ -155,7 +155,9 @@ static tide_status reserve(tide__sketch *s) {
 }
 
 static void add_use(tide__sketch *s, uint32_t stay, uint32_t event) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): `stay` is one of them */
     tide__stay *x = &s->stays.data[stay];
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): reserve() was before */
     s->uses.data[s->uses.count] = (tide__use){.event = event, .before = x->last_use};
     x->last_use = (uint32_t)s->uses.count++;
     if (event > x->end) x->end = event;
@@ -163,6 +165,7 @@ static void add_use(tide__sketch *s, uint32_t stay, uint32_t event) {
 
 static void begin_stay(tide__sketch *s, tide_id tensor, uint32_t event) {
     uint32_t use = (uint32_t)s->uses.count++, stay = (uint32_t)s->stays.count++;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): reserve() was before */
     s->uses.data[use] = (tide__use){.event = event, .before = TIDE_NONE};
     s->stays.data[stay] =
         (tide__stay){.tensor = tensor, .begin = event, .end = event, .before = s->latest[tensor], .last_use = use};
