@@ -124,7 +124,9 @@ typedef struct tide_fit_report {
     bool is_bound;         /* told at once, without a plan: no budget below needed_bytes works, under any policy */
 } tide_fit_report;
 
-/* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT fills *fit (may be NULL). */
+/* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT fills *fit (may be NULL). The same arguments
+ * give the same plan. With policy "hybrid:steady" and up to 20,000 ops, a larger budgets.arena_bytes never gives a larger predicted step_ns, nor a smaller one a larger arena, all else being equal;
+ * docs/policies/hybrid.md has the small print. */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 

@@ -144,13 +144,34 @@ static tide_status refuse_early(const tide__policy *policy, const tide__policy_i
                       (unsigned long long)budget);
 }
 
-static tide_status make(const tide__policy *policy, tide__policy_input *in, tide_plan *plan, tide_fit_report *fit) {
-    const tide_budgets *budgets = &in->options->budgets;
-    TIDE_TRY(refuse_early(policy, in, fit));
+/* Who made the plan does not matter: what it holds is taken over. */
+static void adopt(tide_plan *plan, tide_plan *made) {
+    tide_plan whole = *made;
+    *made = *plan;
+    *plan = whole;
+    plan->signature = made->signature;
+    plan->machine_fingerprint = made->machine_fingerprint;
+    plan->bits_any = made->bits_any;
+    memcpy(plan->machine_name, made->machine_name, sizeof plan->machine_name);
+    memcpy(plan->policy, made->policy, sizeof plan->policy);
+    tide_plan_destroy(made);
+}
+
+static tide_status fill_plan(const tide__policy *policy, tide__policy_input *in, tide_plan *plan,
+                             tide_fit_report *fit) {
+    tide_plan *made = NULL;
+    in->target_bytes = in->options->budgets.arena_bytes;
+    if (policy->plan) TIDE_TRY(policy->plan(in, &made));
+    if (made) return adopt(plan, made), TIDE_OK;
     TIDE_TRY(decide_and_place(policy, in, plan));
-    TIDE_TRY(check_fit(in->program, in->machine, budgets, plan, fit));
-    TIDE_TRY(tide__sync(plan));
-    TIDE_TRY(tide_plan_verify(plan, in->program, in->machine, budgets, NULL));
+    TIDE_TRY(check_fit(in->program, in->machine, &in->options->budgets, plan, fit));
+    return tide__sync(plan);
+}
+
+static tide_status make(const tide__policy *policy, tide__policy_input *in, tide_plan *plan, tide_fit_report *fit) {
+    TIDE_TRY(refuse_early(policy, in, fit));
+    TIDE_TRY(fill_plan(policy, in, plan, fit));
+    TIDE_TRY(tide_plan_verify(plan, in->program, in->machine, &in->options->budgets, NULL));
     return predict(in->program, in->machine, plan);
 }
 

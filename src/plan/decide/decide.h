@@ -67,11 +67,15 @@ typedef struct tide__policy_input {
 /* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. One that
  * cannot reach the target gives the smallest load it can; the pipeline then says that it does not fit. */
 typedef tide_status (*tide__policy_fn)(const tide__policy_input *in, tide__decisions *out);
+/* A policy that places and simulates what it compares may hand over the whole plan but its proof, within the budget;
+ * *out = NULL: it has none, and is asked to decide. */
+typedef tide_status (*tide__plan_fn)(const tide__policy_input *in, struct tide_plan **out);
 typedef struct tide__policy {
     const char *name, *summary;
     tide__policy_fn decide;
     bool takes_argument;
-    bool budgeted; /* heeds target_bytes: worth asking again for less when placement misses the budget */
+    bool budgeted;      /* heeds target_bytes: worth asking again for less when placement misses the budget */
+    tide__plan_fn plan; /* NULL: it only decides */
 } tide__policy;
 /* `name` with or without ":argument"; NULL if there is none of this name, or if it gets an argument that is empty or
  * that it does not take. */

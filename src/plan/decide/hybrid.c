@@ -3,6 +3,7 @@
  *   hybrid            both
  *   hybrid:norerun    moves only
  *   hybrid:nomove     re-runs only
+ *   hybrid:steady     a larger budget is never slower (hybrid/ladder.h); also steady,nomove and so on
  *
  * Moves that hide behind compute are free, so they come first; re-runs take what they leave above the target; then a
  * search exchanges moves and re-runs together (hybrid/search.h).
@@ -12,6 +13,7 @@
 
 #include "base/size.h"
 #include "plan/decide/draft.h"
+#include "plan/decide/hybrid/ladder.h"
 #include "plan/decide/hybrid/moves.h"
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/policies.h"
@@ -24,12 +26,19 @@ typedef struct hybrid {
     uint64_t work; /* for one search */
     bool moves, reruns;
     tide__decisions best;
-    bool any, fits; /* there is a best; its arena is within the target */
+    bool any, fits;  /* there is a best; its arena is within the target */
+    uint32_t n_best; /* how often there was a new one */
     uint64_t best_ns, best_bytes;
-    uint64_t last_bytes; /* the arena of the latest draft */
+    uint64_t last_bytes;  /* the arena of the latest draft */
+    uint64_t least_bytes; /* the smallest arena of all drafts */
+    /* On a ladder. */
+    tide__ladder *ladder;       /* that every draft is offered to; NULL: none */
+    tide__sketch *warm;         /* what the rungs below have found; NULL: nothing */
+    tide__transfers warm_moves; /* of it */
+    uint64_t floor_bytes;       /* far below what the search has reached when asked for too little */
 } hybrid;
 
-enum { MAX_TRIES = 4, MAX_FILLS = 3 };
+enum { MAX_TRIES = 4, MAX_FILLS = 3, WARM_PART = 4 };
 
 /* Events to look at in one search, some 10 ns each. At normal effort programs of some hundred ops get the most: tiny ones
  * have been searched through before that, and the drafts of large ones take their time, too. */
@@ -97,6 +106,7 @@ static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
     h->best = *d;
     *d = (tide__decisions){0};
     h->any = true;
+    h->n_best++;
     h->fits = fits(h, draft);
     h->best_ns = draft->prediction.step_ns;
     h->best_bytes = draft->arena_bytes;
@@ -127,14 +137,16 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
     tide_plan *draft = NULL;
     tide_status status = d->variants.count ? tide__draft(h->in, d, &draft) : draft_filled(h, d, &draft);
     if (status == TIDE_OK) h->last_bytes = draft->arena_bytes;
+    if (status == TIDE_OK) h->least_bytes = tide__min_u64(h->least_bytes, draft->arena_bytes);
     if (status == TIDE_OK && is_better(h, draft, fits(h, draft))) take_over(h, d, draft);
+    if (status == TIDE_OK && h->ladder) status = tide__ladder_offer(h->ladder, &draft);
     tide_plan_destroy(draft);
     tide__decisions_free(d);
     *d = (tide__decisions){0};
     return status;
 }
 
-/* ---- ways to a plan ---- */
+/* ---- searches ---- */
 
 /* A choice of moves, alone in the sketch. */
 static tide_status begin_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
@@ -180,10 +192,48 @@ static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way wa
     return TIDE_OK;
 }
 
+/* ---- from rung to rung ---- */
+
+static void drop_warm(hybrid *h) {
+    tide__sketch_destroy(h->warm);
+    tide__transfers_deinit(&h->warm_moves);
+    h->warm = NULL;
+}
+
+/* What has become the best is where the next rung starts from. */
+static tide_status keep_warm(hybrid *h, tide__transfers *t) {
+    tide__sketch *fresh;
+    TIDE_TRY(tide__sketch_create(h->model, h->in->target_bytes, &fresh));
+    drop_warm(h);
+    h->warm = h->sketch;
+    h->warm_moves = *t;
+    h->sketch = fresh;
+    *t = (tide__transfers){0};
+    return TIDE_OK;
+}
+
+/* On from what the rung below has found: it fits, and there is more room now. */
+static tide_status try_warm(hybrid *h) {
+    tide__sketch *own = h->sketch;
+    if (!h->warm || !h->reruns) return TIDE_OK;
+    h->sketch = h->warm;
+    h->sketch->target_bytes = h->in->target_bytes;
+    tide_status status = search_on(h, &h->warm_moves, h->warm_moves.swaps.work, h->work / WARM_PART);
+    h->sketch = own;
+    if (status == TIDE_OK && !tide__sketch_fits(h->warm)) drop_warm(h);
+    return status;
+}
+
+/* ---- ways to a plan ---- */
+
 static tide_status try_from(hybrid *h, tide__moves_way way) {
     tide__transfers t = {0};
+    uint32_t n_best = h->n_best;
     if (h->moves && tide__swap_tier(h->in->machine) != TIDE_NONE) TIDE_TRY(tide__transfers_init(h->in, h->model, &t));
     tide_status status = search_from(h, &t, way);
+    bool waits = h->moves && way == TIDE__MOVES_WAIT;
+    if (status == TIDE_OK && h->ladder && !waits && h->n_best > n_best && tide__sketch_fits(h->sketch))
+        status = keep_warm(h, &t);
     tide__transfers_deinit(&t);
     return status;
 }
@@ -213,7 +263,7 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
     uint64_t budget = h->in->options->budgets.arena_bytes;
     tide__policy_input in = *h->in;
     in.argument = argument;
-    for (int i = 0; i < MAX_TRIES; i++) {
+    for (int i = 0; i < (h->ladder ? 1 : MAX_TRIES); i++) {
         tide__decisions d = {0};
         tide_status status = decide(&in, &d);
         if (status == TIDE_OK) status = judge(h, &d);
@@ -227,7 +277,7 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
 }
 
 /* What the papers would do; now and then that is better than what the search finds. The slower ones are for programs
- * so small that one wrong choice shows. */
+ * so small that one wrong choice shows; not at every rung. */
 static tide_status try_others(hybrid *h) {
     enum { SMALL = 300, MEDIUM = 3000, ANY = INT32_MAX };
     static const struct {
@@ -249,7 +299,8 @@ static tide_status try_others(hybrid *h) {
                   {tide__decide_cache, "", true, false, SMALL},
                   {tide__decide_dtr, "", false, true, MEDIUM}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if ((h->moves || !others[i].moves) && (h->reruns || !others[i].reruns) && h->model->n_ops <= others[i].most_ops)
+        if ((h->moves || !others[i].moves) && (h->reruns || !others[i].reruns) &&
+            (h->ladder ? others[i].most_ops == ANY : h->model->n_ops <= others[i].most_ops))
             TIDE_TRY(try_policy(h, others[i].decide, others[i].argument));
     return TIDE_OK;
 }
@@ -289,26 +340,136 @@ static tide_status try_all(hybrid *h) {
 }
 
 static tide_status check_argument(const char *argument) {
-    bool known = !*argument || strcmp(argument, "nomove") == 0 || strcmp(argument, "norerun") == 0;
-    return known ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "policy hybrid:%.32s: it takes nomove or norerun", argument);
+    static const char *const words[] = {"nomove", "norerun", "steady"};
+    for (size_t length; *argument; argument += length + (argument[length] == ',')) {
+        bool known = false;
+        length = strcspn(argument, ",");
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            known = known || (strlen(words[i]) == length && strncmp(argument, words[i], length) == 0);
+        if (!known)
+            return tide__fail(TIDE_E_ARGUMENT, "policy hybrid:%.32s: it takes nomove, norerun or steady", argument);
+    }
+    return TIDE_OK;
+}
+
+/* Searches for one target, by `try`; the best is in h. */
+static tide_status search_target(hybrid *h, const tide__policy_input *in, tide_status (*try)(hybrid *)) {
+    h->in = in;
+    h->moves = !tide__policy_has(in->argument, "nomove");
+    h->reruns = !tide__policy_has(in->argument, "norerun");
+    h->any = h->fits = false;
+    TIDE_TRY(tide__sketch_create(h->model, in->target_bytes, &h->sketch));
+    tide_status status = try(h);
+    tide__sketch_destroy(h->sketch);
+    h->sketch = NULL;
+    return status;
 }
 
 tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out) {
     TIDE_TRY(check_argument(in->argument));
-    hybrid h = {.in = in, .moves = true, .reruns = true};
+    hybrid h = {.work = work_of(in->options->effort, tide_program_op_count(in->program))};
     if (in->target_bytes == UINT64_MAX) return TIDE_OK;
-    h.moves = !tide__policy_has(in->argument, "nomove");
-    h.reruns = !tide__policy_has(in->argument, "norerun");
     TIDE_TRY(tide__model_create(in, &h.model));
-    h.work = work_of(in->options->effort, h.model->n_ops);
-    if (!h.moves && in->options->effort == TIDE_EFFORT_NORMAL) h.work *= 3; /* one search; with moves there are four */
-    tide_status status = tide__sketch_create(h.model, in->target_bytes, &h.sketch);
-    if (status == TIDE_OK) status = try_all(&h);
-    tide__sketch_destroy(h.sketch);
+    bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
+    if (one) h.work *= 3; /* one search; with moves there are four */
+    tide_status status = search_target(&h, in, try_all);
     tide__model_destroy(h.model);
     if (status == TIDE_OK)
         *out = h.best;
     else
         tide__decisions_free(&h.best);
+    return status;
+}
+
+/* ---- the ladder ---- */
+
+/* A rung's part of the work. */
+static uint64_t rung_work(const tide__policy_input *in) {
+    tide_effort effort = in->options->effort;
+    return work_of(effort, tide_program_op_count(in->program)) / (effort == TIDE_EFFORT_HIGH ? 60 : 6);
+}
+
+/* Placement needs a little more than the load. */
+enum { MARGIN_PART = 1024, MISS_PART = 16 };
+
+/* By which rungs may be below a floor. */
+enum { FLOOR_PART = 6 };
+
+static tide_status try_own(hybrid *h) {
+    TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
+    if (h->moves && h->reruns && !is_ideal(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
+    if (h->fits && h->in->options->effort != TIDE_EFFORT_HIGH) return TIDE_OK;
+    return h->moves && h->reruns && !is_ideal(h) ? try_alone(h, false) : TIDE_OK;
+}
+
+/* Far above the rung: more than placement misses by. */
+static bool is_far_above(const hybrid *h, uint64_t bytes) {
+    uint64_t rung = h->in->options->budgets.arena_bytes;
+    return bytes > tide__add_capped(rung, rung / MISS_PART);
+}
+
+/* A search far below what can be reached takes the longest and finds nothing; what it ends with says from where on it
+ * is worth while. */
+static tide_status try_main(hybrid *h) {
+    TIDE_TRY(try_own(h));
+    if (is_far_above(h, h->best_bytes)) h->floor_bytes = h->best_bytes - h->best_bytes / 3;
+    return TIDE_OK;
+}
+
+/* On from the rung below; from scratch at the main rungs, and where there is nothing to go on from. */
+static tide_status try_rung(hybrid *h) {
+    bool is_main = tide__ladder_is_main(h->ladder), is_low = h->in->options->budgets.arena_bytes < h->floor_bytes;
+    if (!is_low) TIDE_TRY(try_warm(h));
+    if (!is_low && !is_ideal(h) && (is_main || !h->warm)) TIDE_TRY(try_main(h));
+    return is_ideal(h) || !is_main ? TIDE_OK : try_others(h);
+}
+
+/* Rungs far below what others need when they get hardly any memory: nothing would fit. */
+static bool is_hopeless(const hybrid *h, uint64_t bytes) {
+    return bytes < h->least_bytes - h->least_bytes / FLOOR_PART;
+}
+
+/* Where everything fits there may be nothing to decide but workspaces. */
+static tide_status try_nothing(hybrid *h) {
+    tide__decisions d = {0};
+    return judge(h, &d);
+}
+
+static tide_status climb(hybrid *h, const tide__policy_input *in) {
+    tide__ladder *l = h->ladder;
+    uint64_t least = least_ns(in);
+    tide_plan_options options = *in->options;
+    tide__policy_input rung = *in;
+    rung.options = &options;
+    options.budgets.arena_bytes = rung.target_bytes = l->whole_bytes;
+    if (in->options->budgets.arena_bytes >= l->whole_bytes) TIDE_TRY(search_target(h, &rung, try_nothing));
+    h->least_bytes = UINT64_MAX;
+    for (uint32_t r = 0; r < l->rungs.count && !tide__ladder_is_done(l, least); r++) {
+        l->rung = r;
+        options.budgets.arena_bytes = l->rungs.data[r].bytes;
+        rung.target_bytes = l->rungs.data[r].bytes - l->rungs.data[r].bytes / MARGIN_PART;
+        if (r == 0) {
+            TIDE_TRY(search_target(h, &rung, try_others));
+            h->floor_bytes = h->least_bytes;
+        }
+        if (r > 0 && !is_hopeless(h, l->rungs.data[r].bytes)) TIDE_TRY(search_target(h, &rung, try_rung));
+    }
+    return TIDE_OK;
+}
+
+tide_status tide__plan_hybrid(const tide__policy_input *in, tide_plan **out) {
+    TIDE_TRY(check_argument(in->argument));
+    *out = NULL;
+    if (!tide__policy_has(in->argument, "steady") || tide_program_op_count(in->program) > LARGE) return TIDE_OK;
+    tide__ladder ladder;
+    TIDE_TRY(tide__ladder_init(in, &ladder));
+    hybrid h = {.work = rung_work(in), .least_bytes = UINT64_MAX, .ladder = &ladder};
+    tide_status status = tide__model_create(in, &h.model);
+    if (status == TIDE_OK) status = climb(&h, in);
+    if (status == TIDE_OK) *out = tide__ladder_take(&ladder);
+    drop_warm(&h);
+    tide__decisions_free(&h.best);
+    tide__model_destroy(h.model);
+    tide__ladder_deinit(&ladder);
     return status;
 }
