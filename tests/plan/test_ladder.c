@@ -10,7 +10,7 @@
 #include "support/hand_made.h"
 #include "support/random_program.h"
 
-enum { N_BUDGETS = 10 };
+enum { N_BUDGETS = 8 };
 
 typedef struct outcome {
     bool made;
@@ -106,22 +106,22 @@ static void random_programs(void **state) {
                                            "hybrid:norerun,steady"};
     tide_machine m = machine_with_disk();
     uint32_t served = 0;
-    for (uint64_t seed = 0; seed < 12; seed++) {
+    for (uint64_t seed = 0; seed < 8; seed++) {
         uint64_t rng = seed * 31 + 7, budgets[N_BUDGETS];
         random_program_options ro = random_program_varied(seed);
         tide_program *p = random_program(&ro);
         draw_budgets(&rng, whole_of(p, &m), N_BUDGETS, budgets);
-        served += check_program(p, &m, settings[seed % 4], seed % 8 == 7 ? TIDE_EFFORT_HIGH : TIDE_EFFORT_NORMAL,
-                                budgets, N_BUDGETS);
+        served += check_program(p, &m, settings[seed % 4], seed % 2 ? TIDE_EFFORT_NORMAL : TIDE_EFFORT_LOW, budgets,
+                                N_BUDGETS);
         tide_program_destroy(p);
     }
     print_message("%u budgets\n", served);
-    assert_true(served > 50);
+    assert_true(served > 25);
 }
 
 static void models(void **state) {
     (void)state;
-    static const char *const specs[] = {"lenet", "resnet-cifar:1"};
+    static const char *const specs[] = {"lenet"};
     tide_machine m;
     assert_ok(tide_machine_load("v100-16gb-pcie", &m));
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
@@ -148,7 +148,7 @@ static void models(void **state) {
 static void other_policies(void **state) {
     (void)state;
     tide_machine m = machine_with_disk();
-    for (uint64_t seed = 100; seed < 108; seed++) {
+    for (uint64_t seed = 100; seed < 104; seed++) {
         uint64_t rng = seed, budgets[4];
         random_program_options ro = random_program_varied(seed);
         tide_program *p = random_program(&ro);
