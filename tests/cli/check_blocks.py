@@ -20,7 +20,6 @@ import tempfile
 # First line of a block -> where it is covered.
 ELSEWHERE = {
     "make demo": "the test demo.run trains the same three ways, with fewer steps",
-    "git clone https://github.com/tidemark/tidemark": "needs a network",
     "make install PREFIX=/usr/local": "install.test_install installs into a folder of its own",
     "cmake --preset fuzz && cmake --build build/fuzz": "gate fuzz",
     "tidemark compare resnet50 --batch 64 --machine v100-16gb-pcie --policies liveness,dtr,autoswap,hybrid \\":
