@@ -39,11 +39,20 @@ void tide_device_options_init(tide_device_options *options) {
 
 const char *tide_device_name(uint32_t i) { return i < N_DEVICES ? devices[i].name : NULL; }
 
-/* The names of all devices but `except`, which may be NULL. */
-static void list_names(const device_entry *except, char *out, size_t size) {
+static bool is_usable(const device_entry *entry) {
+    tide_device_options defaults;
+    tide_device *device = NULL;
+    tide_device_options_init(&defaults);
+    tide_status status = entry->open(NULL, &defaults, &device);
+    tide_device_close(device);
+    return status == TIDE_OK;
+}
+
+/* The names of the devices that open here, found out by opening them: it takes a while and is for failures only. */
+static void list_usable(char *out, size_t size) {
     out[0] = 0;
     for (size_t i = 0; i < N_DEVICES; i++) {
-        if (&devices[i] == except) continue;
+        if (!is_usable(&devices[i])) continue;
         strncat(out, out[0] ? ", " : "", size - strlen(out) - 1);
         strncat(out, devices[i].name, size - strlen(out) - 1);
     }
@@ -62,12 +71,12 @@ static const device_entry *find_device(const char *name, const char **which) {
 /* A device that is known but not usable here says why; this adds what there is instead. */
 static tide_status open_entry(const device_entry *entry, const char *which, const tide_device_options *options,
                               tide_device **out) {
-    char others[128], reason[512];
+    char usable[128], reason[512];
     tide_status status = entry->open(which, options, out);
     if (status != TIDE_E_DEVICE) return status;
-    list_names(entry, others, sizeof others);
     snprintf(reason, sizeof reason, "%s", tide_last_error());
-    return tide__fail(TIDE_E_DEVICE, "%s; available: %s", reason, others);
+    list_usable(usable, sizeof usable);
+    return tide__fail(TIDE_E_DEVICE, "%s; available: %s", reason, usable);
 }
 
 tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out) {
@@ -79,11 +88,11 @@ tide_status tide_device_open(const char *name, const tide_device_options *option
         return tide__fail(TIDE_E_ARGUMENT, "tide_device_options.size is %zu, expected %zu", options->size,
                           sizeof *options);
     const char *which;
-    char known[128];
+    char usable[128];
     const device_entry *entry = find_device(name, &which);
     if (entry) return open_entry(entry, which, options, out);
-    list_names(NULL, known, sizeof known);
-    return tide__fail(TIDE_E_DEVICE, "no device \"%s\"; available: %s", name, known);
+    list_usable(usable, sizeof usable);
+    return tide__fail(TIDE_E_DEVICE, "no device \"%s\"; available: %s", name, usable);
 }
 
 void tide_device_close(tide_device *device) {
