@@ -30,7 +30,7 @@ static void test_numbers(void **state) {
     static const char *const wrong[] = {"opencl:99", "opencl:", "opencl:x", "opencl:-1", "opencl:0x", "cpu:0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_status(tide_device_open(wrong[i], NULL, &device), TIDE_E_DEVICE);
-        assert_error_has("available: cpu");
+        assert_error_has("available: cpu, opencl, sim");
     }
     assert_null(device);
 }
@@ -42,6 +42,8 @@ static void test_without_a_library(void **state) {
     assert_status(tide_device_open("opencl", NULL, &device), TIDE_E_DEVICE);
     assert_error_has("no OpenCL here");
     assert_error_has("available: cpu, sim");
+    assert_status(tide_device_open("nope", NULL, &device), TIDE_E_DEVICE);
+    assert_error_has("no device \"nope\"; available: cpu, sim");
     setenv("TIDE_OPENCL", "libm.so.6", 1); /* loads, but is not OpenCL */
     assert_status(tide_device_open("opencl", NULL, &device), TIDE_E_DEVICE);
     unsetenv("TIDE_OPENCL");
@@ -268,6 +270,42 @@ static void test_no_waits_inside_a_step(void **state) {
     training_close(&t);
 }
 
+/* ---- commands that end abnormally ---- */
+
+static cl_int CL_API_CALL break_event(cl_event event, cl_int type, void(CL_CALLBACK *notify)(cl_event, cl_int, void *),
+                                      void *context) {
+    notify(event, CL_OUT_OF_RESOURCES, context);
+    return CL_SUCCESS;
+}
+
+static void test_abnormal_end(void **state) {
+    (void)state;
+    tide_device *device = open_opencl();
+    tide_op_desc d = {.kind = TIDE_OP_RELU_FWD, .x = {1, 1, 1, 9}, .y = {1, 1, 1, 9}};
+    tide_kernel *kernel = NULL;
+    tide_queue *queue = NULL;
+    tide_arena *arena = NULL;
+    tide_event *event = NULL;
+    ((tide__opencl *)device)->cl.SetEventCallback = break_event;
+    assert_ok(tide_kernel_create(device, &d, &kernel));
+    assert_ok(tide_queue_create(device, TIDE_QUEUE_COMPUTE, &queue));
+    assert_ok(tide_arena_create(device, 4096, &arena));
+    assert_ok(tide_event_create(device, &event));
+    memset(tide_arena_host(arena), 0, 4096);
+    assert_ok(tide_kernel_enqueue(kernel, 0, queue, arena, (uint64_t[]){0, 1024}, 2, NULL));
+    assert_ok(tide_event_record(event, queue));
+    assert_ok(tide_event_sync(event)); /* does not hang */
+    for (int i = 0; i < 2; i++) {
+        assert_status(tide_queue_sync(queue), TIDE_E_DEVICE);
+        assert_error_has("complete a kernel: CL_OUT_OF_RESOURCES");
+    }
+    tide_event_destroy(event);
+    tide_queue_destroy(queue);
+    tide_arena_destroy(arena);
+    tide_kernel_destroy(kernel);
+    tide_device_close(device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
@@ -277,6 +315,7 @@ int main(void) {
         cmocka_unit_test(test_no_host_functions),
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_no_waits_inside_a_step),
+        cmocka_unit_test(test_abnormal_end),
     };
     const struct CMUnitTest always[] = {cmocka_unit_test(test_without_a_library)};
     int failed = cmocka_run_group_tests(always, NULL, NULL);

@@ -50,13 +50,16 @@ typedef struct tide__opencl_fault {
 
 typedef enum tide__fault_code { TIDE__FAULT_NONE, TIDE__FAULT_LABEL, TIDE__FAULT_TOKEN } tide__fault_code;
 
+typedef struct tide__opencl_fate tide__opencl_fate; /* queue.c */
+
 typedef struct tide__opencl_queue {
     tide__host_queue host;
     cl_command_queue cl;
-    cl_mem faults;       /* compute queues: one tide__opencl_fault */
-    cl_mem staging;      /* copy queues without host-visible memory */
-    char *staging_bytes; /* where it is mapped */
-    bool in_flight;      /* something was enqueued since the last drain */
+    cl_mem faults;           /* compute queues: one tide__opencl_fault */
+    tide__opencl_fate *fate; /* compute queues */
+    cl_mem staging;          /* copy queues without host-visible memory */
+    char *staging_bytes;     /* where it is mapped */
+    bool in_flight;          /* something was enqueued since the last drain */
 } tide__opencl_queue;
 
 /* choose.c: `which` is the number after "opencl:", NULL for the first GPU, else the first device. Fills platform, id. */

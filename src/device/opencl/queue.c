@@ -1,12 +1,64 @@
 /* Queues of the OpenCL device: host queues in front of an in-order queue of the driver (opencl.h).
  *
  * Invariant: `in_flight` is set iff something may still run in the driver's queue. Host functions, and copies made by
- * the thread itself, run only after a drain. */
+ * the thread itself, run only after a drain. What the driver ended abnormally is the failure of the next drain, whose
+ * sync reports it, although events complete then as ever: nobody who waits for one hangs. */
 #include <stdlib.h>
 
 #include "device/opencl/kernel.h"
 
 static tide__opencl *device_of(const tide__opencl_queue *queue) { return (tide__opencl *)queue->host.base.device; }
+
+/* ---- what callbacks tell ---- */
+
+/* Shared by a queue and its callbacks under way, which a driver may call after the queue is gone. */
+struct tide__opencl_fate {
+    pthread_mutex_t lock; /* protects the others */
+    pthread_cond_t passed;
+    uint32_t references; /* of the queue and of every callback to come */
+    cl_int error;        /* the first one; CL_SUCCESS: none */
+};
+
+static tide__opencl_fate *fate_create(void) {
+    tide__opencl_fate *fate = calloc(1, sizeof *fate);
+    if (!fate) return NULL;
+    pthread_mutex_init(&fate->lock, NULL);
+    pthread_cond_init(&fate->passed, NULL);
+    fate->references = 1;
+    return fate;
+}
+
+static void fate_retain(tide__opencl_fate *fate) {
+    pthread_mutex_lock(&fate->lock);
+    fate->references++;
+    pthread_mutex_unlock(&fate->lock);
+}
+
+static void fate_release(tide__opencl_fate *fate) {
+    pthread_mutex_lock(&fate->lock);
+    bool last = --fate->references == 0;
+    pthread_cond_signal(&fate->passed);
+    pthread_mutex_unlock(&fate->lock);
+    if (!last) return;
+    pthread_mutex_destroy(&fate->lock);
+    pthread_cond_destroy(&fate->passed);
+    free(fate);
+}
+
+static void fate_fail(tide__opencl_fate *fate, cl_int error) {
+    pthread_mutex_lock(&fate->lock);
+    if (fate->error == CL_SUCCESS) fate->error = error;
+    pthread_mutex_unlock(&fate->lock);
+}
+
+/* After all commands have ended: a driver may still be calling back then. */
+static cl_int fate_await(tide__opencl_fate *fate) {
+    pthread_mutex_lock(&fate->lock);
+    while (fate->references > 1) pthread_cond_wait(&fate->passed, &fate->lock);
+    cl_int error = fate->error;
+    pthread_mutex_unlock(&fate->lock);
+    return error;
+}
 
 /* ---- waiting ---- */
 
@@ -25,6 +77,7 @@ static tide_status drain(tide__host_queue *base) {
     if (!queue->in_flight) return TIDE_OK;
     queue->in_flight = false;
     TIDE_TRY(tide__cl_check(opencl->cl.Finish(queue->cl), "finish a queue"));
+    TIDE_TRY(tide__cl_check(fate_await(queue->fate), "complete a kernel"));
     TIDE_TRY(tide__cl_check(
         opencl->cl.EnqueueReadBuffer(queue->cl, queue->faults, CL_TRUE, 0, sizeof fault, &fault, 0, NULL, NULL),
         "read a queue's faults"));
@@ -37,12 +90,19 @@ static tide_status drain(tide__host_queue *base) {
 typedef struct landmark {
     tide__host_event *event;
     uint64_t record;
+    tide__opencl_fate *fate;
 } landmark;
+
+static void landmark_free(landmark *l) {
+    fate_release(l->fate);
+    free(l);
+}
 
 static void CL_CALLBACK on_passed(cl_event marker, cl_int status, void *context) {
     landmark *l = context;
+    if (status < 0) fate_fail(l->fate, status);
     tide__host_event_complete(l->event, l->record);
-    free(l);
+    landmark_free(l);
 }
 
 static cl_int enqueue_marker(tide__opencl_queue *queue, landmark *l) {
@@ -61,12 +121,13 @@ static bool record(tide__host_queue *base, tide__host_event *event, uint64_t num
     if (!queue->in_flight) return false;
     landmark *l = malloc(sizeof *l);
     if (l) {
-        *l = (landmark){event, number};
+        *l = (landmark){event, number, queue->fate};
+        fate_retain(l->fate);
         if (enqueue_marker(queue, l) == CL_SUCCESS) {
             device_of(queue)->cl.Flush(queue->cl);
             return true;
         }
-        free(l);
+        landmark_free(l);
     }
     device_of(queue)->cl.Finish(queue->cl);
     return false;
@@ -93,6 +154,8 @@ static const tide__queue_hooks copy_hooks = {0};
 static const tide__queue_hooks staged_hooks = {.run_copy = tide__opencl_run_copy};
 
 static tide_status create_faults(tide__opencl *opencl, tide__opencl_queue *queue) {
+    queue->fate = fate_create();
+    if (!queue->fate) return tide__fail_memory();
     tide__opencl_fault none = {0};
     cl_int error = CL_SUCCESS;
     queue->faults =
@@ -117,6 +180,7 @@ static void free_queue(tide__opencl *opencl, tide__opencl_queue *queue) {
     if (queue->staging) cl->ReleaseMemObject(queue->staging);
     if (queue->faults) cl->ReleaseMemObject(queue->faults);
     if (queue->cl) cl->ReleaseCommandQueue(queue->cl);
+    if (queue->fate) fate_release(queue->fate);
     free(queue);
 }
 
