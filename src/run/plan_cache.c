@@ -186,6 +186,8 @@ static bool make_path(const tide__plan_cache *cache, const tide__cached *entry, 
 /* As a step that repeats, or as one that runs once: then states are moved back between steps. */
 static bool is_valid(const tide__plan_cache *cache, const tide__cached *entry, const tide_plan *plan) {
     tide_program *once;
+    if (tide_plan_bits_any(plan) && !cache->options.bits_any)
+        return false; /* the verifier takes the plan's word for it */
     if (tide_plan_verify(plan, entry->program, cache->machine, &cache->options.budgets, NULL) == TIDE_OK) return true;
     if (tide__program_once(entry->program, &once) != TIDE_OK) return false;
     bool valid = tide_plan_verify(plan, once, cache->machine, &cache->options.budgets, NULL) == TIDE_OK;
