@@ -49,11 +49,14 @@ static tide_status access_spot(tide_run *run, const tide__spot *spot, window *w,
     return access_arena(run, run->base + tide_plan_residency(plan, spot->residency)->offset_bytes, w, write);
 }
 
+/* A value may be in the arena and in a tier, too: a write leaves one place, so that the two cannot differ. */
 static tide_status access_online(tide_run *run, tide_id tensor, window *w, bool write) {
+    struct tide__run_online *s = run->online;
     const tide__place *p = tide__run_online_find(run, tensor);
     if (!p)
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps",
                           tide_program_tensor(run->options.program, tensor)->name);
+    if (write && p->in_arena) TIDE_TRY(tide__run_online_give_slot(s, (tide_id)(p - s->places.data)));
     if (p->in_arena) return access_arena(run, p->offset, w, write);
     return access_slot((tide__tier_slot){.tier = run->tier[p->tier], .offset = p->slot}, w, write);
 }

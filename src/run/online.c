@@ -164,14 +164,23 @@ tide_status tide__run_online_give_up(state *s, tide_id id) {
     return tide__run_online_give_slot(s, id);
 }
 
-/* From the arena to a tier, between steps. */
-static tide_status put_away(state *s, tide_id id) {
-    tide__place *p = &s->places.data[id];
+static tide_status copy_to_tier(state *s, tide_id id) {
+    const tide__place *p = &s->places.data[id];
     TIDE_TRY(place_in_tier(s, id));
     tide__tier_slot slot = {.tier = s->run->tier[p->tier], .offset = p->slot};
     tide_io io = {.fn = tide__tier_save, .context = &slot, .channel = TIDE_NONE};
     TIDE_TRY(tide_copy_out(s->run->queue[0], s->run->arena, p->offset, p->bytes, io));
-    TIDE_TRY(tide_queue_sync(s->run->queue[0]));
+    return tide_queue_sync(s->run->queue[0]);
+}
+
+/* From the arena to a tier, between steps; if a tier has it already, that copy is as good. */
+static tide_status put_away(state *s, tide_id id) {
+    tide__place *p = &s->places.data[id];
+    tide_status status = p->tier == TIDE_NONE ? copy_to_tier(s, id) : TIDE_OK;
+    if (status != TIDE_OK) {
+        (void)tide__run_online_give_slot(s, id); /* the copy is not whole */
+        return status;
+    }
     p->in_arena = false;
     return tide__ranges_give(&s->arena, p->offset, p->bytes);
 }

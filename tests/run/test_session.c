@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "plan/plan_data.h"
+#include "run/session_data.h"
 #include "support/random_program.h"
 
 enum { MAX_TENSORS = 400, MAX_OPS = 200, N_STATES = 6, BLOCK = 4096 };
@@ -282,16 +284,26 @@ static uint32_t count_files(const char *folder, char *path, size_t size) {
     return n;
 }
 
+/* A plan file that says so of itself, whole and with the right fingerprint. */
+static void allow_other_bits(const char *path) {
+    tide_plan *plan;
+    assert_ok(tide_plan_read(path, &plan));
+    plan->bits_any = true;
+    assert_ok(tide_plan_write(plan, path));
+    tide_plan_destroy(plan);
+}
+
 /* Plans outlive the session in a folder, so that the next one begins with them; what is no plan is not followed. */
 static void test_plan_folder(void **state) {
     (void)state;
     client c;
     char folder[] = "/tmp/tidemark-plans-XXXXXX", path[4096];
-    static const uint64_t planned[] = {2, 3, 2}; /* of 4 steps: learned, from the folder, from a spoiled one */
+    /* of 4 steps: learned, from the folder, from a spoiled one, from one that may have other bits */
+    static const uint64_t planned[] = {2, 3, 2, 2};
     assert_non_null(mkdtemp(folder));
     open_client(&c);
     c.releases = true;
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 4; round++) {
         open_session(&c, 300 * BLOCK, NULL, folder);
         for (uint64_t step = 0; step < 4; step++) assert_ok(random_step(&c, 11, TIDE_NONE, step));
         assert_int_equal(tide_session_get_stats(c.session).n_planned, planned[round]);
@@ -299,9 +311,100 @@ static void test_plan_folder(void **state) {
         close_session(&c);
         assert_int_equal(count_files(folder, path, sizeof path), 1);
         if (round == 1) assert_int_equal(truncate(path, 1000), 0);
+        if (round == 2) allow_other_bits(path);
     }
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(folder), 0);
+    tide_device_close(c.device);
+}
+
+/* ---- a state in the arena and in a tier ---- */
+
+static uint32_t disk_tier(const client *c) {
+    uint32_t t = 0;
+    while (c->machine.tier[t].kind != TIDE_TIER_DISK) t++;
+    return t;
+}
+
+/* Instead of the plan that the session made: state 0 starts and ends in both places, leaves after op 0 without a SAVE, and
+ * op 2 reads what the LOAD from the tier brought. */
+static void plan_two_places(client *c) {
+    char path[] = "/tmp/tidemark-decisions-XXXXXX";
+    int file = mkstemp(path);
+    tide__plan_cache *cache = &c->session->cache;
+    tide__cached *entry = cache->entries.data[0];
+    tide_plan_options o = cache->options;
+    assert_int_equal(cache->entries.count, 1);
+    assert_true(file >= 0);
+    dprintf(file, "{\"tidemark\":\"decisions\",\"version\":1}\n{\"swap\":0,\"tier\":\"%s\",\"before\":2}\n",
+            c->machine.tier[disk_tier(c)].name);
+    close(file);
+    o.policy = "manual";
+    o.decisions = path;
+    tide__plan_cache_forget_plan(entry);
+    assert_ok(tide_plan_create(entry->program, cache->machine, &o, NULL, &entry->plan));
+    entry->plan_number = ++cache->clock;
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Three ops, the first and the last read state 0. */
+static void two_reads_step(client *c) {
+    op_context op = {.n_reads = 1, .n_writes = 1}, join = {.n_reads = 2, .n_writes = 1};
+    forget_tensors(c);
+    assert_ok(tide_session_begin(c->session, &(tide_step_args){0}));
+    tide_id x = add_tensor(c, 3 * BLOCK, false), y = add_tensor(c, 5 * BLOCK, false), z = add_tensor(c, BLOCK, true);
+    assert_ok(submit(c, op, (tide_id[]){0}, &x, true));
+    assert_ok(submit(c, op, &x, &y, true));
+    assert_ok(tide_session_release(c->session, x));
+    assert_ok(submit(c, join, (tide_id[]){0, y}, &z, true));
+    assert_ok(tide_session_release(c->session, y));
+    assert_ok(tide_session_end(c->session, NULL));
+    check_value(c, z, z);
+}
+
+static void write_state(client *c, tide_id id, uint64_t seed) {
+    fill(c->value[id], c->size[id], seed);
+    assert_ok(tide_session_write(c->session, id, c->value[id], c->size[id]));
+}
+
+static bool has_two_places(const client *c, tide_id id) {
+    const tide__place *p = &c->session->run->online->places.data[id];
+    return p->in_arena && p->tier != TIDE_NONE;
+}
+
+/* What the tier has is free, or a state has it. */
+static void check_slots(const client *c) {
+    const struct tide__run_online *online = c->session->run->online;
+    uint32_t t = disk_tier(c);
+    uint64_t bytes = online->tiers[t].free_bytes;
+    for (tide_id i = 0; i < N_STATES; i++)
+        if (online->places.data[i].tier == t) bytes += online->places.data[i].bytes;
+    assert_int_equal(bytes, online->tier_bytes[t]);
+}
+
+/* A write between steps is what the next step reads, in both places; leaving the arena needs no second slot. */
+static void test_two_places(void **state) {
+    (void)state;
+    client c;
+    open_client(&c);
+    open_session(&c, 100 * BLOCK, NULL, NULL);
+    two_reads_step(&c);
+    two_reads_step(&c);
+    plan_two_places(&c);
+    for (uint64_t step = 0; step < 3; step++) {
+        two_reads_step(&c);
+        assert_int_equal(tide_session_get_stats(c.session).n_planned, step + 1);
+        assert_true(has_two_places(&c, 0));
+        write_state(&c, 0, 100 + step);
+        check_value(&c, 0, 0);
+    }
+    two_reads_step(&c);
+    assert_true(has_two_places(&c, 0));
+    assert_ok(tide_session_set_budget(c.session, 50 * BLOCK));
+    check_slots(&c);
+    for (tide_id i = 0; i < N_STATES; i++) check_value(&c, i, i);
+    two_reads_step(&c);
+    close_session(&c);
     tide_device_close(c.device);
 }
 
@@ -440,7 +543,7 @@ int main(void) {
         cmocka_unit_test(test_random_steps),   cmocka_unit_test(test_plan_folder),
         cmocka_unit_test(test_budget_changes), cmocka_unit_test(test_failure_poisons),
         cmocka_unit_test(test_arguments),      cmocka_unit_test(test_unwritten),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_options),        cmocka_unit_test(test_two_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
