@@ -48,8 +48,8 @@ TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_da
  *   a folder with MNIST's idx files (train-images-idx3-ubyte ...), or an idx file of images with its labels beside it
  *   a folder with CIFAR-10's binary files (data_batch_1.bin ... test_batch.bin), or one of them
  *   any other file: text by bytes
- * Where there are no files to test with, the last tenth is for that. Everything is checked when it is opened; the files
- * are mapped and must not shrink until they are closed. */
+ * Pipes and devices are refused. Where there are no files to test with, the last tenth is for that. Everything is checked
+ * when it is opened; the files are mapped and must not shrink until they are closed. */
 typedef struct tide_data_files tide_data_files;
 /* context: of a text, tokens of a sample; 0: images are wanted, a text is refused. seed: which windows of a text. */
 TIDE_API tide_status tide_data_files_open(const char *path, uint32_t context, uint64_t seed, tide_data_files **out);

@@ -18,6 +18,11 @@ static tide_status read_stream(int fd, const char *path, tide__file *out) {
     char *data = NULL;
     size_t count = 0, capacity = 0;
     for (;;) {
+        if (count == TIDE__STREAM_MAX_BYTES) {
+            free(data);
+            return tide__fail(TIDE_E_IO, "cannot read %s: a stream of %zu MiB or more; write it to a file first", path,
+                              TIDE__STREAM_MAX_BYTES >> 20);
+        }
         if (count == capacity) {
             size_t next = capacity ? capacity * 2 : 65536;
             char *grown = realloc(data, next);
@@ -42,10 +47,19 @@ static tide_status read_stream(int fd, const char *path, tide__file *out) {
     return TIDE_OK;
 }
 
-static tide_status open_descriptor(int fd, const char *path, tide__file *out) {
+static tide_status check_kind(int fd, const char *path, bool regular, struct stat *info) {
+    if (fstat(fd, info) != 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot read %s", path);
+    if (S_ISDIR(info->st_mode)) return tide__fail(TIDE_E_IO, "cannot read %s: it is a folder", path);
+    if (S_ISBLK(info->st_mode) || (S_ISCHR(info->st_mode) && !isatty(fd)))
+        return tide__fail(TIDE_E_IO, "cannot read %s: it is a device", path);
+    if (regular && !S_ISREG(info->st_mode))
+        return tide__fail(TIDE_E_IO, "cannot read %s: it is not a regular file", path);
+    return TIDE_OK;
+}
+
+static tide_status open_descriptor(int fd, const char *path, bool regular, tide__file *out) {
     struct stat info;
-    if (fstat(fd, &info) != 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot read %s", path);
-    if (S_ISDIR(info.st_mode)) return tide__fail(TIDE_E_IO, "cannot read %s: it is a folder", path);
+    TIDE_TRY(check_kind(fd, path, regular, &info));
     if (!S_ISREG(info.st_mode) || info.st_size == 0) return read_stream(fd, path, out);
     void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) return read_stream(fd, path, out);
@@ -54,14 +68,26 @@ static tide_status open_descriptor(int fd, const char *path, tide__file *out) {
     return TIDE_OK;
 }
 
-tide_status tide__file_open(const char *path, tide__file *out) {
-    if (strcmp(path, "-") == 0) return read_stream(STDIN_FILENO, "standard input", out);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+static tide_status open_path(const char *path, bool regular, tide__file *out) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0));
     if (fd < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot open %s", path);
-    tide_status status = open_descriptor(fd, path, out);
+    tide_status status = open_descriptor(fd, path, regular, out);
     close(fd);
     return status;
 }
+
+/* Read even if it is a file: it need not stand at its beginning. */
+static tide_status open_stdin(tide__file *out) {
+    struct stat info;
+    TIDE_TRY(check_kind(STDIN_FILENO, "standard input", false, &info));
+    return read_stream(STDIN_FILENO, "standard input", out);
+}
+
+tide_status tide__file_open(const char *path, tide__file *out) {
+    return strcmp(path, "-") == 0 ? open_stdin(out) : open_path(path, false, out);
+}
+
+tide_status tide__file_open_regular(const char *path, tide__file *out) { return open_path(path, true, out); }
 
 void tide__file_close(tide__file *file) {
     if (file->mapped)

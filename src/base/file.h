@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 
-/* The file in memory: mapped where possible, else read. text[size] is not readable. */
+/* The file in memory: mapped where possible, else read. text[size] is not readable. A file that is mapped must not
+ * shrink until it is closed. */
 typedef struct tide__file {
     const char *text;
     size_t size;
@@ -16,7 +17,12 @@ typedef struct tide__file {
     int mapped;
     size_t dropped; /* bytes at the beginning that tide__file_drop has given back */
 } tide__file;
+/* Pipes and terminals are read to their end, up to TIDE__STREAM_MAX_BYTES; devices, which need not have one, are
+ * refused. */
+#define TIDE__STREAM_MAX_BYTES ((size_t)1 << 30)
 tide_status tide__file_open(const char *path, tide__file *out);
+/* Only a regular file will do: "-" is a name, and a pipe is refused without waiting for its writer. */
+tide_status tide__file_open_regular(const char *path, tide__file *out);
 void tide__file_close(tide__file *file);
 /* The caller is done with text[0, end): a mapping gives those pages back, so that a reader's peak memory does not
  * count the file. Cheap enough for every line. */

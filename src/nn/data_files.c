@@ -51,7 +51,7 @@ static bool find_name(const char *folder, const char *const *names, char path[MA
 
 /* Maps a file that stays open with the set. */
 static tide_status open_file(tide_data_files *f, const char *path, tide__file *out) {
-    TIDE_TRY(tide__file_open(path, out));
+    TIDE_TRY(tide__file_open_regular(path, out));
     const unsigned char *b = (const unsigned char *)out->text;
     tide_status status = TIDE_OK;
     if (out->size >= 2 && b[0] == 0x1f && b[1] == 0x8b)

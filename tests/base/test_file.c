@@ -89,14 +89,34 @@ static void test_failures(void **state) {
     assert_error_has("cannot write /nowhere/at/all");
     assert_status(tide__file_open(folder, &file), TIDE_E_IO);
     assert_error_has("it is a folder");
+    assert_status(tide__file_open("/dev/zero", &file), TIDE_E_IO);
+    assert_error_has("cannot read /dev/zero: it is a device");
+    assert_status(tide__file_open_regular("-", &file), TIDE_E_IO);
+    assert_error_has("cannot open -");
+}
+
+static void test_pipes(void **state) {
+    (void)state;
+    tide__file file;
+    int ends[2];
+    char name[32];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "text", 4), 4);
+    close(ends[1]);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    assert_status(tide__file_open_regular(name, &file), TIDE_E_IO);
+    assert_error_has("it is not a regular file");
+    assert_ok(tide__file_open(name, &file));
+    assert_int_equal(file.size, 4);
+    assert_memory_equal(file.text, "text", 4);
+    tide__file_close(&file);
+    close(ends[0]);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_or_nothing),
-        cmocka_unit_test(test_permissions),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_permissions), cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_failures),       cmocka_unit_test(test_pipes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -230,6 +230,17 @@ static void test_text(void **state) {
     assert_refused(folder, TIDE_E_FORMAT, "neither train-images-idx3-ubyte nor data_batch_1.bin");
 }
 
+/* ---- what is no file ---- */
+
+static void test_special_files(void **state) {
+    (void)state;
+    const char *path = put_file("pipe", "", 0);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_refused(path, TIDE_E_IO, "it is not a regular file"); /* and does not wait for a writer */
+    assert_refused("/dev/zero", TIDE_E_IO, "it is a device");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_idx_folder, remove_files),
@@ -238,6 +249,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_idx_lonely, remove_files),
         cmocka_unit_test_teardown(test_cifar, remove_files),
         cmocka_unit_test_teardown(test_text, remove_files),
+        cmocka_unit_test_teardown(test_special_files, remove_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
