@@ -90,14 +90,14 @@ static tide_device *open_staged(void) {
     return device;
 }
 
-static void round_trip(tide_device *device, uint64_t size) {
+static void round_trip(tide_device *device, tide_queue_kind kind, uint64_t size) {
     tide_arena *arena = NULL;
     tide_queue *queue = NULL;
     store from = {malloc(size), 0, UINT64_MAX}, to = {malloc(size), 0, UINT64_MAX};
     for (uint64_t i = 0; i < size; i++) from.bytes[i] = (unsigned char)(i * 2654435761u >> 11);
     assert_ok(tide_arena_create(device, 4096 + size, &arena));
     assert_null(tide_arena_host(arena));
-    assert_ok(tide_queue_create(device, TIDE_QUEUE_COPY, &queue));
+    assert_ok(tide_queue_create(device, kind, &queue));
     assert_ok(tide_copy_in(queue, arena, 4096, size, (tide_io){source, &from, TIDE_NONE}));
     assert_ok(tide_copy_out(queue, arena, 4096, size, (tide_io){sink, &to, TIDE_NONE}));
     assert_ok(tide_queue_sync(queue));
@@ -119,7 +119,10 @@ static void test_staged_copies(void **state) {
                                      TIDE__OPENCL_STAGING_BYTES,
                                      3 * TIDE__OPENCL_STAGING_BYTES + 12345};
     tide_device *device = open_staged();
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) round_trip(device, sizes[i]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        round_trip(device, TIDE_QUEUE_COPY, sizes[i]);
+        round_trip(device, TIDE_QUEUE_COMPUTE, sizes[i]);
+    }
     tide_device_close(device);
 }
 

@@ -15,7 +15,7 @@
 #include "device/opencl/cl.h"
 
 #define TIDE__OPENCL_ALIGN 64                          /* bytes, of offsets: a cache line */
-#define TIDE__OPENCL_STAGING_BYTES (UINT64_C(8) << 20) /* of a copy queue without host-visible memory */
+#define TIDE__OPENCL_STAGING_BYTES (UINT64_C(8) << 20) /* of a queue without host-visible memory */
 
 typedef struct tide__opencl_program tide__opencl_program;
 
@@ -57,7 +57,7 @@ typedef struct tide__opencl_queue {
     cl_command_queue cl;
     cl_mem faults;           /* compute queues: one tide__opencl_fault */
     tide__opencl_fate *fate; /* compute queues */
-    cl_mem staging;          /* copy queues without host-visible memory */
+    cl_mem staging;          /* without host-visible memory */
     char *staging_bytes;     /* where it is mapped */
     bool in_flight;          /* something was enqueued since the last drain */
 } tide__opencl_queue;

@@ -151,7 +151,14 @@ tide_status tide__opencl_event_sync(tide_event *event) {
 static const tide__queue_hooks compute_hooks = {
     .run_kernel = tide__opencl_run_kernel, .drain = drain, .record = record};
 static const tide__queue_hooks copy_hooks = {0};
-static const tide__queue_hooks staged_hooks = {.run_copy = tide__opencl_run_copy};
+static const tide__queue_hooks staged_compute_hooks = {
+    .run_kernel = tide__opencl_run_kernel, .run_copy = tide__opencl_run_copy, .drain = drain, .record = record};
+static const tide__queue_hooks staged_copy_hooks = {.run_copy = tide__opencl_run_copy};
+
+static const tide__queue_hooks *hooks_of(bool compute, bool staged) {
+    if (compute) return staged ? &staged_compute_hooks : &compute_hooks;
+    return staged ? &staged_copy_hooks : &copy_hooks;
+}
 
 static tide_status create_faults(tide__opencl *opencl, tide__opencl_queue *queue) {
     queue->fate = fate_create();
@@ -186,7 +193,7 @@ static void free_queue(tide__opencl *opencl, tide__opencl_queue *queue) {
 
 tide_status tide__opencl_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out) {
     tide__opencl *opencl = (tide__opencl *)device;
-    const bool compute = kind == TIDE_QUEUE_COMPUTE, staged = !compute && !opencl->host_visible;
+    const bool compute = kind == TIDE_QUEUE_COMPUTE, staged = !opencl->host_visible;
     cl_int error = CL_SUCCESS;
     tide_status status;
     tide__opencl_queue *queue = calloc(1, sizeof *queue);
@@ -197,11 +204,7 @@ tide_status tide__opencl_queue_create(tide_device *device, tide_queue_kind kind,
     }
     if (compute) TIDE_TRY_GOTO(create_faults(opencl, queue), destroy);
     if (staged) TIDE_TRY_GOTO(create_staging(opencl, queue), destroy);
-    TIDE_TRY_GOTO(tide__host_queue_start(&queue->host, device, kind,
-                                         compute  ? &compute_hooks
-                                         : staged ? &staged_hooks
-                                                  : &copy_hooks),
-                  destroy);
+    TIDE_TRY_GOTO(tide__host_queue_start(&queue->host, device, kind, hooks_of(compute, staged)), destroy);
     *out = &queue->host.base;
     return TIDE_OK;
 destroy:
