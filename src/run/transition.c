@@ -15,13 +15,6 @@ enum { N_SPACES = 1 + TIDE_MACHINE_MAX_TIERS, CHUNK_BYTES = 64 << 10 };
 
 /* ---- bytes ---- */
 
-static tide_status move_in_arena(tide_run *run, uint64_t from, uint64_t to, uint64_t size) {
-    char *host = tide_arena_host(run->arena);
-    if (!host) return tide__fail(TIDE_E_UNSUPPORTED, "the host cannot move bytes of this device's arena");
-    memmove(host + to, host + from, size);
-    return TIDE_OK;
-}
-
 static tide_status move_by_tier(tide_run *run, tide__site arena, tide__site tier, uint64_t size, bool out) {
     tide__tier_slot slot = {.tier = run->tier[tier.space - 1], .offset = tier.offset};
     tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &slot, .channel = TIDE_NONE};
@@ -30,27 +23,54 @@ static tide_status move_by_tier(tide_run *run, tide__site arena, tide__site tier
     return tide_queue_sync(run->queue[0]);
 }
 
-/* In pieces, from the end that is not overwritten first. */
-static tide_status move_between_tiers(tide_run *run, tide__site from, tide__site to, uint64_t size) {
+static tide_status to_chunk(void *chunk, uint64_t position, void *data, uint64_t size_bytes) {
+    memcpy((char *)chunk + position, data, size_bytes);
+    return TIDE_OK;
+}
+
+static tide_status from_chunk(void *chunk, uint64_t position, void *data, uint64_t size_bytes) {
+    memcpy(data, (char *)chunk + position, size_bytes);
+    return TIDE_OK;
+}
+
+static tide_status access_piece(tide_run *run, tide__site site, uint64_t at, char *chunk, uint64_t piece, bool write) {
+    if (site.space) {
+        tide__tier_slot slot = {.tier = run->tier[site.space - 1], .offset = site.offset};
+        return write ? tide__tier_save(&slot, at, chunk, piece) : tide__tier_load(&slot, at, chunk, piece);
+    }
+    tide_io io = {.fn = write ? from_chunk : to_chunk, .context = chunk, .channel = TIDE_NONE};
+    TIDE_TRY(write ? tide_copy_in(run->queue[0], run->arena, site.offset + at, piece, io)
+                   : tide_copy_out(run->queue[0], run->arena, site.offset + at, piece, io));
+    return tide_queue_sync(run->queue[0]);
+}
+
+/* From the end that is not overwritten first. */
+static tide_status move_in_pieces(tide_run *run, tide__site from, tide__site to, uint64_t size) {
     _Alignas(4096) char chunk[CHUNK_BYTES];
-    tide__tier_slot source = {.tier = run->tier[from.space - 1], .offset = from.offset};
-    tide__tier_slot sink = {.tier = run->tier[to.space - 1], .offset = to.offset};
     bool backwards = from.space == to.space && to.offset > from.offset;
     for (uint64_t done = 0; done < size;) {
         uint64_t piece = tide__min_u64(size - done, CHUNK_BYTES), at = backwards ? size - done - piece : done;
-        TIDE_TRY(tide__tier_load(&source, at, chunk, piece));
-        TIDE_TRY(tide__tier_save(&sink, at, chunk, piece));
+        TIDE_TRY(access_piece(run, from, at, chunk, piece, false));
+        TIDE_TRY(access_piece(run, to, at, chunk, piece, true));
         done += piece;
     }
     return TIDE_OK;
 }
 
+/* Where the host cannot see the arena its bytes take the way through host memory. */
+static tide_status move_in_arena(tide_run *run, tide__site from, tide__site to, uint64_t size) {
+    char *host = tide_arena_host(run->arena);
+    if (!host) return move_in_pieces(run, from, to, size);
+    memmove(host + to.offset, host + from.offset, size);
+    return TIDE_OK;
+}
+
 tide_status tide__transition_copy(tide_run *run, tide__site from, tide__site to, uint64_t size) {
     if (size == 0) return TIDE_OK;
-    if (from.space == 0 && to.space == 0) return move_in_arena(run, from.offset, to.offset, size);
+    if (from.space == 0 && to.space == 0) return move_in_arena(run, from, to, size);
     if (from.space == 0) return move_by_tier(run, from, to, size, true);
     if (to.space == 0) return move_by_tier(run, to, from, size, false);
-    return move_between_tiers(run, from, to, size);
+    return move_in_pieces(run, from, to, size);
 }
 
 /* ---- who waits for whom ---- */
