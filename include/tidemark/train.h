@@ -172,6 +172,7 @@ TIDE_API tide_status tide_dynamic_create(const tide_dynamic_options *options, ti
 TIDE_API void tide_dynamic_destroy(tide_dynamic *dynamic); /* NULL is fine */
 
 /* One step of this model, which is prepared when it comes up for the first time and borrowed until tide_dynamic_destroy.
+ * The 64 models that came up last stay prepared; an older one is prepared again, with the parameters as they are now.
  * plain: its input, row-major (tokens as floats); labels as tide_model_labels says, per sample. Parameters that are new get
  * their first value. report may be NULL. */
 TIDE_API tide_status tide_dynamic_step(tide_dynamic *dynamic, const tide_model *model, const float *plain,

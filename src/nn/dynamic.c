@@ -1,6 +1,6 @@
 /* Networks that change from step to step: each model that comes up is prepared once (its step, its kernels) and then
  * played into a session, op by op, with every value released after its last use. Parameters live in the session; models
- * find them by name. */
+ * find them by name. So that host memory is bounded however many models come up, only the last ones stay prepared. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,9 @@
 #include "base/vec.h"
 #include "nn/network.h"
 
-/* What the closure of an op needs; it lives as long as the model. */
+enum { MAX_PREPARED = 64 };
+
+/* What the closure of an op needs; it lives as long as the model is prepared. */
 typedef struct played_op {
     tide_kernel *kernel;
     uint64_t counter;
@@ -24,6 +26,7 @@ typedef struct played {
     tide_id *state;   /* per state: its id in the session */
     tide_id *becomes; /* per tensor: the state that it is at the end; TIDE_NONE: none */
     void *input;
+    uint64_t last_use; /* of the clock */
 } played;
 
 typedef struct parameter {
@@ -34,7 +37,8 @@ typedef struct parameter {
 struct tide_dynamic {
     tide_dynamic_options options;
     tide_session *session;
-    TIDE_VEC(played *) models;
+    TIDE_VEC(played *) models; /* those that are prepared */
+    uint64_t clock;            /* models looked for so far */
     TIDE_VEC(parameter) parameters;
     uint64_t n_steps;
 };
@@ -183,9 +187,16 @@ static tide_status prepare(tide_dynamic *d, played *p) {
     return TIDE_OK;
 }
 
-static tide_status find_played(tide_dynamic *d, const tide_model *model, played **out) {
-    for (size_t i = 0; i < d->models.count; i++)
-        if (d->models.data[i]->model == model) return *out = d->models.data[i], TIDE_OK;
+/* The model that has not come up for the longest time: never that of the last step, which may not have ended. */
+static void drop_oldest(tide_dynamic *d) {
+    played **oldest = &d->models.data[0];
+    for (size_t i = 1; i < d->models.count; i++)
+        if (d->models.data[i]->last_use < (*oldest)->last_use) oldest = &d->models.data[i];
+    close_played(*oldest);
+    *oldest = d->models.data[--d->models.count];
+}
+
+static tide_status add_played(tide_dynamic *d, const tide_model *model, played **out) {
     TIDE_TRY(tide__vec_reserve(&d->models, 1));
     played *p = calloc(1, sizeof *p);
     if (!p) return tide__fail_memory();
@@ -195,7 +206,19 @@ static tide_status find_played(tide_dynamic *d, const tide_model *model, played 
         close_played(p);
         return status;
     }
+    if (d->models.count == MAX_PREPARED) drop_oldest(d);
     *out = d->models.data[d->models.count++] = p;
+    return TIDE_OK;
+}
+
+static tide_status find_played(tide_dynamic *d, const tide_model *model, played **out) {
+    size_t i = 0;
+    while (i < d->models.count && d->models.data[i]->model != model) i++;
+    if (i < d->models.count)
+        *out = d->models.data[i];
+    else
+        TIDE_TRY(add_played(d, model, out));
+    (*out)->last_use = ++d->clock;
     return TIDE_OK;
 }
 
