@@ -81,9 +81,8 @@ TIDE_API const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id);
 TIDE_API uint64_t tide_plan_arena_bytes(const tide_plan *plan);               /* what the plan needs */
 TIDE_API uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier); /* what it needs of a tier */
 TIDE_API const char *tide_plan_policy(const tide_plan *plan);
-TIDE_API bool tide_plan_bits_any(const tide_plan *plan);            /* variants of other bits were allowed */
-TIDE_API tide_signature tide_plan_signature(const tide_plan *plan); /* of the program it is for */
-TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan);     /* of its content */
+TIDE_API bool tide_plan_bits_any(const tide_plan *plan);        /* variants of other bits were allowed */
+TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan); /* of its content */
 TIDE_API const tide_prediction *tide_plan_prediction(const tide_plan *plan);
 
 /* ---- making plans ---- */

@@ -90,7 +90,6 @@ const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id) {
 uint64_t tide_plan_arena_bytes(const tide_plan *plan) { return plan->arena_bytes; }
 bool tide_plan_bits_any(const tide_plan *plan) { return plan->bits_any; }
 const char *tide_plan_policy(const tide_plan *plan) { return plan->policy; }
-tide_signature tide_plan_signature(const tide_plan *plan) { return plan->signature; }
 const tide_prediction *tide_plan_prediction(const tide_plan *plan) { return &plan->prediction; }
 
 uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier) {
