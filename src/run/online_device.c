@@ -184,7 +184,10 @@ static void bind_inherited(state *s, const tide_op *op) {
 static void touch(const state *s, uint64_t offset, uint64_t size_bytes) {
     enum { PAGE_BYTES = 4096 };
     volatile char *bytes = tide_arena_host(s->run->arena);
-    for (uint64_t i = 0; bytes && i < size_bytes; i += PAGE_BYTES) bytes[offset + i] = bytes[offset + i];
+    for (uint64_t i = 0; bytes && i < size_bytes; i += PAGE_BYTES) {
+        char there = bytes[offset + i];
+        bytes[offset + i] = there;
+    }
 }
 
 static void touch_writes(const state *s, const tide_op *op) {
