@@ -31,6 +31,7 @@ extern "C" {
 
 typedef struct tide_session tide_session;
 
+/* The strings are borrowed until tide_session_destroy. */
 typedef struct tide_session_options {
     size_t size;                 /* sizeof(tide_session_options) */
     tide_device *device;         /* borrowed */
@@ -62,7 +63,8 @@ TIDE_API tide_status tide_session_read(tide_session *session, tide_id tensor, vo
 
 /* From now on the arena has this many bytes. Plans for the old one are forgotten, and so are kept values of the last step;
  * states wait in the tiers while the one arena is given up for the other. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no room for
- * them there, and all is as it was. */
+ * them there, and all is as it was. TIDE_E_MEMORY: the device has no such arena; the session goes on with another one of
+ * the old size, or is poisoned if that cannot be had any more either. */
 TIDE_API tide_status tide_session_set_budget(tide_session *session, uint64_t arena_bytes);
 
 /* ---- a step ---- */

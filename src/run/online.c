@@ -185,19 +185,27 @@ static tide_status put_away(state *s, tide_id id) {
     return tide__ranges_give(&s->arena, p->offset, p->bytes);
 }
 
-tide_status tide__run_online_resize(state *s, uint64_t arena_bytes) {
-    tide_run *run = s->run;
-    for (tide_id id = 0; id < s->n_storages; id++)
-        if (s->places.data[id].in_arena && s->places.data[id].bytes) TIDE_TRY(put_away(s, id));
+/* The old one goes first, so that there are never two. Without the new one there is another of the old size; without
+ * that, too, the run is of no use any more. */
+static tide_status replace_arena(tide_run *run, uint64_t arena_bytes) {
     tide_arena_destroy(run->arena);
     run->arena = NULL;
-    run->poisoned = true; /* until there is another */
-    TIDE_TRY(tide_arena_create(run->options.device, tide__max_u64(arena_bytes, 1), &run->arena));
-    run->arena_bytes = run->options.budgets.arena_bytes = arena_bytes;
+    tide_status status = tide_arena_create(run->options.device, tide__max_u64(arena_bytes, 1), &run->arena);
+    if (status == TIDE_OK)
+        run->arena_bytes = run->options.budgets.arena_bytes = arena_bytes;
+    else
+        run->poisoned =
+            tide_arena_create(run->options.device, tide__max_u64(run->arena_bytes, 1), &run->arena) != TIDE_OK;
+    return status;
+}
+
+tide_status tide__run_online_resize(state *s, uint64_t arena_bytes) {
+    TIDE_TRY(tide__vec_reserve(&s->arena.free, 1)); /* so that the ranges can be made anew */
+    for (tide_id id = 0; id < s->n_storages; id++)
+        if (s->places.data[id].in_arena && s->places.data[id].bytes) TIDE_TRY(put_away(s, id));
+    TIDE_TRY(replace_arena(s->run, arena_bytes));
     s->arena_bytes = arena_bytes & ~(s->block_bytes - 1);
-    TIDE_TRY(tide__ranges_init(&s->arena, s->arena_bytes));
-    run->poisoned = false;
-    return TIDE_OK;
+    return tide__ranges_init(&s->arena, s->arena_bytes);
 }
 
 tide_status tide__run_online_rest(tide_run *run, uint64_t wanted_bytes, tide__range *out) {

@@ -75,7 +75,8 @@ tide_status tide__run_online_give_up(struct tide__run_online *s, tide_id storage
 const tide__place *tide__run_online_find(const tide_run *run, tide_id tensor);
 
 /* Between steps: another arena. All values wait in tiers meanwhile, so that there are never two; TIDE_E_FIT or
- * TIDE_E_TIER_FULL if they have no room there, and nothing has changed then. */
+ * TIDE_E_TIER_FULL if they have no room there, and nothing has changed then. Any other failure to make the new arena leaves
+ * one of the old size; where that fails, too, the run is poisoned. */
 tide_status tide__run_online_resize(struct tide__run_online *s, uint64_t arena_bytes);
 
 /* Between steps: the free top of the arena; 0 bytes if the host cannot see it. Values go to tiers if it is smaller than

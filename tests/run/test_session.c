@@ -425,8 +425,11 @@ static void test_budget_changes(void **state) {
         assert_ok(random_step(&c, 11, TIDE_NONE, step));
     }
     assert_true(tide_session_get_stats(c.session).n_planned >= 4);
+    assert_status(tide_session_set_budget(c.session, UINT64_C(1) << 60),
+                  TIDE_E_MEMORY); /* it goes on with what it had */
+    assert_ok(random_step(&c, 11, TIDE_NONE, 12));
     assert_ok(tide_session_set_budget(c.session, 2 * BLOCK));
-    assert_status(random_step(&c, 11, TIDE_NONE, 12), TIDE_E_FIT);
+    assert_status(random_step(&c, 11, TIDE_NONE, 13), TIDE_E_FIT);
     assert_status(tide_session_set_budget(c.session, 300 * BLOCK), TIDE_E_POISONED);
     assert_status(tide_session_read(c.session, 0, &x, sizeof x), TIDE_E_POISONED);
     close_session(&c);
