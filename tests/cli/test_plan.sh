@@ -19,7 +19,7 @@ refuse 2 'is not a number from 1' model mlp:
 refuse 2 'is not a number from 1' model resnet-cifar:0
 refuse 2 'choose one' model lenet --fused-update --clip-norm 1
 refuse 2 'is not sgd, momentum, adam or adamw' model lenet --optimizer sdg
-refuse 2 'no machine profile named' model lenet --machine nosuch
+refuse 2 'known: default, ' model lenet --machine nosuch
 refuse 6 'No such file' model lenet --machine ./nosuch.json
 refuse 6 'No such file' model ./nosuch.jsonl
 refuse 6 'is a folder' model .

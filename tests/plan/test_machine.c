@@ -132,9 +132,11 @@ static void lookup_goes_through_the_environment(void **state) {
     assert_ok(tide_machine_load("k40c", &found));
     assert_same_machine(&m, &found);
     assert_ok(tide_machine_load("a100", &found)); /* not in that folder: the next one has it */
+    assert_status(tide_machine_load("no-such-device", &found), TIDE_E_ARGUMENT);
+    assert_error_has("named \"no-such-device\"; known: default, k40c, a100, cpu, rtx3090, v100");
     unsetenv("TIDEMARK_MACHINES");
     assert_status(tide_machine_load("no-such-device", &found), TIDE_E_ARGUMENT);
-    assert_error_has("no-such-device");
+    assert_error_has("known: default, a100, cpu, k40c, ");
     assert_status(tide_machine_load("/nowhere/x.json", &found), TIDE_E_IO);
     unlink(path);
     rmdir(folder);
