@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* What a program returns that has nothing to test without OpenCL: tests/CMakeLists.txt. */
+enum { SKIPPED = 77 };
+
 /* Says why not, once, on stderr. Drivers are not instrumented: ThreadSanitizer and MemorySanitizer go without. */
 bool has_opencl(void);
 
