@@ -21,10 +21,11 @@ typedef struct played {
     const tide_model *model;
     tide__network network; /* its step and kernels; it has no run */
     played_op *ops;
-    tide_id *ids;     /* per tensor: its id in the session, in the step at hand */
-    tide_id *last;    /* per tensor: the last op that uses it */
-    tide_id *state;   /* per state: its id in the session */
-    tide_id *becomes; /* per tensor: the state that it is at the end; TIDE_NONE: none */
+    tide_id *ids;      /* per tensor: its id in the session, in the step at hand */
+    tide_id *last;     /* per tensor: the last op that uses it */
+    tide_id *state;    /* per state: its id in the session */
+    tide_id *becomes;  /* per tensor: the state that it is at the end; TIDE_NONE: none */
+    tide_id *operands; /* in the session, of the op at hand */
     void *input;
     uint64_t last_use; /* of the clock */
 } played;
@@ -74,6 +75,7 @@ static void close_played(played *p) {
     free(p->last);
     free(p->state);
     free(p->becomes);
+    free(p->operands);
     free(p->input);
     free(p);
 }
@@ -165,6 +167,16 @@ static void find_last_uses(played *p) {
     }
 }
 
+static size_t most_operands(const tide_program *program) {
+    size_t most = 0;
+    for (tide_id i = 0; i < tide_program_op_count(program); i++) {
+        const tide_op *op = tide_program_op(program, i);
+        size_t n = (size_t)op->n_reads + op->n_writes;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 static tide_status prepare(tide_dynamic *d, played *p) {
     TIDE_TRY(open_network(d, p));
     const tide_program *program = p->network.program;
@@ -175,8 +187,10 @@ static tide_status prepare(tide_dynamic *d, played *p) {
     p->last = calloc(n_tensors + 1, sizeof *p->last);
     p->state = calloc(n_states + (size_t)1, sizeof *p->state);
     p->becomes = malloc((n_tensors + 1) * sizeof *p->becomes);
+    p->operands = calloc(most_operands(program) + 1, sizeof *p->operands);
     p->input = malloc(tide_program_tensor(program, tide_step_input(p->network.step, 0))->size_bytes + 1);
-    if (!p->ops || !p->ids || !p->last || !p->state || !p->becomes || !p->input) return tide__fail_memory();
+    if (!p->ops || !p->ids || !p->last || !p->state || !p->becomes || !p->operands || !p->input)
+        return tide__fail_memory();
     find_last_uses(p);
     memset(p->becomes, 0xff, n_tensors * sizeof *p->becomes); /* TIDE_NONE in each */
     for (uint32_t i = 0; i < n_states; i++) {
@@ -256,16 +270,16 @@ static tide_status release_dead(tide_dynamic *d, const played *p, tide_id id) {
     return TIDE_OK;
 }
 
-static tide_status play_op(tide_dynamic *d, played *p, tide_id id, tide_id *operands) {
+static tide_status play_op(tide_dynamic *d, played *p, tide_id id) {
     tide_op op = *tide_program_op(p->network.program, id);
     for (uint32_t k = 0; k < op.n_writes; k++) {
         tide_tensor tensor = *tide_program_tensor(p->network.program, op.writes[k]);
         TIDE_TRY(tide_session_tensor(d->session, &tensor, &p->ids[op.writes[k]]));
-        operands[op.n_reads + k] = p->ids[op.writes[k]];
+        p->operands[op.n_reads + k] = p->ids[op.writes[k]];
     }
-    for (uint32_t k = 0; k < op.n_reads; k++) operands[k] = p->ids[op.reads[k]];
-    op.reads = operands;
-    op.writes = operands + op.n_reads;
+    for (uint32_t k = 0; k < op.n_reads; k++) p->operands[k] = p->ids[op.reads[k]];
+    op.reads = p->operands;
+    op.writes = p->operands + op.n_reads;
     TIDE_TRY(tide_session_op(d->session, &op, run_op, &p->ops[id]));
     return release_dead(d, p, id);
 }
@@ -281,16 +295,11 @@ static tide_status carry_states(tide_dynamic *d, const played *p, const tide_op 
 
 static tide_status play_ops(tide_dynamic *d, played *p) {
     const tide_program *program = p->network.program;
-    TIDE_VEC(tide_id) operands = {0};
-    tide_status status = TIDE_OK;
-    for (tide_id i = 0; i < tide_program_op_count(program) && status == TIDE_OK; i++) {
-        const tide_op *op = tide_program_op(program, i);
-        status = tide__vec_reserve(&operands, (size_t)op->n_reads + op->n_writes + 1);
-        if (status == TIDE_OK) status = play_op(d, p, i, operands.data);
-        if (status == TIDE_OK) status = carry_states(d, p, op);
+    for (tide_id i = 0; i < tide_program_op_count(program); i++) {
+        TIDE_TRY(play_op(d, p, i));
+        TIDE_TRY(carry_states(d, p, tide_program_op(program, i)));
     }
-    tide__vec_free(&operands);
-    return status;
+    return TIDE_OK;
 }
 
 tide_status tide_dynamic_step(tide_dynamic *d, const tide_model *model, const float *plain, const int32_t *labels,
