@@ -23,13 +23,16 @@ static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
     return TIDE_OK;
 }
 
-tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
+typedef tide_status (*place_fn)(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                                uint64_t budget_bytes, tide_plan *plan);
+
+static tide_status draft_by(place_fn place, const tide__policy_input *in, const tide__decisions *decisions,
+                            tide_plan **out) {
     tide_plan *plan;
     TIDE_TRY(new_draft(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
     if (status == TIDE_OK)
-        status = tide__place_draft(in->program, in->machine, decisions->keep_everything,
-                                   in->options->budgets.arena_bytes, plan);
+        status = place(in->program, in->machine, decisions->keep_everything, in->options->budgets.arena_bytes, plan);
     if (status == TIDE_OK) status = tide__sync(plan);
     if (status == TIDE_OK) status = simulate(in, plan);
     if (status == TIDE_OK)
@@ -37,6 +40,14 @@ tide_status tide__draft(const tide__policy_input *in, const tide__decisions *dec
     else
         tide_plan_destroy(plan);
     return status;
+}
+
+tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
+    return draft_by(tide__place_draft, in, decisions, out);
+}
+
+tide_status tide__draft_with_care(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
+    return draft_by(tide__place_plan, in, decisions, out);
 }
 
 /* Which slot an action belongs to: originals run in order, once each, after whatever else their slot holds. */

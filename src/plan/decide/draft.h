@@ -7,6 +7,8 @@
 
 /* The whole plan but its proof: schedule, place, sync, simulate. Costs some 10 us per op. */
 tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out);
+/* The same, placed as tightly as a plan is. */
+tide_status tide__draft_with_care(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out);
 
 /* Schedule only. loads[k], n_ops + 1 entries: the most bytes in the arena while something of slot k runs; slot
  * n_ops holds what comes after the last op. */

@@ -31,6 +31,7 @@ typedef struct hybrid {
     uint64_t best_ns, best_bytes;
     uint64_t last_bytes;  /* the arena of the latest draft */
     uint64_t least_bytes; /* the smallest arena of all drafts */
+    tide_plan *strict;    /* the fastest draft within the budgets, to the byte; NULL: none, or on a ladder */
     /* On a ladder. */
     tide__ladder *ladder;       /* that every draft is offered to; NULL: none */
     tide__sketch *warm;         /* what the rungs below have found; NULL: nothing */
@@ -38,7 +39,7 @@ typedef struct hybrid {
     uint64_t floor_bytes;       /* far below what the search has reached when asked for too little */
 } hybrid;
 
-enum { MAX_TRIES = 4, MAX_FILLS = 3, WARM_PART = 4 };
+enum { MAX_TRIES = 5, MAX_FILLS = 3, WARM_PART = 4 };
 
 /* Events to look at in one search, some 10 ns each. At normal effort programs of some hundred ops get the most: tiny ones
  * have been searched through before that, and the drafts of large ones take their time, too. */
@@ -93,12 +94,25 @@ static uint64_t above_budget(const hybrid *h, uint64_t arena_bytes) {
     return over <= slack ? 0 : over;
 }
 
-static bool fits(const hybrid *h, const tide_plan *draft) {
+static bool fits_tiers(const hybrid *h, const tide_plan *draft) {
     const tide_budgets *b = &h->in->options->budgets;
     for (uint32_t t = 0; t < h->in->machine->n_tiers; t++)
         if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], h->in->machine->tier[t].capacity_bytes))
             return false;
-    return above_budget(h, draft->arena_bytes) == 0;
+    return true;
+}
+
+static bool fits(const hybrid *h, const tide_plan *draft) {
+    return fits_tiers(h, draft) && above_budget(h, draft->arena_bytes) == 0;
+}
+
+/* Takes the draft over (*draft is NULL then) if it is the fastest that could be the plan as it is. */
+static void keep_strict(hybrid *h, tide_plan **draft) {
+    if ((*draft)->arena_bytes > h->in->options->budgets.arena_bytes || !fits_tiers(h, *draft)) return;
+    if (h->strict && (*draft)->prediction.step_ns >= h->strict->prediction.step_ns) return;
+    tide_plan_destroy(h->strict);
+    h->strict = *draft;
+    *draft = NULL;
 }
 
 static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
@@ -140,6 +154,7 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
     if (status == TIDE_OK) h->least_bytes = tide__min_u64(h->least_bytes, draft->arena_bytes);
     if (status == TIDE_OK && is_better(h, draft, fits(h, draft))) take_over(h, d, draft);
     if (status == TIDE_OK && h->ladder) status = tide__ladder_offer(h->ladder, &draft);
+    if (status == TIDE_OK && !h->ladder) keep_strict(h, &draft);
     tide_plan_destroy(draft);
     tide__decisions_free(d);
     *d = (tide__decisions){0};
@@ -172,7 +187,8 @@ static tide_status search_on(hybrid *h, tide__transfers *t, bool joint, uint64_t
     return status;
 }
 
-/* Where placement misses the budget, on from there for a smaller load; half as much smaller where none is found. */
+/* Where placement misses the budget, on from there for a smaller load, by ever more; half as much smaller where none is
+ * found. */
 static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
     bool joint = t->swaps.work && way != TIDE__MOVES_WAIT;
     uint64_t work = h->work, step = 0, *target = &h->sketch->target_bytes;
@@ -180,7 +196,8 @@ static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way wa
     for (int i = 0; i < MAX_TRIES; i++, work = h->work / MAX_TRIES) {
         TIDE_TRY(search_on(h, t, joint, work));
         if (tide__sketch_fits(h->sketch)) {
-            step = above_budget(h, h->last_bytes);
+            uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
+            step = over == 0 ? 0 : tide__max_u64(over, 2 * step);
             if (step == 0 || step >= *target / 8 || !h->reruns) break;
             *target -= step;
         } else {
@@ -277,33 +294,36 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
 }
 
 /* What the papers would do; now and then that is better than what the search finds. The slower ones are for programs
- * so small that one wrong choice shows; not at every rung. */
-static tide_status try_others(hybrid *h) {
+ * so small that one wrong choice shows; not at every rung. `quick`: only those that take a few drafts. */
+static tide_status try_policies(hybrid *h, bool quick) {
     enum { SMALL = 300, MEDIUM = 3000, ANY = INT32_MAX };
     static const struct {
         tide__policy_fn decide;
         const char *argument;
         bool moves, reruns;
         uint32_t most_ops;
-    } others[] = {{tide__decide_superneurons, "", true, true, ANY},
-                  {tide__decide_superneurons, "norecompute", true, false, ANY},
-                  {tide__decide_superneurons, "noswap", false, true, ANY},
-                  {tide__decide_delta, "", true, true, ANY},
-                  {tide__decide_capuchin, "", true, true, ANY},
-                  {tide__decide_checkpoint, "", false, true, ANY},
-                  {tide__decide_autoswap, "swdoa", true, false, ANY},
-                  {tide__decide_autoswap, "search", true, false, SMALL},
-                  {tide__decide_autoswap, "doa", true, false, SMALL},
-                  {tide__decide_autoswap, "aoa", true, false, SMALL},
-                  {tide__decide_autoswap, "wdoa", true, false, SMALL},
-                  {tide__decide_cache, "", true, false, SMALL},
-                  {tide__decide_dtr, "", false, true, MEDIUM}};
+        bool quick;
+    } others[] = {{tide__decide_superneurons, "", true, true, ANY, true},
+                  {tide__decide_superneurons, "norecompute", true, false, ANY, false},
+                  {tide__decide_superneurons, "noswap", false, true, ANY, true},
+                  {tide__decide_delta, "", true, true, ANY, false},
+                  {tide__decide_capuchin, "", true, true, ANY, false},
+                  {tide__decide_checkpoint, "", false, true, ANY, true},
+                  {tide__decide_autoswap, "swdoa", true, false, ANY, false},
+                  {tide__decide_autoswap, "search", true, false, SMALL, false},
+                  {tide__decide_autoswap, "doa", true, false, SMALL, false},
+                  {tide__decide_autoswap, "aoa", true, false, SMALL, false},
+                  {tide__decide_autoswap, "wdoa", true, false, SMALL, false},
+                  {tide__decide_cache, "", true, false, SMALL, false},
+                  {tide__decide_dtr, "", false, true, MEDIUM, false}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if ((h->moves || !others[i].moves) && (h->reruns || !others[i].reruns) &&
+        if ((others[i].quick || !quick) && (h->moves || !others[i].moves) && (h->reruns || !others[i].reruns) &&
             (h->ladder ? others[i].most_ops == ANY : h->model->n_ops <= others[i].most_ops))
             TIDE_TRY(try_policy(h, others[i].decide, others[i].argument));
     return TIDE_OK;
 }
+
+static tide_status try_others(hybrid *h) { return try_policies(h, false); }
 
 /* Ops above which the search over re-runs takes too long for all but the highest effort. */
 enum { LARGE = 20000 };
@@ -332,8 +352,10 @@ static tide_status try_all(hybrid *h) {
     }
     TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
     if (is_ideal(h)) return TIDE_OK;
+    bool low = h->in->options->effort == TIDE_EFFORT_LOW;
+    if (low && !h->fits) h->work = work_of(TIDE_EFFORT_NORMAL, h->model->n_ops); /* else nothing would */
     if (h->moves && h->reruns) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
-    if (h->fits && h->in->options->effort == TIDE_EFFORT_LOW) return TIDE_OK;
+    if (h->fits && low) return try_policies(h, true);
     if (h->moves && h->reruns) TIDE_TRY(try_alone(h, false));
     if (h->moves) TIDE_TRY(try_alone(h, true));
     return is_ideal(h) ? TIDE_OK : try_others(h);
@@ -365,19 +387,51 @@ static tide_status search_target(hybrid *h, const tide__policy_input *in, tide_s
     return status;
 }
 
+/* One search for the input's target. */
+static tide_status search_once(hybrid *h, const tide__policy_input *in) {
+    h->work = work_of(in->options->effort, tide_program_op_count(in->program));
+    bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
+    if (one) h->work *= 3; /* with moves there are four */
+    TIDE_TRY(tide__model_create(in, &h->model));
+    tide_status status = search_target(h, in, try_all);
+    tide__model_destroy(h->model);
+    h->model = NULL;
+    return status;
+}
+
 tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out) {
     TIDE_TRY(check_argument(in->argument));
-    hybrid h = {.work = work_of(in->options->effort, tide_program_op_count(in->program))};
+    hybrid h = {0};
     if (in->target_bytes == UINT64_MAX) return TIDE_OK;
-    TIDE_TRY(tide__model_create(in, &h.model));
-    bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
-    if (one) h.work *= 3; /* one search; with moves there are four */
-    tide_status status = search_target(&h, in, try_all);
-    tide__model_destroy(h.model);
+    tide_status status = search_once(&h, in);
+    tide_plan_destroy(h.strict);
     if (status == TIDE_OK)
         *out = h.best;
     else
         tide__decisions_free(&h.best);
+    return status;
+}
+
+/* The best that was found, placed with care, where that makes it fit; else the fastest draft that fits as it is. */
+static tide_status finish(hybrid *h, tide_plan **out) {
+    tide_plan *careful = NULL;
+    bool is_strict_best = h->strict && h->strict->prediction.step_ns <= h->best_ns;
+    if (h->any && !is_strict_best) TIDE_TRY(tide__draft_with_care(h->in, &h->best, &careful));
+    if (careful) keep_strict(h, &careful);
+    tide_plan_destroy(careful);
+    *out = h->strict;
+    h->strict = NULL;
+    return TIDE_OK;
+}
+
+/* NULL where nothing fits at the first attempt: the pipeline then asks for smaller loads. */
+static tide_status plan_at_budget(const tide__policy_input *in, tide_plan **out) {
+    hybrid h = {0};
+    if (in->target_bytes == UINT64_MAX) return TIDE_OK;
+    tide_status status = search_once(&h, in);
+    if (status == TIDE_OK) status = finish(&h, out);
+    tide_plan_destroy(h.strict);
+    tide__decisions_free(&h.best);
     return status;
 }
 
@@ -457,10 +511,7 @@ static tide_status climb(hybrid *h, const tide__policy_input *in) {
     return TIDE_OK;
 }
 
-tide_status tide__plan_hybrid(const tide__policy_input *in, tide_plan **out) {
-    TIDE_TRY(check_argument(in->argument));
-    *out = NULL;
-    if (!tide__policy_has(in->argument, "steady") || tide_program_op_count(in->program) > LARGE) return TIDE_OK;
+static tide_status plan_on_ladder(const tide__policy_input *in, tide_plan **out) {
     tide__ladder ladder;
     TIDE_TRY(tide__ladder_init(in, &ladder));
     hybrid h = {.work = rung_work(in), .least_bytes = UINT64_MAX, .ladder = &ladder};
@@ -472,4 +523,11 @@ tide_status tide__plan_hybrid(const tide__policy_input *in, tide_plan **out) {
     tide__model_destroy(h.model);
     tide__ladder_deinit(&ladder);
     return status;
+}
+
+tide_status tide__plan_hybrid(const tide__policy_input *in, tide_plan **out) {
+    TIDE_TRY(check_argument(in->argument));
+    *out = NULL;
+    bool steady = tide__policy_has(in->argument, "steady") && tide_program_op_count(in->program) <= LARGE;
+    return steady ? plan_on_ladder(in, out) : plan_at_budget(in, out);
 }

@@ -14,7 +14,8 @@ typedef struct walker {
     uint32_t *use_at, *uses; /* CSR: slots of the original reads of each tensor, ascending */
     uint32_t *next;          /* per tensor: in uses, the first read not yet passed */
     bool *there;             /* per tensor */
-    tide_id *set;            /* the tensors that are there and can be made again */
+    uint32_t *until;         /* per tensor: the first slot in which it cannot be made again; 0: it never can */
+    tide_id *set;            /* the tensors that are there and could be made again when they came */
     uint32_t *set_at;        /* per tensor: its place in the set; TIDE_NONE */
     size_t n_set;
     uint32_t *locks; /* per tensor: reads by the ops that this slot has still to run */
@@ -32,6 +33,7 @@ static void end_walk(walker *w) {
     free(w->uses);
     free(w->next);
     free(w->there);
+    free(w->until);
     free(w->set);
     free(w->set_at);
     free(w->locks);
@@ -50,39 +52,53 @@ static void list_uses(walker *w) {
     memcpy(w->next, w->use_at, m->n_tensors * sizeof *w->next);
 }
 
+/* Its producer can run again until an input of it is destroyed. */
+static uint32_t makeable_until(const tide__model *m, tide_id tensor) {
+    tide_id producer = m->producer[tensor];
+    uint32_t until = TIDE_NONE;
+    if (producer == TIDE_NONE || !m->rerunnable[producer]) return 0;
+    for (uint32_t i = m->read_at[producer]; i < m->read_at[producer + 1]; i++)
+        if (m->destroyer[m->reads[i]] < until) until = m->destroyer[m->reads[i]];
+    return until;
+}
+
 static tide_status begin_walk(walker *w) {
     size_t n = w->m->n_tensors + (size_t)1, ops = w->m->n_ops + (size_t)1;
     w->use_at = calloc(n + 1, sizeof *w->use_at);
     w->uses = calloc(w->m->read_at[w->m->n_ops] + (size_t)1, sizeof *w->uses);
     w->next = calloc(n, sizeof *w->next);
     w->there = calloc(n, sizeof *w->there);
+    w->until = calloc(n, sizeof *w->until);
     w->set = calloc(n, sizeof *w->set);
     w->set_at = malloc(n * sizeof *w->set_at);
     w->locks = calloc(n, sizeof *w->locks);
     w->in_chain = calloc(ops, sizeof *w->in_chain);
-    if (!w->use_at || !w->uses || !w->next || !w->there || !w->set || !w->set_at || !w->locks || !w->in_chain)
+    if (!w->use_at || !w->uses || !w->next || !w->there || !w->until || !w->set || !w->set_at || !w->locks ||
+        !w->in_chain)
         return tide__fail_memory();
     memset(w->set_at, 0xff, n * sizeof *w->set_at);
     list_uses(w);
+    for (tide_id t = 0; t < w->m->n_tensors; t++) w->until[t] = makeable_until(w->m, t);
     return TIDE_OK;
 }
 
 /* ---- what is there ---- */
 
-static bool can_make(const walker *w, tide_id tensor) {
-    tide_id producer = w->m->producer[tensor];
-    if (producer == TIDE_NONE || !w->m->rerunnable[producer]) return false;
-    for (uint32_t i = w->m->read_at[producer]; i < w->m->read_at[producer + 1]; i++) {
-        tide_id destroyer = w->m->destroyer[w->m->reads[i]];
-        if (destroyer != TIDE_NONE && destroyer <= w->slot) return false;
-    }
-    return true;
+static bool can_make(const walker *w, tide_id tensor) { return w->slot < w->until[tensor]; }
+
+static void leave_set(walker *w, tide_id tensor) {
+    if (w->set_at[tensor] == TIDE_NONE) return;
+    tide_id last = w->set[--w->n_set];
+    w->set[w->set_at[tensor]] = last;
+    w->set_at[last] = w->set_at[tensor];
+    w->set_at[tensor] = TIDE_NONE;
 }
 
 static void bring(walker *w, tide_id tensor) {
     if (w->there[tensor]) return;
     w->there[tensor] = true;
     w->load += w->m->size[tensor];
+    if (!can_make(w, tensor)) return;
     w->set_at[tensor] = (uint32_t)w->n_set;
     w->set[w->n_set++] = tensor;
 }
@@ -91,9 +107,7 @@ static void drop(walker *w, tide_id tensor) {
     if (!w->there[tensor]) return;
     w->there[tensor] = false;
     w->load -= w->m->size[tensor];
-    tide_id last = w->set[--w->n_set];
-    w->set[w->set_at[tensor]] = last;
-    w->set_at[last] = w->set_at[tensor];
+    leave_set(w, tensor);
 }
 
 /* The next original read after the present slot; n_ops: kept to the end; TIDE_NONE: none. */
