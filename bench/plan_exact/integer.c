@@ -115,7 +115,10 @@ integer_answer optimum_by_integers(const example *x, uint32_t room, double known
     for (uint32_t i = 0; i < x->n_ops; i++) all += x->cost[i];
     int fd = mkstemps(path, 3);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!f) check(TIDE_E_IO);
+    if (!f) {
+        check(TIDE_E_IO); /* ends the program */
+        return a;
+    }
     write_program(f, x, room, known_time - all);
     bool written = fclose(f) == 0;
     if (!written || !solve(path, limit_seconds, &a)) a.known = false;

@@ -162,7 +162,7 @@ static void test_many_models(void **state) {
     tide_dynamic_options o;
     tide_dynamic *d;
     rig r;
-    float tokens[MAX_MODELS] = {0}, first[MAX_MODELS];
+    float tokens[MAX_MODELS] = {0}, first[MAX_MODELS] = {0};
     int32_t labels[MAX_MODELS] = {0};
     rig_open(&r);
     tide_model_options_init(&mo);
