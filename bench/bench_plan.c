@@ -8,28 +8,17 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tidemark/tidemark.h>
 
-/* CPU time of this process: other processes' noise does not count. */
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+#include "common.h"
 
+/* CPU time of this process: other processes' noise does not count. */
 static double lap(double *since) {
     double now = cpu_seconds(), spent = now - *since;
     *since = now;
     return spent;
-}
-
-static void check(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
 }
 
 typedef struct figures {

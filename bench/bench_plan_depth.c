@@ -12,9 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <tidemark/tidemark.h>
+
+#include "common.h"
 
 enum { BATCH = 16, BAR_DEPTH = 10000, MAX_BLOCKS = 3300, FIRST_BLOCKS = 52, GROWTH = 4, PRECISION = 32 };
 
@@ -22,18 +23,6 @@ typedef struct figures {
     uint32_t blocks; /* n3; 0: not even the smallest fits */
     double arena_mib, ram_mib, step_s, ratio, plan_s;
 } figures;
-
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void check(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
 
 static uint32_t depth_of(uint32_t blocks) { return 3 * (6 + 32 + blocks + 6) + 2; }
 

@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <tidemark/tidemark.h>
 
+#include "common.h"
 #include "base/file.h"
 #include "plan/decide/online_sim.h"
 #include "program/import/import.h"
@@ -62,12 +62,6 @@ typedef struct dtr_log {
     uint32_t *releases;
     tide_machine machine;
 } dtr_log;
-
-static void check(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
 
 static dtr_log open_log(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -152,12 +146,6 @@ static void print_rows(const dtr_log *log, const char *score, const published *p
 }
 
 /* ---- hybrid ---- */
-
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static uint64_t part_of_peak(const dtr_log *log, double fraction) {
     return (uint64_t)(fraction * (double)log->stats.release_peak_bytes);

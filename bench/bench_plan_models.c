@@ -16,10 +16,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tidemark/tidemark.h>
+
+#include "common.h"
 
 static const char *const models[] = {"resnet50",    "resnet101", "vgg16",      "inception-v4",
                                      "densenet121", "unet",      "gpt2:medium"};
@@ -53,18 +54,6 @@ typedef struct subject {
     uint64_t largest_op_bytes;                 /* no budget is smaller */
     uint32_t batch;
 } subject;
-
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void check(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
 
 /* ---- subjects ---- */
 

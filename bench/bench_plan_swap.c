@@ -10,26 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <tidemark/tidemark.h>
 
+#include "common.h"
 #include "plan/decide/autoswap_scores.h"
 #include "plan/decide/draft.h"
 #include "plan/decide/swap_choice.h"
 #include "plan/decide/swap_search.h"
-
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void check(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
 
 static double mib(uint64_t bytes) { return (double)bytes / 0x1p20; }
 

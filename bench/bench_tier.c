@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
+#include "common.h"
 #include "tier/disk_io.h"
 #include "tier/tier.h"
 
@@ -25,12 +25,6 @@ static void require(tide_status status) {
     if (status == TIDE_OK) return;
     fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
     exit(1);
-}
-
-static double cpu_seconds(void) {
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 /* ---- rates ---- */

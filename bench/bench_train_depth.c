@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <tidemark/tidemark.h>
+
+#include "common.h"
 
 #define MIB (UINT64_C(1) << 20)
 enum { BATCH = 32, SAMPLES = 256, OUTSIDE_MIB = 150, MOST_STEPS = 100, LAYERS = 1000, TIMES = 10 };
@@ -102,12 +103,6 @@ static double peak_mib(void) {
         if (strncmp(line, "VmHWM:", 6) == 0) kib = strtod(line + 6, NULL);
     if (f) fclose(f);
     return kib / 1024;
-}
-
-static double cpu_seconds(void) {
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static int train_one(uint32_t n, uint64_t budget_mib, int steps) {

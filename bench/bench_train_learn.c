@@ -8,8 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <tidemark/tidemark.h>
+
+#include "common.h"
 
 enum { PERCENT = 40, BYTES = 256, LINES = 10 };
 
@@ -17,12 +18,6 @@ static void need(tide_status status) {
     if (status == TIDE_OK) return;
     fprintf(stderr, "bench_train_learn: %s\n", tide_last_error());
     exit(1);
-}
-
-static double cpu_seconds(void) {
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static int missed;

@@ -121,8 +121,6 @@ static tide_op_desc update_desc(tide_op_kind kind, uint64_t elements, int32_t cl
 
 /* ---- every descriptor of this file, for tests that want them all ---- */
 
-typedef void (*visit_fn)(const tide_op_desc *d, void *context);
-
 static void visit_windows(visit_fn visit, void *context) {
     static const tide_op_kind conv_kinds[] = {TIDE_OP_CONV_FWD, TIDE_OP_CONV_BWD_DATA, TIDE_OP_CONV_BWD_WEIGHTS};
     static const tide_op_kind fc_kinds[] = {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_DATA, TIDE_OP_FC_BWD_WEIGHTS};
@@ -214,26 +212,14 @@ static void visit_all(visit_fn visit, void *context) {
 
 /* ---- every descriptor against every check ---- */
 
-static void visit_on(const rig_config *config, visit_fn check) {
-    kernel_rig rig;
-    rig_open(&rig, config);
-    visit_all(check, &rig);
-    rig_close(&rig);
-}
-
-static void test_reference(void **state) { visit_on(*state, check_reference); }
-static void test_same_bits(void **state) { visit_on(*state, check_repeat); }
-static void test_in_place(void **state) { visit_on(*state, check_in_place); }
+static void test_reference(void **state) { check_all_on(*state, visit_all, check_reference); }
+static void test_same_bits(void **state) { check_all_on(*state, visit_all, check_repeat); }
+static void test_in_place(void **state) { check_all_on(*state, visit_all, check_in_place); }
 
 #ifndef __SANITIZE_THREAD__
 static void test_same_bits_on_any_threads(void **state) {
     (void)state;
-    rig_pair rigs;
-    rig_open(&rigs.one, &(rig_config){"cpu", 1});
-    rig_open(&rigs.two, &(rig_config){"cpu", 2});
-    visit_all(check_threads, &rigs);
-    rig_close(&rigs.one);
-    rig_close(&rigs.two);
+    check_all_threads(visit_all);
 }
 #endif
 
@@ -286,15 +272,6 @@ static void test_finite_differences(void **state) {
 }
 
 /* ---- layouts ---- */
-
-static tide_kernel_info info_of(kernel_rig *rig, const tide_op_desc *d) {
-    tide_kernel *kernel = NULL;
-    tide_kernel_info info;
-    assert_ok(tide_kernel_create(rig->device, d, &kernel));
-    assert_ok(tide_kernel_get_info(kernel, &info));
-    tide_kernel_destroy(kernel);
-    return info;
-}
 
 /* Neighbouring layers agree on activations whatever their kind, and the three kinds of a layer agree on weights. */
 static void test_layouts_agree(void **state) {
@@ -421,12 +398,6 @@ static void test_dropout_replays(void **state) {
 }
 
 /* ---- what is refused ---- */
-
-static void refuse(kernel_rig *rig, tide_op_desc d, tide_status expected) {
-    tide_kernel *kernel = NULL;
-    assert_status(tide_kernel_create(rig->device, &d, &kernel), expected);
-    assert_null(kernel);
-}
 
 static void test_refused_descriptors(void **state) {
     kernel_rig rig;

@@ -7,6 +7,37 @@
 
 static const rig_options plainly = {.in_place_read = -1};
 
+void check_all_on(const rig_config *config, visit_all_fn visit_all, visit_fn check) {
+    kernel_rig rig;
+    rig_open(&rig, config);
+    visit_all(check, &rig);
+    rig_close(&rig);
+}
+
+void check_all_threads(visit_all_fn visit_all) {
+    rig_pair rigs;
+    rig_open(&rigs.one, &(rig_config){"cpu", 1});
+    rig_open(&rigs.two, &(rig_config){"cpu", 2});
+    visit_all(check_threads, &rigs);
+    rig_close(&rigs.one);
+    rig_close(&rigs.two);
+}
+
+tide_kernel_info info_of(kernel_rig *rig, const tide_op_desc *d) {
+    tide_kernel *kernel = NULL;
+    tide_kernel_info info;
+    assert_ok(tide_kernel_create(rig->device, d, &kernel));
+    assert_ok(tide_kernel_get_info(kernel, &info));
+    tide_kernel_destroy(kernel);
+    return info;
+}
+
+void refuse(kernel_rig *rig, tide_op_desc d, tide_status expected) {
+    tide_kernel *kernel = NULL;
+    assert_status(tide_kernel_create(rig->device, &d, &kernel), expected);
+    assert_null(kernel);
+}
+
 void check_reference(const tide_op_desc *d, void *context) {
     rig_case c;
     rig_case_init(&c, d, 1);

@@ -9,6 +9,17 @@ typedef struct rig_pair {
     kernel_rig one, two;
 } rig_pair;
 
+typedef void (*visit_fn)(const tide_op_desc *d, void *context);
+typedef void (*visit_all_fn)(visit_fn visit, void *context); /* shows every descriptor of a test to `visit` */
+
+/* Every descriptor against one of the checks below, on one device; and on the CPU with one thread and with two. */
+void check_all_on(const rig_config *config, visit_all_fn visit_all, visit_fn check);
+void check_all_threads(visit_all_fn visit_all);
+
+tide_kernel_info info_of(kernel_rig *rig, const tide_op_desc *d);
+/* No kernel comes of this descriptor. */
+void refuse(kernel_rig *rig, tide_op_desc d, tide_status expected);
+
 /* `context` is a kernel_rig. */
 void check_reference(const tide_op_desc *d, void *context);
 void check_repeat(const tide_op_desc *d, void *context);   /* again, and elsewhere in the arena */
