@@ -30,6 +30,33 @@ static void measure_machine(ours *o) {
     drop_ram_tier(&o->machine);
 }
 
+/* ---- images drawn once ---- */
+
+enum { DRAWN = 64 };
+
+static size_t pixels_of(const tide_data *d) { return (size_t)d->channels * d->height * d->width; }
+
+static tide_status copy_sample(void *context, uint64_t index, float *pixels, int32_t *label) {
+    const ours *o = context;
+    size_t n = pixels_of(&o->drawn);
+    memcpy(pixels, o->pixels + index % DRAWN * n, n * sizeof *pixels);
+    *label = o->labels[index % DRAWN];
+    return TIDE_OK;
+}
+
+static void draw_images(ours *o) {
+    size_t n = pixels_of(&o->drawn);
+    o->pixels = malloc(DRAWN * n * sizeof *o->pixels);
+    o->labels = malloc(DRAWN * sizeof *o->labels);
+    if (!o->pixels || !o->labels) exit(1);
+    for (uint64_t i = 0; i < DRAWN; i++)
+        require(o->drawn.sample(o->drawn.context, i, o->pixels + i * n, o->labels + i));
+    o->data.sample = copy_sample;
+    o->data.context = o;
+}
+
+/* ---- opening ---- */
+
 void ours_open(const char *spec, uint32_t batch, uint32_t threads, tide_optimizer optimizer, ours *o) {
     tide_device_options device;
     tide_model_options model;
@@ -48,13 +75,17 @@ void ours_open(const char *spec, uint32_t batch, uint32_t threads, tide_optimize
     tide_shape in = tide_model_input(o->model);
     o->digits = (tide_digits){1, (uint32_t)in.c, (uint32_t)in.h, (uint32_t)in.w, false};
     o->text = (tide_text){.seed = 1, .context = (uint32_t)in.c};
-    require(tide_model_takes_tokens(o->model) ? tide_data_text(&o->text, 10000, &o->data)
-                                              : tide_data_digits(&o->digits, 10000, &o->data));
+    bool tokens = tide_model_takes_tokens(o->model);
+    require(tokens ? tide_data_text(&o->text, 10000, &o->drawn) : tide_data_digits(&o->digits, 10000, &o->drawn));
+    o->data = o->drawn;
+    if (!tokens) draw_images(o);
 }
 
 void ours_close(ours *o) {
     tide_model_destroy(o->model);
     tide_device_close(o->device);
+    free(o->pixels);
+    free(o->labels);
 }
 
 /* ---- one trainer ---- */

@@ -25,11 +25,22 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+static samples sorted(const samples *s) {
+    samples copy = *s;
+    qsort(copy.value, (size_t)s->n, sizeof *copy.value, by_value);
+    return copy;
+}
+
 double sample_median(const samples *s) {
-    samples sorted = *s;
     if (s->n == 0) return 0;
-    qsort(sorted.value, (size_t)s->n, sizeof *sorted.value, by_value);
-    return (sorted.value[(s->n - 1) / 2] + sorted.value[s->n / 2]) / 2;
+    samples by_size = sorted(s);
+    return (by_size.value[(s->n - 1) / 2] + by_size.value[s->n / 2]) / 2;
+}
+
+static double lower_quartile(const samples *s) { return sorted(s).value[s->n / 4]; }
+
+double sample_quiet_ratio(const samples *a, const samples *b) {
+    return a->n && b->n ? lower_quartile(a) / lower_quartile(b) : 0;
 }
 
 double sample_smallest(const samples *s) {

@@ -24,6 +24,8 @@ double sample_median(const samples *s);
 double sample_smallest(const samples *s);
 /* Median of a[i] / b[i]: what the machine does besides hits both of a round alike. */
 double sample_ratio(const samples *a, const samples *b);
+/* Lower quartile of a by that of b: for small differences, where the machine only ever adds. */
+double sample_quiet_ratio(const samples *a, const samples *b);
 
 /* One line: PASS or MISS, what, the value and the bar. Below or above it is good. */
 typedef enum side { AT_MOST, AT_LEAST } side;
@@ -61,7 +63,9 @@ typedef struct ours {
     tide_step_options step;
     tide_digits digits;
     tide_text text;
-    tide_data data;
+    tide_data drawn, data; /* data: of images, the first of those drawn over and over, since drawing takes cores too */
+    float *pixels;
+    int32_t *labels;
 } ours;
 void ours_open(const char *spec, uint32_t batch, uint32_t threads, tide_optimizer optimizer, ours *o);
 void ours_close(ours *o);
