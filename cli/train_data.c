@@ -26,12 +26,18 @@ static void fill_vocabulary(const char *spec, model_args *model) {
     model->classes = bytes.classes;
 }
 
-static void fill_image_shape(const train_data *d, bool by_pixel, model_args *model) {
+/* Photographs, in the network's own world; the built-in digits are drawn as large for it. */
+static bool is_large(tide_shape in) { return in.h > 64; }
+
+/* Networks for small images get grey ones of MNIST's size, which they learn in a minute. */
+static void fill_image_shape(const train_data *d, const tide_model *model, model_args *args) {
     static char input[64];
     const tide_data *images = d->files ? tide_data_files_train(d->files) : NULL;
+    bool by_pixel = tide_model_labels(model) > 1;
     if (images) snprintf(input, sizeof input, "%ux%ux%u", images->channels, images->height, images->width);
-    if (!model->input) model->input = images ? input : by_pixel ? "1x32x32" : "1x28x28";
-    if (!model->classes) model->classes = images ? images->classes : by_pixel ? 2 : 10;
+    if (!args->input && images) args->input = input;
+    if (!args->input && !is_large(tide_model_input(model))) args->input = by_pixel ? "1x32x32" : "1x28x28";
+    if (!args->classes) args->classes = images ? images->classes : by_pixel ? 2 : 10;
 }
 
 tide_status prepare_data(const data_args *a, const char *spec, model_args *model, train_data *d) {
@@ -39,14 +45,11 @@ tide_status prepare_data(const data_args *a, const char *spec, model_args *model
     tide_model *probe;
     tide_status status = load_model(spec, &any, &probe);
     if (status != TIDE_OK) return status;
-    bool tokens = tide_model_takes_tokens(probe), by_pixel = tide_model_labels(probe) > 1;
+    bool tokens = tide_model_takes_tokens(probe);
+    if (tokens) fill_vocabulary(spec, model);
+    if (!tokens && wants_files(a)) status = tide_data_files_open(a->data, 0, a->seed, &d->files);
+    if (!tokens && status == TIDE_OK) fill_image_shape(d, probe, model);
     tide_model_destroy(probe);
-    if (tokens) {
-        fill_vocabulary(spec, model);
-        return TIDE_OK;
-    }
-    if (wants_files(a)) status = tide_data_files_open(a->data, 0, a->seed, &d->files);
-    if (status == TIDE_OK) fill_image_shape(d, by_pixel, model);
     return status;
 }
 
@@ -73,14 +76,18 @@ static tide_status open_files(const data_args *a, const tide_model *model, train
 }
 
 static uint64_t built_in_samples(const data_args *a) { return a->samples ? a->samples : 8192; }
-static uint64_t built_in_tests(const data_args *a) { return a->test_samples ? a->test_samples : 1000; }
+/* Large images take long to judge, too. */
+static uint64_t built_in_tests(const data_args *a, const tide_model *model) {
+    if (a->test_samples) return a->test_samples;
+    return !tide_model_takes_tokens(model) && is_large(tide_model_input(model)) ? 100 : 1000;
+}
 
 static tide_status open_text(const data_args *a, const tide_model *model, train_data *d) {
     d->train_text = (tide_text){.seed = a->seed, .context = (uint32_t)tide_model_input(model).c};
     d->test_text = d->train_text;
     d->test_text.seed ^= TEST_SEED;
     tide_status status = tide_data_text(&d->train_text, built_in_samples(a), &d->train);
-    return status == TIDE_OK ? tide_data_text(&d->test_text, built_in_tests(a), &d->test) : status;
+    return status == TIDE_OK ? tide_data_text(&d->test_text, built_in_tests(a, model), &d->test) : status;
 }
 
 static tide_status open_digits(const data_args *a, const tide_model *model, train_data *d) {
@@ -90,7 +97,7 @@ static tide_status open_digits(const data_args *a, const tide_model *model, trai
     d->test_digits = d->train_digits;
     d->test_digits.seed ^= TEST_SEED;
     tide_status status = tide_data_digits(&d->train_digits, built_in_samples(a), &d->train);
-    return status == TIDE_OK ? tide_data_digits(&d->test_digits, built_in_tests(a), &d->test) : status;
+    return status == TIDE_OK ? tide_data_digits(&d->test_digits, built_in_tests(a, model), &d->test) : status;
 }
 
 tide_status open_data(const data_args *a, const tide_model *model, train_data *d) {
