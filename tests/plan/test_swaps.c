@@ -74,12 +74,27 @@ static void test_random_budgets(void **state) {
     assert_true(sum.fitted > 200 && sum.moved > 50 && sum.below > 50);
 }
 
-static tide__swaps_outcome search(tide__swaps *s, bool *chosen) {
-    tide__swap_search_options o = {.work = 200 * (s->n_ops + s->gaps.count), .seed = 3};
+static tide__swaps_outcome search(tide__swaps *s, uint64_t wait_ns, bool *chosen) {
+    tide__swap_search_options o = {.work = 200 * (s->n_ops + s->gaps.count), .wait_ns = wait_ns, .seed = 3};
     tide__swaps_outcome out;
     for (size_t i = 0; i < s->gaps.count; i++) chosen[i] = s->gaps.data[i].forced;
     assert_ok(tide__swap_search(s, &o, chosen, &out));
     return out;
+}
+
+/* Waiting helps, within its own bound, and stretches the clock by no more than it may. */
+static void check_waits(tide__swaps *s, bool *chosen, uint64_t bound) {
+    uint64_t step_ns = s->slot_ns[s->n_ops], wait_ns = step_ns / 4, bound_with, waited = 0;
+    assert_ok(tide__swap_bound(s, wait_ns, &bound_with));
+    tide__swaps_outcome o = search(s, wait_ns, chosen);
+    for (uint32_t k = 0; k <= s->n_ops; k++) {
+        waited += s->wait_ns[k];
+        assert_true(k == 0 || s->slot_ns[k] >= s->slot_ns[k - 1] + s->wait_ns[k]);
+    }
+    assert_true(bound_with <= bound && bound_with <= o.peak_bytes && o.n_idle == 0);
+    assert_true(waited <= wait_ns && s->slot_ns[s->n_ops] == step_ns + waited);
+    tide__swaps_reset_times(s);
+    assert_int_equal(s->slot_ns[s->n_ops], step_ns);
 }
 
 static void test_search(void **state) {
@@ -98,11 +113,12 @@ static void test_search(void **state) {
         bool *chosen = test_calloc(s.gaps.count + 1, sizeof *chosen);
         for (size_t i = 0; i < s.gaps.count; i++) chosen[i] = s.gaps.data[i].forced;
         uint64_t start = tide__swaps_settle(&s, chosen, 0).peak_bytes, bound;
-        assert_ok(tide__swap_bound(&s, &bound));
-        tide__swaps_outcome first = search(&s, chosen), again = search(&s, chosen);
+        assert_ok(tide__swap_bound(&s, 0, &bound));
+        tide__swaps_outcome first = search(&s, 0, chosen), again = search(&s, 0, chosen);
         assert_true(bound <= first.peak_bytes && first.peak_bytes <= start);
         assert_true(first.peak_bytes == again.peak_bytes && first.n_idle == 0);
         improved += first.peak_bytes < start;
+        check_waits(&s, chosen, bound);
         test_free(chosen);
         tide__swaps_deinit(&s);
         tide_program_destroy(p);

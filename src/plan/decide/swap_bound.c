@@ -1,4 +1,4 @@
-/* A bound for swapping without waits (swap_search.h), by fluids.
+/* A bound for swapping (swap_search.h), by fluids; with waits only by the circulation.
  *
  * away(k), the bytes absent in slot k, is at most what gaps that cover k hold; at most what has been saved of values
  * that are still wanted, which grows no faster than the out channels run; and it falls no faster than the in channels
@@ -82,7 +82,7 @@ static uint64_t solve(fluid *f) {
     return (uint64_t)peak;
 }
 
-tide_status tide__swap_bound(const tide__swaps *s, uint64_t *out) {
+tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out) {
     size_t slots = s->n_ops + (size_t)2, n = tide_program_tensor_count(s->in->program) + (size_t)1;
     fluid f = {.s = s};
     f.covered = calloc(slots, sizeof *f.covered);
@@ -93,8 +93,8 @@ tide_status tide__swap_bound(const tide__swaps *s, uint64_t *out) {
     tide_status status = TIDE_OK;
     if (f.covered && f.wanted && f.clean && f.away && wanted_to) {
         add_gaps(&f, wanted_to);
-        uint64_t bound = solve(&f);
-        status = tide__swap_circulation(s, rate_of(s, true), rate_of(s, false), &bound);
+        uint64_t bound = wait_ns ? 0 : solve(&f);
+        status = tide__swap_circulation(s, wait_ns, &bound);
         if (status == TIDE_OK) *out = bound;
     } else {
         status = tide__fail_memory();

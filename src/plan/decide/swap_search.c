@@ -17,6 +17,9 @@ typedef struct searcher {
     bool *chosen, *best;
     uint32_t *pool; /* gaps that may be flipped */
     size_t n_pool;
+    uint32_t *waits, *best_waits; /* per part of the waiting: the slot that it is before */
+    uint32_t n_waits;
+    uint64_t wait_ns; /* of one part */
     uint64_t budget_bytes;
     double cost, scale; /* of the choice; what counts as a small difference */
 } searcher;
@@ -38,15 +41,52 @@ static double evaluate(searcher *r, tide__swaps_outcome *o) {
     return cost_of(r, o);
 }
 
+/* ---- waits ---- */
+
+enum { MAX_WAITS = 64 };
+
+/* Part i is before `slot` from now on. */
+static void put_wait(searcher *r, uint32_t i, uint32_t slot) {
+    tide__swaps *s = r->s;
+    uint32_t was = r->waits[i];
+    for (uint32_t k = slot; k < was; k++) s->slot_ns[k] += r->wait_ns;
+    for (uint32_t k = was; k < slot; k++) s->slot_ns[k] -= r->wait_ns;
+    s->wait_ns[was] -= r->wait_ns;
+    s->wait_ns[slot] += r->wait_ns;
+    r->waits[i] = slot;
+}
+
+/* Evenly over the slots up to the last of the fullest. */
+static void spread_waits(searcher *r, uint64_t wait_ns) {
+    tide__swaps *s = r->s;
+    uint32_t peak = 0;
+    r->n_waits = wait_ns ? MAX_WAITS : 0;
+    r->wait_ns = wait_ns / MAX_WAITS;
+    for (uint32_t k = 0; k <= s->n_ops; k++)
+        if (s->base_loads[k] >= s->base_loads[peak]) peak = k;
+    for (uint32_t i = 0; i < r->n_waits; i++) {
+        r->waits[i] = s->n_ops;
+        s->slot_ns[s->n_ops] += r->wait_ns;
+        s->wait_ns[s->n_ops] += r->wait_ns;
+        put_wait(r, i, (uint32_t)((uint64_t)peak * (i + 1) / r->n_waits));
+    }
+    memcpy(r->best_waits, r->waits, sizeof *r->waits * MAX_WAITS);
+}
+
 /* ---- moves ---- */
 
 typedef struct move {
     uint32_t gap[3];
     uint32_t n;
+    uint32_t wait, slot; /* a part of the waiting, and the slot that it changes places with; TIDE_NONE: none */
 } move;
 
-static void flip(searcher *r, const move *m) {
+static void flip(searcher *r, move *m) {
     for (uint32_t i = 0; i < m->n; i++) r->chosen[m->gap[i]] = !r->chosen[m->gap[i]];
+    if (m->wait == TIDE_NONE) return;
+    uint32_t was = r->waits[m->wait];
+    put_wait(r, m->wait, m->slot);
+    m->slot = was;
 }
 
 static bool covers(const tide__swap_gap *g, uint32_t slot) {
@@ -80,9 +120,29 @@ static void add(move *m, uint32_t gap) {
     if (gap != TIDE_NONE) m->gap[m->n++] = gap;
 }
 
+/* Not far from a slot; there the change is small. */
+static uint32_t near(searcher *r, uint32_t slot) {
+    uint64_t reach = r->s->n_ops / 64 + 1, drawn = slot + draw(r, 2 * reach + 1);
+    return drawn < reach ? 0 : (uint32_t)tide__min_u64(drawn - reach, r->s->n_ops);
+}
+
+/* To where the load is above the budget, or not far from where it is, or anywhere. */
+static void move_wait(searcher *r, move *m) {
+    uint32_t over = draw(r, 2) ? pick_slot(r) : TIDE_NONE;
+    m->wait = (uint32_t)draw(r, r->n_waits);
+    if (over != TIDE_NONE)
+        m->slot = near(r, over);
+    else
+        m->slot = draw(r, 2) ? near(r, r->waits[m->wait]) : (uint32_t)draw(r, r->s->n_ops + (uint64_t)1);
+}
+
 static move propose(searcher *r) {
-    move m = {.n = 0};
+    move m = {.n = 0, .wait = TIDE_NONE};
     uint32_t slot = draw(r, 2) ? pick_slot(r) : TIDE_NONE;
+    if (r->n_waits && draw(r, 3) == 0) {
+        move_wait(r, &m);
+        return m;
+    }
     switch (draw(r, 4)) {
     case 0: add(&m, pick(r, false, slot, 32)); break;
     case 1: add(&m, pick(r, true, TIDE_NONE, 32)); break;
@@ -105,7 +165,7 @@ enum { COOLING_MOVES = 4000 }; /* of one descent from hot to cold */
 static void try_move(searcher *r, double temperature) {
     move m = propose(r);
     tide__swaps_outcome o;
-    if (m.n == 0) {
+    if (m.n == 0 && m.wait == TIDE_NONE) {
         r->work -= tide__min_u64(r->work, r->per_move);
         return;
     }
@@ -146,12 +206,13 @@ static void descend(searcher *r, uint64_t target_bytes, bool *chosen, tide__swap
     while (r->work > 0 && out->peak_bytes > target_bytes) {
         r->budget_bytes = lower(out->peak_bytes, target_bytes);
         r->scale = ((double)r->budget_bytes / 100) * (double)r->s->slot_ns[r->s->n_ops] / 50;
-        if (!reach(r)) return;
+        if (!reach(r)) break;
         tide__swaps_outcome o = settle_best(r, r->budget_bytes);
         memcpy(r->chosen, r->best, n * sizeof *chosen);
         if (o.peak_bytes >= out->peak_bytes) continue; /* what settling took away was of use: on from there */
         *out = o;
         memcpy(chosen, r->best, n * sizeof *chosen);
+        memcpy(r->best_waits, r->waits, sizeof *r->waits * MAX_WAITS);
     }
 }
 
@@ -168,11 +229,15 @@ tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *o
     r.chosen = malloc((n + 1) * sizeof *r.chosen);
     r.best = malloc((n + 1) * sizeof *r.best);
     r.pool = malloc((n + 1) * sizeof *r.pool);
-    if (r.chosen && r.best && r.pool) {
+    r.waits = calloc(MAX_WAITS, sizeof *r.waits);
+    r.best_waits = calloc(MAX_WAITS, sizeof *r.best_waits);
+    if (r.chosen && r.best && r.pool && r.waits && r.best_waits) {
         fill_pool(&r);
+        spread_waits(&r, options->wait_ns);
         memcpy(r.chosen, chosen, n * sizeof *chosen);
         *out = tide__swaps_settle(s, chosen, options->target_bytes);
         if (r.n_pool > 0) descend(&r, options->target_bytes, chosen, out);
+        for (uint32_t i = 0; i < r.n_waits; i++) put_wait(&r, i, r.best_waits[i]);
         *out = tide__swaps_settle(s, chosen, options->target_bytes);
     } else {
         status = tide__fail_memory();
@@ -180,5 +245,7 @@ tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *o
     free(r.chosen);
     free(r.best);
     free(r.pool);
+    free(r.waits);
+    free(r.best_waits);
     return status;
 }

@@ -7,19 +7,22 @@
 typedef struct tide__swap_search_options {
     uint64_t target_bytes; /* the search ends when the load is within it; 0: as low as the work reaches */
     uint64_t work;         /* slots and gaps looked at, some 2 ns each */
+    uint64_t wait_ns;      /* for which compute may wait in all; the clock is stretched by it */
     uint64_t seed;
 } tide__swap_search_options;
 
-/* Improves `chosen` on the clock s->slot_ns, without waits: flips and exchanges of gaps, annealed on the excess over a
- * budget that is lowered whenever nothing exceeds it. On return `chosen` is the best found, evaluated and settled, and
- * *out its outcome. The same for the same arguments on every machine. */
+/* Improves `chosen` on the clock s->slot_ns: flips and exchanges of gaps, annealed on the excess over a budget that is
+ * lowered whenever nothing exceeds it. Waits are cut into equal parts, spread out before the peak at first and moved like
+ * gaps. On return `chosen` is the best found, evaluated and settled, and *out its outcome; the clock has its waits. The
+ * same for the same arguments on every machine. */
 tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *options, bool *chosen,
                               tide__swaps_outcome *out);
 
-/* Less than this load swapping alone does not reach on the clock s->slot_ns: bytes are taken to flow, in and out at the
- * channels' rates. By a pass over the slots, then by bisection of a flow where the program is small enough for it. */
-tide_status tide__swap_bound(const tide__swaps *s, uint64_t *out);
-/* That second part: raises *bound, which must be one already, if it can. Rates in bytes per ns. */
-tide_status tide__swap_circulation(const tide__swaps *s, double out_rate, double in_rate, uint64_t *bound);
+/* Less than this load swapping alone does not reach on the clock s->slot_ns when compute waits for up to wait_ns in all,
+ * wherever that is best: bytes are taken to flow, in and out at the channels' rates. By a pass over the slots, then by
+ * bisection of a flow where the program is small enough for it. */
+tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out);
+/* That second part: raises *bound, which must be one already, if it can. */
+tide_status tide__swap_circulation(const tide__swaps *s, uint64_t wait_ns, uint64_t *bound);
 
 #endif

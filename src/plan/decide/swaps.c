@@ -37,6 +37,9 @@ static int by_key(const void *a, const void *b) {
     return x->gap < y->gap ? -1 : x->gap > y->gap;
 }
 
+/* When the op before a slot ends. */
+static uint64_t end_ns(const tide__swaps *s, uint32_t slot) { return s->slot_ns[slot] - s->wait_ns[slot]; }
+
 /* When a SAVE may start. */
 static uint32_t ready_of(const tide__swaps *s, const tide__swap_gap *g) {
     return s->options.late_saves ? g->from : g->ready;
@@ -129,6 +132,7 @@ static uint64_t time_of_slot(const tide__swaps *s, uint32_t k) {
 
 void tide__swaps_reset_times(tide__swaps *s) {
     s->slot_ns[0] = 0;
+    memset(s->wait_ns, 0, (s->n_ops + (size_t)1) * sizeof *s->wait_ns);
     for (uint32_t k = 0; k < s->n_ops; k++) s->slot_ns[k + 1] = s->slot_ns[k] + time_of_slot(s, k);
 }
 
@@ -138,7 +142,8 @@ static tide_status set_up(tide__swaps *s) {
     s->base_loads = calloc(slots, sizeof *s->base_loads);
     s->loads = calloc(slots, sizeof *s->loads);
     s->slot_ns = calloc(slots, sizeof *s->slot_ns);
-    if (!s->work || !s->base_loads || !s->loads || !s->slot_ns) return tide__fail_memory();
+    s->wait_ns = calloc(slots, sizeof *s->wait_ns);
+    if (!s->work || !s->base_loads || !s->loads || !s->slot_ns || !s->wait_ns) return tide__fail_memory();
     TIDE_TRY(find_base_loads(s));
     TIDE_TRY(find_gaps(s));
     TIDE_TRY(allocate_work(s));
@@ -167,6 +172,7 @@ void tide__swaps_deinit(tide__swaps *s) {
     free(s->base_loads);
     free(s->loads);
     free(s->slot_ns);
+    free(s->wait_ns);
     free(s->need_slot);
     free(s->free_slot);
     free(s->save_slot);
@@ -252,7 +258,7 @@ static size_t save_to_tier(tide__swaps *s, const bool *chosen, size_t at, uint64
         for (; at < w->n_ready && s->gaps.data[w->by_ready[at]].tier == tier; at++) {
             uint32_t gap = w->by_ready[at];
             if (!chosen[gap]) continue;
-            uint64_t ready_ns = s->slot_ns[ready_of(s, &s->gaps.data[gap])];
+            uint64_t ready_ns = end_ns(s, ready_of(s, &s->gaps.data[gap]));
             if (ready_ns > clock.t_ns && w->n_heap > 0) break;
             clock.t_ns = tide__max_u64(clock.t_ns, ready_ns);
             heap_push(s, gap);
@@ -281,7 +287,7 @@ static void load_all(tide__swaps *s, const bool *chosen, uint64_t *late_ns) {
         }
         t_ns -= tide__min_u64(t_ns, g->in_ns);
         if (slot > s->need_slot[gap]) slot = s->need_slot[gap];
-        while (slot > 0 && s->slot_ns[slot] > t_ns) slot--;
+        while (slot > 0 && end_ns(s, slot) > t_ns) slot--;
         s->load_slot[gap] = slot;
     }
 }

@@ -60,7 +60,9 @@ typedef struct tide__swaps {
     TIDE_VEC(tide__swap_gap) gaps;
     uint64_t *base_loads; /* n_ops + 1; an input counts from slot 0 on, its first LOAD is a gap */
     uint64_t *slot_ns;    /* n_ops + 1: when each slot starts; may be changed between evaluations, never falling */
-    uint32_t *need_slot;  /* per gap: its LOAD ends before this slot; at first `to`. Reorder after a change. */
+    uint64_t
+        *wait_ns; /* n_ops + 1: of these, how long compute waits before each slot: op k ends before wait_ns[k + 1] */
+    uint32_t *need_slot; /* per gap: its LOAD ends before this slot; at first `to`. Reorder after a change. */
     /* Of the latest evaluation. */
     uint64_t *loads;      /* n_ops + 1 */
     uint32_t *free_slot;  /* per gap: its bytes are free from here on; `from` or later */
@@ -95,7 +97,7 @@ tide__swaps_outcome tide__swaps_settle(tide__swaps *s, bool *chosen, uint64_t ta
 /* Appends the swaps of the latest evaluation, which must be of this choice and have no idle gap. */
 tide_status tide__swaps_decide(const tide__swaps *s, const bool *chosen, tide__decisions *out);
 
-/* Slot times back to those of options.op_ns. */
+/* Slot times back to those of options.op_ns, without waits. */
 void tide__swaps_reset_times(tide__swaps *s);
 
 /* The tier that swaps go to: RAM if it has both channels, else disk; TIDE_NONE if neither has. */
