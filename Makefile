@@ -51,7 +51,8 @@ bench-calibrate: build
 
 bench-opencl: build
 	@tools/deps opencl
-	@$(BUILD)/bench_opencl
+	@$(BUILD)/bench_opencl && for program in test_kernels test_kernels_tokens; do \
+		OMP_WAIT_POLICY=passive $(BUILD)/tests/device_$$program perf; done
 
 bench-place: build
 	@$(BUILD)/bench_place $(if $(PLACE_DIR),$(wildcard $(PLACE_DIR)/*.csv)) \

@@ -203,7 +203,7 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         out->loaded_bytes = report.loaded_bytes;
         out->n_reruns = report.n_reruns;
         out->arena_bytes = report.arena_bytes;
-        out->tier_bytes = 0;
+        out->tier_bytes = report.staging_bytes;
         for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += report.tier_bytes[t];
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
         status = after_step(s, trainer);

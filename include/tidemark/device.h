@@ -44,6 +44,9 @@ typedef struct tide_device_info {
     uint32_t threads;
     uint32_t align_bytes;  /* of arena offsets */
     uint64_t memory_bytes; /* largest arena worth trying */
+    /* Pinned memory of the host that copies go through, however many queues there are: part of the host's budget.
+     * 0: copies are made in place. */
+    uint64_t staging_bytes;
     bool host_visible;     /* tide_arena_host() works */
     bool has_kernels;      /* tide_kernel_create() works */
 } tide_device_info;

@@ -61,6 +61,10 @@ typedef struct tide_run_options {
         journal; /* online: what a step did goes through the verifier afterwards. The default of debug builds (no NDEBUG) */
 } tide_run_options;
 TIDE_API void tide_run_options_init(tide_run_options *options);
+/* What a plan may use of these budgets: the device's pinned memory (device_info) comes off the host's RAM. A run does
+ * the same to its own, so it is given those that hold for the host as a whole. TIDE_E_TIER_FULL: there is not even room
+ * for that. */
+TIDE_API tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets);
 TIDE_API tide_status tide_run_create(const tide_run_options *options, tide_run **out);
 TIDE_API void tide_run_destroy(tide_run *run);
 
@@ -68,6 +72,9 @@ TIDE_API void tide_run_destroy(tide_run *run);
  * program a carried value answers to both of its ids. */
 TIDE_API tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes);
 TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
+/* Between steps: from now on a step also reads this value of its end, behind its last op, so that the host waits for both
+ * at once. `data` is borrowed until tide_run_destroy, filled when a step is done, and of no meaning after one that fails. */
+TIDE_API tide_status tide_run_watch(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
 
 /* Between steps: size_bytes in the arena that hold no value, for the client's own use until the next call on this run
  * that is not a read or a write; NULL if there is no such stretch, or the host cannot see the arena. */
@@ -90,6 +97,7 @@ typedef struct tide_step_report {
     uint64_t compute_ns; /* measured busy time of the compute queue, where the device can tell; else 0 */
     uint64_t arena_bytes;
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS];
+    uint64_t staging_bytes; /* pinned memory of the host, beside tier_bytes */
     uint64_t saved_bytes, loaded_bytes;
     uint32_t n_actions, n_reruns;
 } tide_step_report;

@@ -4,9 +4,11 @@
 #include "nn/trainer.h"
 
 static tide_status plan_from_costs(tide_trainer *t, tide_plan **plan) {
+    tide_plan_options options = t->options.plan;
     tide_program *measured;
+    TIDE_TRY(tide_run_budgets(t->options.device, &t->network.machine, &options.budgets));
     TIDE_TRY(tide_program_with_costs(t->network.program, tide_run_costs(t->network.run), &measured));
-    tide_status status = tide_plan_create(measured, &t->network.machine, &t->options.plan, NULL, plan);
+    tide_status status = tide_plan_create(measured, &t->network.machine, &options, NULL, plan);
     tide_program_destroy(measured);
     return status;
 }

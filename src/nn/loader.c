@@ -40,6 +40,8 @@ static uint64_t order(const void *context, uint64_t i) {
 
 void tide__loader_open(tide__loader *l, tide__network *network, const tide_data *data, tide_device *device) {
     *l = (tide__loader){.network = network, .data = data, .device = device};
+    tide_device_info info;
+    if (tide_device_get_info(device, &info) != TIDE_OK || !info.host_visible) return; /* it runs no host functions */
     if (tide__batch_open(network, &l->spare) != TIDE_OK) return;
     if (tide_queue_create(device, TIDE_QUEUE_COPY, &l->queue) != TIDE_OK) l->queue = NULL;
 }

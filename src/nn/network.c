@@ -94,10 +94,12 @@ static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide_
 
 static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
     tide_device_info info;
+    tide_plan_options plan = o->plan;
     n->machine = *o->machine;
     TIDE_TRY(tide_device_get_info(o->device, &info));
     if (n->machine.align_bytes < info.align_bytes) n->machine.align_bytes = info.align_bytes;
-    if (o->mode == TIDE_MODE_PLANNED) TIDE_TRY(tide_plan_create(n->program, &n->machine, &o->plan, fit, &n->plan));
+    TIDE_TRY(tide_run_budgets(o->device, o->machine, &plan.budgets));
+    if (o->mode == TIDE_MODE_PLANNED) TIDE_TRY(tide_plan_create(n->program, &n->machine, &plan, fit, &n->plan));
     return open_run(o, host, n);
 }
 

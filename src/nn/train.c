@@ -83,11 +83,22 @@ static tide_status init_states(tide__network *n, uint64_t seed) {
 
 /* ---- life ---- */
 
+/* They come with a step, so that nobody waits for them apart. */
+static tide_status watch_losses(tide_trainer *t) {
+    const tide__network *n = &t->network;
+    t->losses = calloc(n->n_micros, sizeof *t->losses);
+    if (!t->losses) return tide__fail_memory();
+    for (uint32_t m = 0; m < n->n_micros; m++)
+        TIDE_TRY(tide_run_watch(n->run, tide_step_loss(n->step, m), &t->losses[m], sizeof t->losses[m]));
+    return TIDE_OK;
+}
+
 static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
     const tide_trainer_options *o = &t->options;
     uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
     TIDE_TRY(tide__network_open(o, &o->step, NULL, fit, &t->network));
+    TIDE_TRY(watch_losses(t));
     tide__loader_open(&t->loader, &t->network, o->data, o->device);
     return init_states(&t->network, o->seed);
 }
@@ -109,6 +120,7 @@ void tide_trainer_destroy(tide_trainer *t) {
     if (!t) return;
     tide__loader_close(&t->loader);
     tide__network_close(&t->network);
+    free(t->losses);
     free(t);
 }
 
@@ -117,15 +129,10 @@ const tide_step *tide_trainer_step_program(const tide_trainer *t) { return t->ne
 
 /* ---- steps ---- */
 
-static tide_status read_loss(tide__network *n, float *loss) {
+static float mean_loss(const tide_trainer *t) {
     double sum = 0;
-    for (uint32_t m = 0; m < n->n_micros; m++) {
-        float one;
-        TIDE_TRY(tide_run_read(n->run, tide_step_loss(n->step, m), &one, sizeof one));
-        sum += (double)one;
-    }
-    *loss = (float)(sum / n->n_micros);
-    return TIDE_OK;
+    for (uint32_t m = 0; m < t->network.n_micros; m++) sum += (double)t->losses[m];
+    return (float)(sum / t->network.n_micros);
 }
 
 /* The batch at hand, and the one after it begins to load. */
@@ -147,7 +154,7 @@ static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *re
                       : tide_run_step(t->network.run, &args, report));
     t->step++;
     t->seen += t->batch;
-    TIDE_TRY(read_loss(&t->network, loss));
+    *loss = mean_loss(t);
     return t->options.mode == TIDE_MODE_AUTO && !t->network.plan ? tide__trainer_settle(t) : TIDE_OK;
 }
 

@@ -11,6 +11,7 @@ struct tide_trainer {
     uint64_t step;  /* steps done */
     uint64_t seen;  /* samples given out */
     uint64_t batch; /* samples per step */
+    float *losses;  /* of the micro-batches of the last step */
     bool spoiled;   /* a checkpoint was read half: neither its values nor those before it */
 };
 

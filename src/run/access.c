@@ -1,5 +1,5 @@
-/* Values between steps: bytes in and out of wherever the start or the end map has them, through the device's own
- * copies, so that it works on devices whose arena the host cannot see. */
+/* Values between steps, and at the end of one: bytes in and out of wherever the start or the end map has them, through
+ * the device's own copies, so that it works on devices whose arena the host cannot see. */
 #include <string.h>
 
 #include "base/error.h"
@@ -69,17 +69,24 @@ static uint32_t first_spot(const tide_run *run, tide_id tensor) {
     return run->ends[tensor] == TIDE_NONE && from != TIDE_NONE ? run->ends[from] : run->ends[tensor];
 }
 
-static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool write) {
+static tide_status check_value(const tide_run *run, tide_id tensor, uint64_t size_bytes) {
     const tide_tensor *t = tide_program_tensor(run->options.program, tensor);
     if (!t) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u", tensor);
-    if (w->size_bytes != t->size_bytes)
+    if (size_bytes != t->size_bytes)
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu", t->name,
-                          (unsigned long long)t->size_bytes, (unsigned long long)w->size_bytes);
+                          (unsigned long long)t->size_bytes, (unsigned long long)size_bytes);
     if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    return TIDE_OK;
+}
+
+static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool write) {
+    TIDE_TRY(check_value(run, tensor, w->size_bytes));
     if (write && run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot be written to while it has a guest");
     if (run->online) return access_online(run, tensor, w, write);
     uint32_t at = first_spot(run, tensor);
-    if (at == TIDE_NONE) return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps", t->name);
+    if (at == TIDE_NONE)
+        return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value between steps",
+                          tide_program_tensor(run->options.program, tensor)->name);
     TIDE_TRY(access_spot(run, &run->spots.data[at], w, write));
     while (write && (at = run->spots.data[at].next) != TIDE_NONE) /* all its places agree */
         TIDE_TRY(access_spot(run, &run->spots.data[at], w, true));
@@ -95,4 +102,41 @@ tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint
 tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes) {
     window w = {.data = data, .size_bytes = size_bytes};
     return access_value(run, tensor, &w, false);
+}
+
+/* ---- with every step ---- */
+
+tide_status tide_run_watch(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes) {
+    TIDE_TRY(check_value(run, tensor, size_bytes));
+    if (!tide_program_tensor(run->options.program, tensor)->keep)
+        return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value at the end of a step",
+                          tide_program_tensor(run->options.program, tensor)->name);
+    return tide__vec_push(&run->watches, ((tide__watch){tensor, data, size_bytes, false}));
+}
+
+static tide_status watched(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    const tide__watch *w = context;
+    memcpy(w->data + position, data, size_bytes);
+    return TIDE_OK;
+}
+
+tide_status tide__run_enqueue_watches(tide_run *run) {
+    for (size_t i = 0; i < run->watches.count; i++) {
+        tide__watch *w = &run->watches.data[i];
+        const tide__spot *spot = run->ends[w->tensor] != TIDE_NONE ? &run->spots.data[run->ends[w->tensor]] : NULL;
+        w->enqueued = spot && spot->residency != TIDE_NONE;
+        if (!w->enqueued) continue;
+        const uint64_t at = run->base + tide_plan_residency(run->options.plan, spot->residency)->offset_bytes;
+        TIDE_TRY(tide_copy_out(run->queue[0], run->arena, at, w->size_bytes,
+                               (tide_io){.fn = watched, .context = w, .channel = TIDE_NONE}));
+    }
+    return TIDE_OK;
+}
+
+tide_status tide__run_finish_watches(tide_run *run) {
+    for (size_t i = 0; i < run->watches.count; i++) {
+        const tide__watch *w = &run->watches.data[i];
+        if (run->online || !w->enqueued) TIDE_TRY(tide_run_read(run, w->tensor, w->data, w->size_bytes));
+    }
+    return TIDE_OK;
 }

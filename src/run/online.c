@@ -281,6 +281,7 @@ static tide_status settle(state *s) {
 
 static void report_step(const state *s, tide_step_report *report) {
     *report = (tide_step_report){.step_ns = tide__now_ns() - s->begin_ns,
+                                 .staging_bytes = s->run->staging_bytes,
                                  .compute_ns = s->compute_ns,
                                  .arena_bytes = s->arena_bytes,
                                  .saved_bytes = s->saved_bytes,

@@ -26,6 +26,32 @@ static tide_status check_options(const tide_run_options *o) {
     for (tide_id t = 0; t < tide_program_tensor_count(o->program) && !o->input; t++)
         if (tide_program_tensor(o->program, t)->start == TIDE_START_CLIENT)
             return tide__fail(TIDE_E_ARGUMENT, "the program has inputs, the run no input function");
+    return TIDE_OK;
+}
+
+tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets) {
+    tide_device_info info;
+    uint32_t ram = 0;
+    TIDE_TRY(tide_device_get_info(device, &info));
+    while (ram < machine->n_tiers && machine->tier[ram].kind != TIDE_TIER_RAM) ram++;
+    if (!info.staging_bytes || ram == machine->n_tiers || budgets->tier_bytes[ram] == UINT64_MAX) return TIDE_OK;
+    if (budgets->tier_bytes[ram] < info.staging_bytes)
+        return tide__fail(TIDE_E_TIER_FULL,
+                          "a budget of %llu bytes (%.1f MiB) of the host's memory is less than the %.1f MiB of pinned "
+                          "memory that copies of device %s go through",
+                          (unsigned long long)budgets->tier_bytes[ram], (double)budgets->tier_bytes[ram] / 0x1p20,
+                          (double)info.staging_bytes / 0x1p20, info.name);
+    budgets->tier_bytes[ram] -= info.staging_bytes;
+    return TIDE_OK;
+}
+
+/* From here on the run's budgets are without the device's share. */
+static tide_status settle_budgets(tide_run *run) {
+    tide_run_options *o = &run->options;
+    tide_device_info info;
+    TIDE_TRY(tide_device_get_info(o->device, &info));
+    run->staging_bytes = info.staging_bytes;
+    TIDE_TRY(tide_run_budgets(o->device, o->machine, &o->budgets));
     return o->plan ? tide_plan_verify(o->plan, o->program, o->machine, &o->budgets, NULL) : TIDE_OK;
 }
 
@@ -71,6 +97,7 @@ static tide_status prepare_online(tide_run *run) {
 }
 
 static tide_status prepare(tide_run *run) {
+    TIDE_TRY(settle_budgets(run));
     if (!run->options.plan) return prepare_online(run);
     run->n_queues = 1 + run->options.machine->n_channels;
     TIDE_TRY(tide__run_read_carries(run));
@@ -111,6 +138,7 @@ void tide_run_destroy(tide_run *run) {
     else
         tide_arena_destroy(run->arena);
     tide__vec_free(&run->parked);
+    tide__vec_free(&run->watches);
     tide__store_free(&run->calls);
     free(run->carried_from);
     free(run);
@@ -124,7 +152,8 @@ static tide_status close_step(tide_run *run) {
         TIDE_TRY(tide_event_record(run->drained[q], run->queue[q]));
         TIDE_TRY(tide_event_wait(run->drained[q], run->queue[0]));
     }
-    return tide_event_record(run->end, run->queue[0]);
+    TIDE_TRY(tide_event_record(run->end, run->queue[0]));
+    return tide__run_enqueue_watches(run);
 }
 
 tide_status tide__run_sync(tide_run *run, tide_status status) {
@@ -154,6 +183,7 @@ static tide_status step(tide_run *run, const tide_step_args *args) {
 
 tide_status tide__run_report_step(const tide_run *run, tide_step_report *report) {
     *report = (tide_step_report){.arena_bytes = tide_plan_arena_bytes(run->options.plan),
+                                 .staging_bytes = run->staging_bytes,
                                  .saved_bytes = run->saved_bytes,
                                  .loaded_bytes = run->loaded_bytes,
                                  .n_actions = run->n_actions,
@@ -169,10 +199,11 @@ tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_r
     if (run->stepped && !tide_program_is_repeating(run->options.program))
         return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");
     tide_status status = run->online ? tide__run_online_step(run, args, report) : step(run, args);
+    run->stepped |= status == TIDE_OK;
+    if (status == TIDE_OK) status = tide__run_finish_watches(run);
     if (status != TIDE_OK) {
         run->poisoned = true;
         return tide__fail_in(status, "step %llu", (unsigned long long)args->step);
     }
-    run->stepped = true;
     return report && !run->online ? tide__run_report_step(run, report) : TIDE_OK;
 }

@@ -28,6 +28,14 @@ typedef struct tide__parked {
     uint64_t offset_bytes; /* in run->park */
 } tide__parked;
 
+/* What every step reads at its end. */
+typedef struct tide__watch {
+    tide_id tensor;
+    char *data; /* the client's */
+    uint64_t size_bytes;
+    bool enqueued; /* its bytes come with the step; else they are read afterwards */
+} tide__watch;
+
 struct tide_run {
     tide_run_options options; /* borrowed: device, program, machine, plan */
     uint32_t n_actions, n_queues;
@@ -46,7 +54,9 @@ struct tide_run {
     tide_id *carried_from;              /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
     uint64_t saved_bytes, loaded_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
-    tide__store calls;      /* of tide_call_launch in this step */
+    tide__store calls; /* of tide_call_launch in this step */
+    TIDE_VEC(tide__watch) watches;
+    uint64_t staging_bytes; /* of the device */
     bool stepped;           /* at least one step is complete: the end map holds */
     bool poisoned;          /* a step failed on the way */
     tide_run *host, *guest; /* whose arena this is; who else is in it now */
@@ -75,6 +85,10 @@ tide_status tide__run_begin_step(tide_run *run);
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args, uint32_t from, uint32_t to);
 tide_status tide__run_end_step(tide_run *run, tide_status status); /* waits, also after a failure */
 tide_status tide__run_report_step(const tide_run *run, tide_step_report *report);
+
+/* access.c: behind all that the step enqueued, what it is to read of the arena; and, after it, the rest. */
+tide_status tide__run_enqueue_watches(tide_run *run);
+tide_status tide__run_finish_watches(tide_run *run);
 
 /* Waits for every queue, also when one failed; the first failure counts. */
 tide_status tide__run_sync(tide_run *run, tide_status status);

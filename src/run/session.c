@@ -73,7 +73,7 @@ static tide_status adapt_machine(tide_session *s) {
     for (uint32_t t = 0; t < m->n_tiers; t++) {
         m->tier[t].block_bytes = block;
         uint64_t *budget = &s->options.budgets.tier_bytes[t];
-        if (m->tier[t].kind == TIDE_TIER_RAM && *budget == UINT64_MAX) *budget = 0;
+        if (m->tier[t].kind == TIDE_TIER_RAM && *budget == UINT64_MAX) *budget = info.staging_bytes;
     }
     return TIDE_OK;
 }

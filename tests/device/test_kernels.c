@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "support/kernel_checks.h"
+#include "support/kernel_modes.h"
 #include "support/opencl.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
@@ -139,15 +139,16 @@ static void visit_windows(visit_fn visit, void *context) {
         for (size_t i = 0; i < COUNT(pools); i++) d = conv_desc(pool_kinds[k], &pools[i], 0), visit(&d, context);
 }
 
+static const tide_op_kind shape_kinds[] = {TIDE_OP_RELU_FWD,    TIDE_OP_RELU_BWD, TIDE_OP_ADD,    TIDE_OP_BN_FWD,
+                                           TIDE_OP_BN_STATS,    TIDE_OP_BN_INFER, TIDE_OP_BN_BWD, TIDE_OP_DROPOUT_FWD,
+                                           TIDE_OP_DROPOUT_BWD, TIDE_OP_LRN_FWD,  TIDE_OP_LRN_BWD};
+
 static void visit_shapes(visit_fn visit, void *context) {
-    static const tide_op_kind kinds[] = {TIDE_OP_RELU_FWD,    TIDE_OP_RELU_BWD, TIDE_OP_ADD,    TIDE_OP_BN_FWD,
-                                         TIDE_OP_BN_STATS,    TIDE_OP_BN_INFER, TIDE_OP_BN_BWD, TIDE_OP_DROPOUT_FWD,
-                                         TIDE_OP_DROPOUT_BWD, TIDE_OP_LRN_FWD,  TIDE_OP_LRN_BWD};
     static const tide_shape rows[] = {{1, 1, 1, 1}, {3, 10, 1, 1}, {64, 1000, 1, 1}, {5, 17, 1, 1},
                                       {2, 2, 9, 9}, {3, 1, 2, 2},  {2, 21, 7, 11},   {1, 8, 8, 8}};
     tide_op_desc d;
-    for (size_t k = 0; k < COUNT(kinds); k++)
-        for (size_t i = 0; i < COUNT(shapes); i++) d = shape_desc(kinds[k], &shapes[i]), visit(&d, context);
+    for (size_t k = 0; k < COUNT(shape_kinds); k++)
+        for (size_t i = 0; i < COUNT(shapes); i++) d = shape_desc(shape_kinds[k], &shapes[i]), visit(&d, context);
     for (size_t i = 0; i < COUNT(rows); i++) {
         d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &rows[i]), visit(&d, context);
         d = shape_desc(TIDE_OP_SOFTMAX_LOSS_BWD, &rows[i]), visit(&d, context);
@@ -163,14 +164,15 @@ static void visit_concats(visit_fn visit, void *context) {
     }
 }
 
+static const tide_op_kind update_kinds[] = {TIDE_OP_SGD, TIDE_OP_MOMENTUM, TIDE_OP_ADAM, TIDE_OP_ADAMW};
+
 static void visit_updates(visit_fn visit, void *context) {
-    static const tide_op_kind kinds[] = {TIDE_OP_SGD, TIDE_OP_MOMENTUM, TIDE_OP_ADAM, TIDE_OP_ADAMW};
     static const uint64_t sizes[] = {1, 37, 40000};
     tide_op_desc d;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        for (size_t k = 0; k < COUNT(kinds); k++)
+        for (size_t k = 0; k < COUNT(update_kinds); k++)
             for (int32_t clipped = 0; clipped < 2; clipped++)
-                d = update_desc(kinds[k], sizes[i], clipped), visit(&d, context);
+                d = update_desc(update_kinds[k], sizes[i], clipped), visit(&d, context);
         d = update_desc(TIDE_OP_ACCUMULATE, sizes[i], 0), visit(&d, context);
         d = update_desc(TIDE_OP_ZERO, sizes[i], 0), visit(&d, context);
     }
@@ -453,7 +455,7 @@ static void test_refused_enqueues(void **state) {
     tide_queue *copies = NULL;
     tide_op_desc d = shape_desc(TIDE_OP_RELU_FWD, &shapes[2]);
     uint64_t size = tide_arena_size((rig_open(&rig, *state), rig.arena));
-    const uint64_t good[] = {0, 4096}, odd[] = {0, 4100}, high[] = {0, size - 64};
+    const uint64_t good[] = {0, 4096}, odd[] = {0, 4100}, high[] = {0, size - rig.align};
     float plain[4];
     assert_ok(tide_kernel_create(rig.device, &d, &kernel));
     assert_ok(tide_queue_create(rig.device, TIDE_QUEUE_COPY, &copies));
@@ -461,7 +463,7 @@ static void test_refused_enqueues(void **state) {
     assert_status(tide_kernel_enqueue(kernel, 0, copies, rig.arena, good, 2, NULL), TIDE_E_ARGUMENT);
     assert_status(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, good, 1, NULL), TIDE_E_ARGUMENT);
     assert_status(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, odd, 2, NULL), TIDE_E_ARGUMENT);
-    assert_error_has("operand 1: offset 4100 is not a multiple of 64");
+    assert_error_has("operand 1: offset 4100 is not a multiple of");
     assert_status(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, high, 2, NULL), TIDE_E_ARGUMENT);
     assert_error_has("operand 1: ");
     assert_status(tide_operand_unpack(kernel, 2, tide_arena_host(rig.arena), plain), TIDE_E_ARGUMENT);
@@ -478,9 +480,9 @@ static void test_wrong_label(void **state) {
     kernel_rig rig;
     tide_kernel *kernel = NULL;
     tide_op_desc d = {.kind = TIDE_OP_SOFTMAX_LOSS_BWD, .x = {2, 3, 1, 1}, .y = {2, 3, 1, 1}};
-    const uint64_t offsets[] = {0, 64, 128};
+    const uint64_t offsets[] = {0, 4096, 8192};
     rig_open(&rig, *state);
-    int32_t *label = (int32_t *)((char *)tide_arena_host(rig.arena) + 64);
+    int32_t *label = (int32_t *)((char *)tide_arena_host(rig.arena) + 4096);
     label[0] = 2, label[1] = 3;
     assert_ok(tide_kernel_create(rig.device, &d, &kernel));
     assert_ok(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, offsets, 3, NULL));
@@ -490,14 +492,50 @@ static void test_wrong_label(void **state) {
     rig_close(&rig);
 }
 
-/* An argument names the only device to test. */
-int main(int argc, char **argv) {
-    static rig_config one = {"cpu", 1};
+/* ---- perf: one of a size that takes a while for every kind ---- */
+
+static void visit_large(visit_fn visit, void *context) {
+    static const conv_case conv = {{8, 64, 28, 28}, 64, 3, 3, 1, 1}, narrow = {{8, 64, 28, 28}, 128, 1, 1, 1, 0};
+    static const conv_case up = {{4, 64, 28, 28}, 32, 2, 2, 2, 0}, pool = {{8, 64, 56, 56}, 64, 3, 3, 2, 1};
+    static const conv_case fc = {{256, 1024, 1, 1}, 1024, 0, 0, 0, 0};
+    static const concat_case joined = {{8, 128, 28, 28}, 2, {64, 64}};
+    static const tide_shape image = {8, 64, 28, 28}, classes = {256, 1000, 1, 1};
+    static const uint64_t grads[] = {500000, 500000};
+    tide_op_desc d;
+    for (int k = 0; k < 3; k++) {
+        d = conv_desc((tide_op_kind)(TIDE_OP_CONV_FWD + k), &conv, 0), visit(&d, context);
+        d = conv_desc((tide_op_kind)(TIDE_OP_CONV_FWD + k), &narrow, 0), visit(&d, context);
+        d = upconv_desc((tide_op_kind)(TIDE_OP_UPCONV_FWD + k), &up, 0), visit(&d, context);
+        d = fc_desc((tide_op_kind)(TIDE_OP_FC_FWD + k), &fc, 0), visit(&d, context);
+    }
+    for (int k = 0; k < 4; k++) d = conv_desc((tide_op_kind)(TIDE_OP_MAXPOOL_FWD + k), &pool, 0), visit(&d, context);
+    for (size_t k = 0; k < COUNT(shape_kinds); k++) d = shape_desc(shape_kinds[k], &image), visit(&d, context);
+    d = shape_desc(TIDE_OP_SOFTMAX_LOSS_FWD, &classes), visit(&d, context);
+    d = shape_desc(TIDE_OP_SOFTMAX_LOSS_BWD, &classes), visit(&d, context);
+    d = concat_desc(TIDE_OP_CONCAT_FWD, &joined), visit(&d, context);
+    d = concat_desc(TIDE_OP_CONCAT_BWD, &joined), visit(&d, context);
+    for (size_t k = 0; k < COUNT(update_kinds); k++) d = update_desc(update_kinds[k], 1000000, 0), visit(&d, context);
+    d = (tide_op_desc){.kind = TIDE_OP_GRAD_NORM, .n_grads = 2, .grad_elements = grads, .clip_norm = 1};
+    visit(&d, context);
+    const tide_op_desc from = conv_desc(TIDE_OP_CONV_FWD, &conv, 0), to = conv_desc(TIDE_OP_CONV_BWD_DATA, &conv, 0);
+    d = (tide_op_desc){.kind = TIDE_OP_REORDER, .from = &from, .to = &to, .from_operand = 1, .to_operand = 0};
+    visit(&d, context);
+}
+
+/* The products of this file, by CLBlast. */
+static void test_products(void **state) {
+    check_all_on(*state, visit_windows, check_reference);
+    check_all_on(*state, visit_windows, check_repeat);
+}
+
+static int run_checks(const kernel_modes *modes) {
+    static rig_config one = {.device = "cpu", .threads = 1};
 #ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
-    static rig_config two = {"cpu", 1};
+    static rig_config two = {.device = "cpu", .threads = 1};
 #else
-    static rig_config two = {"cpu", 2};
+    static rig_config two = {.device = "cpu", .threads = 2};
 #endif
+    static rig_config opencl = {.device = "opencl"}, clblast = {.device = "opencl", .products = "clblast"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_reference, &one),
         cmocka_unit_test_prestate(test_reference, &two),
@@ -507,7 +545,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_same_bits_on_any_threads),
 #endif
         cmocka_unit_test_prestate(test_in_place, &two),
-        cmocka_unit_test_prestate(test_finite_differences, &two),
         cmocka_unit_test_prestate(test_layouts_agree, &one),
         cmocka_unit_test_prestate(test_layouts_agree, &two),
         cmocka_unit_test_prestate(test_variants, &two),
@@ -518,12 +555,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
         cmocka_unit_test_prestate(test_wrong_label, &one),
     };
-    static rig_config opencl = {"opencl", 0};
     const struct CMUnitTest opencl_tests[] = {
         cmocka_unit_test_prestate(test_reference, &opencl),
         cmocka_unit_test_prestate(test_same_bits, &opencl),
         cmocka_unit_test_prestate(test_in_place, &opencl),
-        cmocka_unit_test_prestate(test_finite_differences, &opencl),
         cmocka_unit_test_prestate(test_layouts_agree, &opencl),
         cmocka_unit_test_prestate(test_variants, &opencl),
         cmocka_unit_test_prestate(test_maxpool_ties, &opencl),
@@ -533,9 +568,29 @@ int main(int argc, char **argv) {
         cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
         cmocka_unit_test_prestate(test_wrong_label, &opencl),
     };
-    const char *only = argc > 1 ? argv[1] : "";
+    const struct CMUnitTest clblast_tests[] = {cmocka_unit_test_prestate(test_products, &clblast)};
     int failed = 0;
-    if (strcmp(only, "opencl") != 0) failed += cmocka_run_group_tests(tests, NULL, NULL);
-    if (strcmp(only, "cpu") != 0 && has_opencl()) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    if (modes->opencl && has_clblast()) failed += cmocka_run_group_tests(clblast_tests, NULL, NULL);
+    return failed;
+}
+
+static int run_grads(const kernel_modes *modes) {
+    static rig_config cpu = {.device = "cpu", .threads = 1}, opencl = {.device = "opencl"};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_finite_differences, &cpu)};
+    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_finite_differences, &opencl)};
+    int failed = 0;
+    if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    return failed;
+}
+
+int main(int argc, char **argv) {
+    const kernel_modes modes = kernel_modes_of(argc, argv);
+    int failed = 0;
+    if (modes.test) failed += run_checks(&modes);
+    if (modes.grad) failed += run_grads(&modes);
+    if (modes.perf) print_rates(&modes, visit_large);
     return failed;
 }

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "support/kernel_checks.h"
+#include "support/kernel_modes.h"
 #include "support/opencl.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
@@ -60,23 +60,27 @@ static tide_op_desc steps_desc(tide_op_kind kind, const int64_t s[3], int32_t st
     return d;
 }
 
-static void visit_rows(visit_fn visit, void *context) {
-    static const tide_op_kind kinds[] = {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, TIDE_OP_GELU_FWD,
+static const tide_op_kind row_kinds[] = {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, TIDE_OP_GELU_FWD,
                                          TIDE_OP_GELU_BWD};
+
+static void visit_rows(visit_fn visit, void *context) {
     static const tide_shape images[] = {{2, 12, 3, 3}, {1, 3, 5, 2}};
     tide_op_desc d;
-    for (size_t k = 0; k < COUNT(kinds); k++)
-        for (size_t i = 0; i < COUNT(rows); i++) d = rows_desc(kinds[k], &rows[i]), visit(&d, context);
-    for (size_t k = 2; k < COUNT(kinds); k++)
-        for (size_t i = 0; i < COUNT(images); i++) d = rows_desc(kinds[k], &images[i]), visit(&d, context);
+    for (size_t k = 0; k < COUNT(row_kinds); k++)
+        for (size_t i = 0; i < COUNT(rows); i++) d = rows_desc(row_kinds[k], &rows[i]), visit(&d, context);
+    for (size_t k = 2; k < COUNT(row_kinds); k++)
+        for (size_t i = 0; i < COUNT(images); i++) d = rows_desc(row_kinds[k], &images[i]), visit(&d, context);
 }
 
+static const tide_op_kind attention_kinds[] = {TIDE_OP_SCORES_FWD,         TIDE_OP_SCORES_BWD,
+                                               TIDE_OP_VALUES_FWD,         TIDE_OP_VALUES_BWD,
+                                               TIDE_OP_CAUSAL_SOFTMAX_FWD, TIDE_OP_CAUSAL_SOFTMAX_BWD};
+
 static void visit_attention(visit_fn visit, void *context) {
-    static const tide_op_kind kinds[] = {TIDE_OP_SCORES_FWD, TIDE_OP_SCORES_BWD,         TIDE_OP_VALUES_FWD,
-                                         TIDE_OP_VALUES_BWD, TIDE_OP_CAUSAL_SOFTMAX_FWD, TIDE_OP_CAUSAL_SOFTMAX_BWD};
     tide_op_desc d;
-    for (size_t k = 0; k < COUNT(kinds); k++)
-        for (size_t i = 0; i < COUNT(attentions); i++) d = attention_desc(kinds[k], &attentions[i]), visit(&d, context);
+    for (size_t k = 0; k < COUNT(attention_kinds); k++)
+        for (size_t i = 0; i < COUNT(attentions); i++)
+            d = attention_desc(attention_kinds[k], &attentions[i]), visit(&d, context);
 }
 
 static void visit_embeddings(visit_fn visit, void *context) {
@@ -248,7 +252,7 @@ static void test_wrong_token(void **state) {
     kernel_rig rig;
     tide_kernel *kernel = NULL;
     tide_op_desc d = embedding_desc(TIDE_OP_EMBEDDING_FWD, (const int64_t[]){1, 3, 4, 2}, 0);
-    const uint64_t offsets[] = {0, 64, 128};
+    const uint64_t offsets[] = {0, 4096, 8192};
     rig_open(&rig, *state);
     int32_t *token = tide_arena_host(rig.arena);
     token[0] = 3, token[1] = 4, token[2] = -1;
@@ -260,43 +264,79 @@ static void test_wrong_token(void **state) {
     rig_close(&rig);
 }
 
-/* An argument names the only device to test. */
-int main(int argc, char **argv) {
-    static rig_config one = {"cpu", 1};
+/* ---- perf: one of a size that takes a while for every kind ---- */
+
+static void visit_large(visit_fn visit, void *context) {
+    static const tide_shape wide = {512, 768, 1, 1};
+    static const attention_case attention = {4, 8, 128, 64};
+    static const int64_t embedding[4] = {4, 128, 5000, 512}, cell[3] = {64, 256, 256}, stack[3] = {64, 256, 16};
+    tide_op_desc d;
+    for (size_t k = 0; k < COUNT(row_kinds); k++) d = rows_desc(row_kinds[k], &wide), visit(&d, context);
+    for (size_t k = 0; k < COUNT(attention_kinds); k++)
+        d = attention_desc(attention_kinds[k], &attention), visit(&d, context);
+    d = embedding_desc(TIDE_OP_EMBEDDING_FWD, embedding, 1), visit(&d, context);
+    d = embedding_desc(TIDE_OP_EMBEDDING_BWD, embedding, 1), visit(&d, context);
+    for (int k = 0; k < 4; k++) d = cell_desc((tide_op_kind)(TIDE_OP_LSTM_FWD + k), cell, 1, 1), visit(&d, context);
+    d = steps_desc(TIDE_OP_SLICE, stack, 3), visit(&d, context);
+    d = steps_desc(TIDE_OP_STACK, stack, 0), visit(&d, context);
+}
+
+/* The products of this file, by CLBlast. */
+static void test_products(void **state) {
+    check_all_on(*state, visit_steps, check_reference);
+    check_all_on(*state, visit_steps, check_repeat);
+}
+
+static int run_checks(const kernel_modes *modes) {
+    static rig_config one = {.device = "cpu", .threads = 1};
 #ifdef __SANITIZE_THREAD__ /* libgomp is not instrumented */
-    static rig_config two = {"cpu", 1};
+    static rig_config two = {.device = "cpu", .threads = 1};
 #else
-    static rig_config two = {"cpu", 2};
+    static rig_config two = {.device = "cpu", .threads = 2};
 #endif
+    static rig_config opencl = {.device = "opencl"}, clblast = {.device = "opencl", .products = "clblast"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_reference, &one),
-        cmocka_unit_test_prestate(test_reference, &two),
-        cmocka_unit_test_prestate(test_same_bits, &one),
-        cmocka_unit_test_prestate(test_same_bits, &two),
+        cmocka_unit_test_prestate(test_reference, &one),   cmocka_unit_test_prestate(test_reference, &two),
+        cmocka_unit_test_prestate(test_same_bits, &one),   cmocka_unit_test_prestate(test_same_bits, &two),
 #ifndef __SANITIZE_THREAD__
         cmocka_unit_test(test_same_bits_on_any_threads),
 #endif
-        cmocka_unit_test_prestate(test_in_place, &two),
-        cmocka_unit_test_prestate(test_finite_differences, &two),
-        cmocka_unit_test_prestate(test_tied_table, &one),
-        cmocka_unit_test_prestate(test_extremes, &one),
-        cmocka_unit_test_prestate(test_refused_descriptors, &one),
+        cmocka_unit_test_prestate(test_in_place, &two),    cmocka_unit_test_prestate(test_tied_table, &one),
+        cmocka_unit_test_prestate(test_extremes, &one),    cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_wrong_token, &one),
     };
-    static rig_config opencl = {"opencl", 0};
     const struct CMUnitTest opencl_tests[] = {
         cmocka_unit_test_prestate(test_reference, &opencl),
         cmocka_unit_test_prestate(test_same_bits, &opencl),
         cmocka_unit_test_prestate(test_in_place, &opencl),
-        cmocka_unit_test_prestate(test_finite_differences, &opencl),
         cmocka_unit_test_prestate(test_tied_table, &opencl),
         cmocka_unit_test_prestate(test_extremes, &opencl),
         cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
         cmocka_unit_test_prestate(test_wrong_token, &opencl),
     };
-    const char *only = argc > 1 ? argv[1] : "";
+    const struct CMUnitTest clblast_tests[] = {cmocka_unit_test_prestate(test_products, &clblast)};
     int failed = 0;
-    if (strcmp(only, "opencl") != 0) failed += cmocka_run_group_tests(tests, NULL, NULL);
-    if (strcmp(only, "cpu") != 0 && has_opencl()) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    if (modes->opencl && has_clblast()) failed += cmocka_run_group_tests(clblast_tests, NULL, NULL);
+    return failed;
+}
+
+static int run_grads(const kernel_modes *modes) {
+    static rig_config cpu = {.device = "cpu", .threads = 1}, opencl = {.device = "opencl"};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_finite_differences, &cpu)};
+    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_finite_differences, &opencl)};
+    int failed = 0;
+    if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    return failed;
+}
+
+int main(int argc, char **argv) {
+    const kernel_modes modes = kernel_modes_of(argc, argv);
+    int failed = 0;
+    if (modes.test) failed += run_checks(&modes);
+    if (modes.grad) failed += run_grads(&modes);
+    if (modes.perf) print_rates(&modes, visit_large);
     return failed;
 }

@@ -102,7 +102,7 @@ static void round_trip(tide_device *device, tide_queue_kind kind, uint64_t size)
     assert_ok(tide_copy_out(queue, arena, 4096, size, (tide_io){sink, &to, TIDE_NONE}));
     assert_ok(tide_queue_sync(queue));
     assert_memory_equal(from.bytes, to.bytes, size);
-    uint64_t pieces = (2 * size + TIDE__OPENCL_STAGING_BYTES - 1) / TIDE__OPENCL_STAGING_BYTES;
+    uint64_t pieces = (2 * size + TIDE__OPENCL_SLOT_BYTES - 1) / TIDE__OPENCL_SLOT_BYTES;
     assert_true(from.pieces == pieces && to.pieces == pieces);
     tide_queue_destroy(queue);
     tide_arena_destroy(arena);
@@ -114,10 +114,10 @@ static void test_staged_copies(void **state) {
     (void)state;
     static const uint64_t sizes[] = {1,
                                      4095,
-                                     TIDE__OPENCL_STAGING_BYTES / 2,
-                                     TIDE__OPENCL_STAGING_BYTES / 2 + 1,
-                                     TIDE__OPENCL_STAGING_BYTES,
-                                     3 * TIDE__OPENCL_STAGING_BYTES + 12345};
+                                     TIDE__OPENCL_SLOT_BYTES / 2,
+                                     TIDE__OPENCL_SLOT_BYTES / 2 + 1,
+                                     TIDE__OPENCL_SLOT_BYTES,
+                                     3 * TIDE__OPENCL_SLOT_BYTES + 12345};
     tide_device *device = open_staged();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         round_trip(device, TIDE_QUEUE_COPY, sizes[i]);
@@ -128,7 +128,7 @@ static void test_staged_copies(void **state) {
 
 static void test_staged_failures(void **state) {
     (void)state;
-    const uint64_t half = TIDE__OPENCL_STAGING_BYTES / 2, size = 4 * half;
+    const uint64_t half = TIDE__OPENCL_SLOT_BYTES / 2, size = 4 * half;
     tide_device *device = open_staged();
     tide_arena *arena = NULL;
     tide_queue *out = NULL, *in = NULL;
@@ -245,32 +245,117 @@ static void test_cache(void **state) {
     free(saved);
 }
 
-/* ---- waits ---- */
+/* ---- training ---- */
 
-/* A planned step with transfers: the host waits at its end, and once more when it reads the loss. */
-static void test_no_waits_inside_a_step(void **state) {
-    (void)state;
-    training t;
-    training_open_on(&t, "opencl", "lenet", 8);
-    t.options.plan.policy = "liveness";
-    tide_trainer *whole = training_start(&t);
+static void close_session(training *t, tide_trainer *trainer) {
+    tide_trainer_destroy(trainer);
+    training_close(t);
+}
+
+/* Planned for 70 % of what it takes without a budget; staged: on a device whose memory the host cannot see. */
+static tide_trainer *start_inside_budget(training *t, bool staged) {
+    training_open_on(t, "opencl", "lenet", 8);
+    ((tide__opencl *)t->device)->host_visible = !staged;
+    t->options.plan.policy = "liveness";
+    tide_trainer *whole = training_start(t);
     uint64_t arena = tide_plan_arena_bytes(tide_trainer_plan(whole));
     tide_trainer_destroy(whole);
-    t.options.plan.policy = "hybrid";
-    t.options.plan.budgets.arena_bytes = arena / 10 * 7;
-    tide_trainer *trainer = training_start(&t);
+    t->options.plan.policy = "hybrid";
+    t->options.plan.budgets.arena_bytes = arena / 10 * 7;
+    return training_start(t);
+}
+
+/* A planned step with transfers: the host waits at its end, where it also gets the loss, and nowhere else. */
+static void count_waits(bool staged) {
+    training t;
+    tide_trainer *trainer = start_inside_budget(&t, staged);
     training_run(trainer, 1);
     for (int i = 0; i < 3; i++) {
         tide__opencl *opencl = (tide__opencl *)t.device;
         uint64_t before = atomic_load(&opencl->host_waits);
         tide_step_report report;
-        float loss;
+        float loss = 0;
         assert_ok(tide_trainer_step(trainer, &loss, &report));
+        assert_true(loss > 0 && loss < 100);
         assert_true(report.saved_bytes > 0 || report.n_reruns > 0);
-        assert_int_equal(atomic_load(&opencl->host_waits) - before, 2);
+        assert_int_equal(atomic_load(&opencl->host_waits) - before, 1);
+        assert_true(report.staging_bytes == (staged ? TIDE__OPENCL_STAGING_BYTES : 0));
     }
+    close_session(&t, trainer);
+}
+
+static void test_one_wait_per_step(void **state) {
+    (void)state;
+    count_waits(false);
+    count_waits(true);
+}
+
+static void test_staged_training_has_the_same_bits(void **state) {
+    (void)state;
+    uint64_t hash[2];
+    for (int staged = 0; staged < 2; staged++) {
+        training t;
+        tide_trainer *trainer = start_inside_budget(&t, staged);
+        training_run(trainer, 3);
+        hash[staged] = training_hash(trainer);
+        close_session(&t, trainer);
+    }
+    assert_true(hash[0] == hash[1]);
+}
+
+/* ---- the host's budget has the pinned memory in it ---- */
+
+static uint32_t ram_of(const tide_machine *m) {
+    uint32_t t = 0;
+    while (t < m->n_tiers && m->tier[t].kind != TIDE_TIER_RAM) t++;
+    assert_true(t < m->n_tiers);
+    return t;
+}
+
+static void test_host_budget(void **state) {
+    (void)state;
+    training t;
+    tide_trainer *trainer = start_inside_budget(&t, true);
+    uint64_t ram = tide_plan_tier_bytes(tide_trainer_plan(trainer), ram_of(&t.machine));
     tide_trainer_destroy(trainer);
-    training_close(&t);
+    uint64_t *budget = &t.options.plan.budgets.tier_bytes[ram_of(&t.machine)];
+    assert_true(ram > 0);
+    *budget = TIDE__OPENCL_STAGING_BYTES - 1;
+    trainer = NULL;
+    assert_status(tide_trainer_create(&t.options, NULL, &trainer), TIDE_E_TIER_FULL);
+    assert_error_has("16.0 MiB of pinned memory that copies of device opencl go through");
+    t.options.mode = TIDE_MODE_ONLINE;
+    t.options.plan.policy = "delta";
+    assert_status(tide_trainer_create(&t.options, NULL, &trainer), TIDE_E_TIER_FULL);
+    assert_null(trainer);
+    t.options.mode = TIDE_MODE_PLANNED;
+    t.options.plan.policy = "hybrid";
+    *budget = TIDE__OPENCL_STAGING_BYTES + ram;
+    trainer = training_start(&t);
+    assert_true(tide_plan_tier_bytes(tide_trainer_plan(trainer), ram_of(&t.machine)) <= ram);
+    training_run(trainer, 1);
+    close_session(&t, trainer);
+}
+
+/* A plan that was made without regard to the pinned memory does not run. */
+static void test_budgets_of_plans(void **state) {
+    (void)state;
+    tide_device *device = open_staged();
+    tide_machine machine;
+    tide_budgets budgets;
+    assert_ok(tide_machine_load("cpu", &machine));
+    tide_budgets_init(&budgets);
+    const uint32_t ram = ram_of(&machine);
+    assert_ok(tide_run_budgets(device, &machine, &budgets));
+    assert_true(budgets.tier_bytes[ram] == UINT64_MAX);
+    budgets.tier_bytes[ram] = TIDE__OPENCL_STAGING_BYTES + 5;
+    assert_ok(tide_run_budgets(device, &machine, &budgets));
+    assert_true(budgets.tier_bytes[ram] == 5);
+    assert_status(tide_run_budgets(device, &machine, &budgets), TIDE_E_TIER_FULL);
+    ((tide__opencl *)device)->host_visible = true;
+    assert_ok(tide_run_budgets(device, &machine, &budgets));
+    assert_true(budgets.tier_bytes[ram] == 5);
+    tide_device_close(device);
 }
 
 /* ---- commands that end abnormally ---- */
@@ -311,13 +396,11 @@ static void test_abnormal_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_arena_limit),
-        cmocka_unit_test(test_staged_copies),
-        cmocka_unit_test(test_staged_failures),
-        cmocka_unit_test(test_no_host_functions),
-        cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_no_waits_inside_a_step),
+        cmocka_unit_test(test_numbers),           cmocka_unit_test(test_arena_limit),
+        cmocka_unit_test(test_staged_copies),     cmocka_unit_test(test_staged_failures),
+        cmocka_unit_test(test_no_host_functions), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_one_wait_per_step), cmocka_unit_test(test_staged_training_has_the_same_bits),
+        cmocka_unit_test(test_host_budget),       cmocka_unit_test(test_budgets_of_plans),
         cmocka_unit_test(test_abnormal_end),
     };
     const struct CMUnitTest always[] = {cmocka_unit_test(test_without_a_library)};

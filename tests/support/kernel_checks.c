@@ -16,8 +16,8 @@ void check_all_on(const rig_config *config, visit_all_fn visit_all, visit_fn che
 
 void check_all_threads(visit_all_fn visit_all) {
     rig_pair rigs;
-    rig_open(&rigs.one, &(rig_config){"cpu", 1});
-    rig_open(&rigs.two, &(rig_config){"cpu", 2});
+    rig_open(&rigs.one, &(rig_config){.device = "cpu", .threads = 1});
+    rig_open(&rigs.two, &(rig_config){.device = "cpu", .threads = 2});
     visit_all(check_threads, &rigs);
     rig_close(&rigs.one);
     rig_close(&rigs.two);
@@ -55,7 +55,7 @@ void check_repeat(const tide_op_desc *d, void *context) {
     uint32_t n = rig_variants(context, &c);
     for (uint32_t i = 0; i < n; i++) {
         rig_options here = {.in_place_read = -1, .variant = i}, moved = here;
-        moved.shift = 64 * 12345;
+        moved.shift = 4096 * 193;
         uint64_t first = rig_run(context, &c, &here), again = rig_run(context, &c, &here),
                  elsewhere = rig_run(context, &c, &moved);
         if (first != again || first != elsewhere)

@@ -2,6 +2,7 @@
 #include "support/kernel_rig.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "base/hash.h"
 #include "base/rng.h"
@@ -11,11 +12,22 @@
 #define GUARD_BYTES 128
 #define GUARD 0xcd
 
+static void set(const char *name, const char *value) {
+    if (value) assert_int_equal(setenv(name, value, 1), 0);
+}
+
 void rig_open(kernel_rig *rig, const rig_config *config) {
     tide_device_options options;
+    tide_device_info info;
     tide_device_options_init(&options);
     options.threads = config->threads;
+    set("TIDE_OPENCL_PRODUCTS", config->products);
+    set("TIDE_OPENCL_LANES", config->lanes);
     assert_ok(tide_device_open(config->device, &options, &rig->device));
+    unsetenv("TIDE_OPENCL_PRODUCTS");
+    unsetenv("TIDE_OPENCL_LANES");
+    assert_ok(tide_device_get_info(rig->device, &info));
+    rig->align = info.align_bytes;
     assert_ok(tide_queue_create(rig->device, TIDE_QUEUE_COMPUTE, &rig->queue));
     assert_ok(tide_arena_create(rig->device, ARENA_BYTES, &rig->arena));
 }
@@ -145,8 +157,8 @@ static bool shares(const rig_case *c, const rig_options *o, uint32_t write, uint
     return first || (o->all_in_place && write < c->spec.n_reads);
 }
 
-static placement place(const rig_case *c, const tide_kernel_info *info, const rig_options *o) {
-    placement p = {.n_operands = info->n_reads + info->n_writes, .end = o->shift + GUARD_BYTES};
+static placement place(const kernel_rig *rig, const rig_case *c, const tide_kernel_info *info, const rig_options *o) {
+    placement p = {.n_operands = info->n_reads + info->n_writes, .end = o->shift + 4096};
     uint64_t workspace_bytes = info->variant[o->variant].workspace_bytes;
     p.n_offsets = p.n_operands + (workspace_bytes > 0);
     for (uint32_t i = 0; i < p.n_offsets; i++) {
@@ -158,7 +170,7 @@ static placement place(const rig_case *c, const tide_kernel_info *info, const ri
             continue;
         }
         p.offset[i] = p.end;
-        p.end = (p.end + p.size[i] + GUARD_BYTES + 63) & ~UINT64_C(63);
+        p.end = (p.end + p.size[i] + GUARD_BYTES + rig->align - 1) & ~(rig->align - 1);
     }
     assert_true(p.end <= ARENA_BYTES);
     return p;
@@ -219,7 +231,7 @@ uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
     assert_ok(tide_kernel_get_info(kernel, &info));
     assert_int_equal(info.n_reads, c->spec.n_reads);
     assert_int_equal(info.n_writes, c->spec.n_writes);
-    placement p = place(c, &info, options);
+    placement p = place(rig, c, &info, options);
     memset(host + options->shift, GUARD, p.end - options->shift);
     for (uint32_t i = c->spec.n_reads; i < p.n_offsets; i++) memset(host + p.offset[i], 0xff, p.size[i]); /* NaN */
     for (uint32_t i = 0; i < c->spec.n_reads; i++)
@@ -230,6 +242,38 @@ uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
     uint64_t hash = collect(kernel, c, host, &p);
     tide_kernel_destroy(kernel);
     return hash;
+}
+
+/* ---- timing ---- */
+
+static double seconds(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double rig_time(kernel_rig *rig, const rig_case *c, uint32_t variant, uint64_t *bytes) {
+    enum { RUNS = 6 }; /* the first builds what is built late */
+    tide_kernel *kernel = NULL;
+    tide_kernel_info info;
+    char *host = tide_arena_host(rig->arena);
+    const clockid_t clock = host ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+    double best = 1e9;
+    assert_ok(tide_kernel_create(rig->device, &c->desc, &kernel));
+    assert_ok(tide_kernel_get_info(kernel, &info));
+    placement p = place(rig, c, &info, &(rig_options){.in_place_read = -1, .variant = variant});
+    for (uint32_t i = 0; host && i < c->spec.n_reads; i++)
+        assert_ok(tide_operand_pack(kernel, i, c->plain[i], host + p.offset[i]));
+    for (int i = 0; i < RUNS; i++) {
+        const double begin = seconds(clock);
+        assert_ok(tide_kernel_enqueue(kernel, variant, rig->queue, rig->arena, p.offset, p.n_offsets, &c->args));
+        assert_ok(tide_queue_sync(rig->queue));
+        if (i > 0) best = fmin(best, seconds(clock) - begin);
+    }
+    tide_kernel_destroy(kernel);
+    *bytes = 0;
+    for (uint32_t i = 0; i < p.n_operands; i++) *bytes += p.size[i];
+    return best;
 }
 
 /* ---- comparing ---- */

@@ -10,12 +10,14 @@ typedef struct kernel_rig {
     tide_device *device;
     tide_queue *queue;
     tide_arena *arena;
+    uint64_t align; /* bytes, of offsets */
 } kernel_rig;
 
 /* Which device; what the state of tests points to. */
 typedef struct rig_config {
     const char *device;
     uint32_t threads;
+    const char *products, *lanes; /* opencl: TIDE_OPENCL_PRODUCTS and TIDE_OPENCL_LANES, NULL: not set */
 } rig_config;
 
 void rig_open(kernel_rig *rig, const rig_config *config);
@@ -33,7 +35,7 @@ typedef struct rig_case {
 void rig_case_init(rig_case *c, const tide_op_desc *desc, uint64_t seed);
 void rig_case_deinit(rig_case *c);
 
-/* Runs the case and fills its writes. shift: where in the arena it lies, a multiple of 64. in_place_read: the read
+/* Runs the case and fills its writes. shift: where in the arena it lies, a multiple of 4096. in_place_read: the read
  * that write 0 takes the place of, or -1. all_in_place: write i lies on read i. Returns a hash of the stored outputs:
  * equal hashes, equal bits. */
 typedef struct rig_options {
@@ -44,6 +46,10 @@ typedef struct rig_options {
 } rig_options;
 uint32_t rig_variants(kernel_rig *rig, const rig_case *c); /* how many its kernel has */
 uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options);
+
+/* Processor seconds of the fastest of some runs, or real ones where the device is not the processor; *bytes: what its
+ * reads and writes have. */
+double rig_time(kernel_rig *rig, const rig_case *c, uint32_t variant, uint64_t *bytes);
 
 /* Fails the test unless the case's writes are those of the reference code, within 1e-4. */
 void rig_compare(const rig_case *c);

@@ -2,6 +2,7 @@
 #include "support/opencl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <tidemark/device.h>
 
@@ -14,15 +15,26 @@
 #define WITHOUT_DRIVERS 1
 #endif
 
+static bool opens(const char *what) {
+    tide_device *device = NULL;
+    tide_status status = tide_device_open("opencl", NULL, &device);
+    if (status != TIDE_OK) fprintf(stderr, "skipped: %s, because: %s\n", what, tide_last_error());
+    tide_device_close(device);
+    return status == TIDE_OK;
+}
+
 bool has_opencl(void) {
 #ifdef WITHOUT_DRIVERS
     fprintf(stderr, "skipped: OpenCL, whose drivers are not instrumented for this sanitizer\n");
     return false;
 #else
-    tide_device *device = NULL;
-    tide_status status = tide_device_open("opencl", NULL, &device);
-    if (status != TIDE_OK) fprintf(stderr, "skipped: OpenCL, because: %s\n", tide_last_error());
-    tide_device_close(device);
-    return status == TIDE_OK;
+    return opens("OpenCL");
 #endif
+}
+
+bool has_clblast(void) {
+    setenv("TIDE_OPENCL_PRODUCTS", "clblast", 1);
+    const bool yes = opens("CLBlast");
+    unsetenv("TIDE_OPENCL_PRODUCTS");
+    return yes;
 }

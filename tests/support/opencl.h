@@ -9,5 +9,7 @@ enum { SKIPPED = 77 };
 
 /* Says why not, once, on stderr. Drivers are not instrumented: ThreadSanitizer and MemorySanitizer go without. */
 bool has_opencl(void);
+/* With has_opencl(): CLBlast can be loaded, too. */
+bool has_clblast(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -59,6 +60,27 @@ unsigned char *tide__opencl_cache_read(uint64_t key, size_t *size) {
     }
     tide__file_close(&file);
     return binary;
+}
+
+bool tide__opencl_cache_keep(uint64_t key, void *record, size_t size) {
+    char path[1100], fresh[1200];
+    size_t stored_size = 0;
+    tide__writer w;
+    const header h = {MAGIC, key, size, tide__hash_bytes(key, record, size)};
+    if (!file_path(path, sizeof path, key, true)) return false;
+    snprintf(fresh, sizeof fresh, "%s.%ld", path, (long)getpid());
+    if (tide__writer_open(&w, fresh) != TIDE_OK) return false;
+    fwrite(&h, sizeof h, 1, w.stream);
+    fwrite(record, size, 1, w.stream);
+    if (tide__writer_commit(&w) != TIDE_OK) return false;
+    (void)link(fresh, path); /* fails where another process was first */
+    unlink(fresh);
+    unsigned char *stored = tide__opencl_cache_read(key, &stored_size);
+    const bool kept = stored && stored_size == size;
+    if (kept) memcpy(record, stored, size);
+    if (!kept) unlink(path); /* damaged: the next process measures anew */
+    free(stored);
+    return kept;
 }
 
 void tide__opencl_cache_write(uint64_t key, const unsigned char *binary, size_t size) {

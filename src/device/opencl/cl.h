@@ -6,6 +6,8 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 #define TIDE__CL_FUNCTIONS(X)    \
@@ -18,6 +20,7 @@
     X(CreateCommandQueue)        \
     X(ReleaseCommandQueue)       \
     X(CreateBuffer)              \
+    X(CreateSubBuffer)           \
     X(ReleaseMemObject)          \
     X(CreateProgramWithSource)   \
     X(CreateProgramWithBinary)   \
@@ -47,6 +50,9 @@ typedef struct tide__cl {
     TIDE__CL_FUNCTIONS(TIDE__CL_MEMBER)
 #undef TIDE__CL_MEMBER
 } tide__cl;
+
+/* What dlsym found into a function pointer, which ISO C has no cast for. */
+void tide__pointer_set(void *function_pointer, void *address);
 
 /* TIDE_E_DEVICE where there is no libOpenCL, or one that lacks a function. */
 tide_status tide__cl_load(tide__cl *out);

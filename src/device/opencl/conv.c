@@ -62,25 +62,28 @@ static uint64_t windows_bytes(const tide_op_desc *d) {
     return (uint64_t)(d->x.c * window_of(d) * d->y.h * d->y.w) * sizeof(float);
 }
 
-/* y = w * windows: the same sums in the same order, so the same bits as without a workspace. */
+/* y = w * windows: the same sums in the same order, so the same bits as without a workspace, unless the product is
+ * CLBlast's. */
 static tide_status add_windows_forward(tide__opencl_kernel *k, const tide_op_desc *d) {
     const images i = images_of(d);
     const uint32_t y = d->bias ? 3 : 2, windows = y + 1;
     const int64_t depth = d->x.c * window_of(d), pixels = d->y.h * d->y.w, image = d->x.c * d->x.h * d->x.w;
-    tide__cl_variant(k, true);
+    tide__gemm product = {.m = d->y.c,
+                          .n = pixels,
+                          .depth = depth,
+                          .a = {.operand = 1, .row = depth, .column = 1},
+                          .b = {.operand = windows, .row = pixels, .column = 1},
+                          .c = {.operand = y, .row = pixels},
+                          .alpha = 1,
+                          .flags = d->bias ? TIDE__GEMM_ROW_BIAS : 0,
+                          .bias = 2};
+    tide__cl_variant(k, !tide__product_is_clblast((tide__opencl *)k->base.device, &product));
     tide__cl_set_workspace(k, windows_bytes(d));
     for (int64_t n = 0; n < d->x.n; n++) {
         TIDE_TRY(TIDE__LAUNCH(k, "conv", "gather_windows", depth, 1, 1, tide__place_at(0, n * image * 4),
                               tide__place(windows), GEOMETRY(i, d)));
-        TIDE_TRY(tide__cl_gemm(k, &(tide__gemm){.m = d->y.c,
-                                                .n = pixels,
-                                                .depth = depth,
-                                                .a = {.operand = 1, .row = depth, .column = 1},
-                                                .b = {.operand = windows, .row = pixels, .column = 1},
-                                                .c = {.operand = y, .row = pixels, .first = n * d->y.c * pixels},
-                                                .alpha = 1,
-                                                .flags = d->bias ? TIDE__GEMM_ROW_BIAS : 0,
-                                                .bias = 2}));
+        product.c.first = n * d->y.c * pixels;
+        TIDE_TRY(tide__cl_gemm(k, &product));
     }
     return TIDE_OK;
 }

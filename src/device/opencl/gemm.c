@@ -46,6 +46,7 @@ tide__blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, 
 }
 
 tide_status tide__cl_gemm(tide__opencl_kernel *k, const tide__gemm *g) {
+    if (tide__product_is_clblast((tide__opencl *)k->base.device, g)) return tide__product_add(k, g);
     const int64_t heads = g->heads ? g->heads : 1, samples = g->samples ? g->samples : 1;
     const tide__blocks b = tide__cut_blocks((tide__opencl *)k->base.device, g->m, g->n, samples * heads);
     const bool bias = g->flags & (TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS);

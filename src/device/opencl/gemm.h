@@ -41,4 +41,18 @@ typedef struct tide__gemm {
 
 tide_status tide__cl_gemm(tide__opencl_kernel *k, const tide__gemm *g);
 
+/* ---- who computes a product (products.c) ---- */
+
+tide_status tide__products_open(tide__opencl *opencl); /* reads TIDE_OPENCL_PRODUCTS */
+void tide__products_close(tide__opencl *opencl);
+/* The first product of a class that nothing is known about is measured both ways. */
+bool tide__product_is_clblast(tide__opencl *opencl, const tide__gemm *g);
+/* Appends the product as CLBlast's. */
+tide_status tide__product_add(tide__opencl_kernel *k, const tide__gemm *g);
+/* Where the temporary memory of products begins in the workspace of a variant. */
+uint64_t tide__product_place(const tide__opencl_kernel *k, uint32_t variant);
+/* On a queue's thread. */
+tide_status tide__product_run(const tide__opencl_queue *queue, const tide__opencl_kernel *k,
+                              const tide__command *command, const tide__cl_product *product);
+
 #endif

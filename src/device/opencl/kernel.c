@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/size.h"
 #include "device/op_check.h"
+#include "device/opencl/gemm.h"
 
 typedef tide_status (*build_fn)(tide__opencl_kernel *k, const tide_op_desc *d);
 
@@ -80,6 +82,14 @@ tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, cons
     return tide__vec_push(&k->launches, launch);
 }
 
+tide_status tide__cl_product_add(tide__opencl_kernel *k, const tide__cl_product *product) {
+    tide__cl_launch launch = {.product = k->products.count, .variant = k->n_variants - 1};
+    uint64_t *temporary = &k->temporary_bytes[launch.variant];
+    *temporary = tide__max_u64(*temporary, product->temporary_bytes);
+    TIDE_TRY(tide__vec_push(&k->products, *product));
+    return tide__vec_push(&k->launches, launch);
+}
+
 void tide__cl_set_workspace(tide__opencl_kernel *k, uint64_t bytes) {
     k->variants[k->n_variants - 1].workspace_bytes = bytes;
 }
@@ -96,6 +106,7 @@ void tide__opencl_kernel_destroy(tide_kernel *base) {
     tide__vec_free(&k->operands);
     tide__vec_free(&k->launches);
     tide__vec_free(&k->args);
+    tide__vec_free(&k->products);
     free(k->operand_bytes);
     free(k);
 }
@@ -117,7 +128,10 @@ static tide_status fill_info(tide__opencl_kernel *k) {
     info->n_reads = k->n_reads;
     info->n_writes = (uint32_t)k->operands.count - k->n_reads;
     info->n_variants = k->n_variants;
-    for (uint32_t i = 0; i < k->n_variants; i++) info->variant[i] = k->variants[i];
+    for (uint32_t i = 0; i < k->n_variants; i++) {
+        info->variant[i] = k->variants[i];
+        if (k->temporary_bytes[i]) info->variant[i].workspace_bytes = tide__product_place(k, i) + k->temporary_bytes[i];
+    }
     k->operand_bytes = malloc(k->operands.count * sizeof *k->operand_bytes);
     if (!k->operand_bytes) return tide__fail_memory();
     for (uint32_t i = 0; i < k->operands.count; i++) {
@@ -219,20 +233,26 @@ static cl_int launch(const tide__opencl_queue *queue, const tide__opencl_kernel 
     return cl->EnqueueNDRangeKernel(queue->cl, l->function, 3, NULL, l->items, one, 0, NULL, NULL);
 }
 
+static tide_status run_launch(const tide__opencl_queue *queue, const tide__opencl_kernel *k,
+                              const tide__command *command, const tide__cl_launch *l) {
+    if (!l->function) return tide__product_run(queue, k, command, &k->products.data[l->product]);
+    cl_int error = launch(queue, k, command, l);
+    if (error == CL_SUCCESS) return TIDE_OK;
+    return tide__fail(TIDE_E_DEVICE, "OpenCL cannot launch %s: %s (%d)", tide_op_kind_name(k->desc.kind),
+                      tide__cl_error_name(error), error);
+}
+
 tide_status tide__opencl_run_kernel(tide__host_queue *base, const tide__command *command) {
     const tide__opencl_kernel *k = (const tide__opencl_kernel *)command->kernel.kernel;
     tide__opencl_queue *queue = (tide__opencl_queue *)base;
     tide__opencl *opencl = (tide__opencl *)k->base.device;
-    cl_int error = CL_SUCCESS;
+    tide_status status = TIDE_OK;
     queue->in_flight = true;
     pthread_mutex_lock(&opencl->lock);
-    for (size_t i = 0; i < k->launches.count && error == CL_SUCCESS; i++)
+    for (size_t i = 0; i < k->launches.count && status == TIDE_OK; i++)
         if (k->launches.data[i].variant == command->kernel.variant)
-            error = launch(queue, k, command, &k->launches.data[i]);
+            status = run_launch(queue, k, command, &k->launches.data[i]);
     pthread_mutex_unlock(&opencl->lock);
-    if (error != CL_SUCCESS)
-        return tide__fail(TIDE_E_DEVICE, "OpenCL cannot launch %s: %s (%d)", tide_op_kind_name(k->desc.kind),
-                          tide__cl_error_name(error), error);
     opencl->cl.Flush(queue->cl);
-    return TIDE_OK;
+    return status;
 }

@@ -43,6 +43,10 @@ void tide__opencl_programs_release(tide__opencl *opencl);
 /* NULL when there is none, or not a sound one. The caller frees it. */
 unsigned char *tide__opencl_cache_read(uint64_t key, size_t *size);
 void tide__opencl_cache_write(uint64_t key, const unsigned char *binary, size_t size);
+/* The first process that has something to keep wins: *record becomes what is on disk. False: it cannot be kept. */
+bool tide__opencl_cache_keep(uint64_t key, void *record, size_t size);
+/* Of the device, its driver and the kernels' text in kernels/`family`.cl. */
+uint64_t tide__opencl_cache_key(const tide__opencl *opencl, const char *family);
 
 /* ---- launches ---- */
 
@@ -68,8 +72,16 @@ typedef struct tide__cl_arg {
     float real;
 } tide__cl_arg;
 
+/* A product for CLBlast. The offsets of `shape` count from the operands. */
+typedef struct tide__cl_product {
+    tide__clblast_product shape;
+    uint32_t a, b, c;         /* operands */
+    uint64_t temporary_bytes; /* at the end of the workspace */
+} tide__cl_product;
+
 typedef struct tide__cl_launch {
-    cl_kernel function;
+    cl_kernel function; /* NULL: `product` of the kernel */
+    size_t product;
     size_t items[3];
     size_t first_arg, n_args; /* after the arena, which is every function's argument 0 */
     uint32_t variant;         /* that it belongs to */
@@ -85,6 +97,8 @@ struct tide__opencl_kernel {
     TIDE_VEC(tide__cl_arg) args;
     uint32_t n_variants; /* builders start with 1, add one with tide__cl_variant() */
     tide_variant variants[4];
+    uint64_t temporary_bytes[4]; /* of variants: for their products, behind the builder's own part of the workspace */
+    TIDE_VEC(tide__cl_product) products;
 };
 
 static inline tide__cl_arg tide__place(uint32_t operand) { return (tide__cl_arg){TIDE__ARG_PLACE, operand, 0, 0}; }
@@ -107,6 +121,8 @@ tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, cons
 /* Items of a launch over n elements, each with a run of TIDE__RUN of them (RUN in kernels/common.cl). */
 #define TIDE__RUN 4096
 static inline size_t tide__runs(uint64_t n) { return (size_t)((n + TIDE__RUN - 1) / TIDE__RUN); }
+/* Appends a product to the newest variant. */
+tide_status tide__cl_product_add(tide__opencl_kernel *k, const tide__cl_product *product);
 /* The workspace of the newest variant is operand n_reads + n_writes. */
 static inline uint32_t tide__workspace(const tide__opencl_kernel *k) { return (uint32_t)k->operands.count; }
 void tide__cl_set_workspace(tide__opencl_kernel *k, uint64_t bytes);

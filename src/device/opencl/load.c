@@ -17,10 +17,7 @@ static const symbol symbols[] = {
 #undef SYMBOL
 };
 
-/* A data pointer into a function pointer, which ISO C has no cast for. */
-static void set_pointer(tide__cl *cl, size_t offset, void *address) {
-    memcpy((char *)cl + offset, &address, sizeof address);
-}
+void tide__pointer_set(void *function_pointer, void *address) { memcpy(function_pointer, &address, sizeof address); }
 
 tide_status tide__cl_load(tide__cl *out) {
     const char *name = getenv("TIDE_OPENCL");
@@ -32,7 +29,7 @@ tide_status tide__cl_load(tide__cl *out) {
             dlclose(cl.library);
             return tide__fail(TIDE_E_DEVICE, "the OpenCL library is older than 1.2: it has no %s", symbols[i].name);
         }
-        set_pointer(&cl, symbols[i].offset, address);
+        tide__pointer_set((char *)&cl + symbols[i].offset, address);
     }
     *out = cl;
     return TIDE_OK;

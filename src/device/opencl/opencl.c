@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "device/opencl/kernel.h"
+#include "device/opencl/gemm.h"
 
 static void close_device(tide_device *device) {
     tide__opencl *opencl = (tide__opencl *)device;
     tide__opencl_programs_release(opencl);
+    tide__products_close(opencl);
+    tide__opencl_staging_close(opencl);
     if (opencl->context) opencl->cl.ReleaseContext(opencl->context);
     tide__cl_unload(&opencl->cl);
     pthread_mutex_destroy(&opencl->lock);
@@ -23,6 +25,7 @@ static tide_status get_info(const tide_device *base, tide_device_info *out) {
     *out = (tide_device_info){.threads = opencl->units,
                               .align_bytes = base->align_bytes,
                               .memory_bytes = tide__min_u64(opencl->max_arena_bytes, opencl->memory_bytes),
+                              .staging_bytes = opencl->host_visible ? 0 : TIDE__OPENCL_STAGING_BYTES,
                               .host_visible = opencl->host_visible,
                               .has_kernels = true};
     snprintf(out->name, sizeof out->name, "%s", opencl->name);
@@ -64,17 +67,19 @@ static tide_status ask(const tide__opencl *opencl, cl_device_info what, size_t s
 static tide_status read_limits(tide__opencl *opencl) {
     cl_device_type type = 0;
     cl_bool unified = CL_FALSE, compiler = CL_FALSE;
-    cl_uint units = 0;
+    cl_uint units = 0, align_bits = 0;
     cl_ulong alloc = 0, memory = 0, local = 0;
     TIDE_TRY(ask(opencl, CL_DEVICE_TYPE, sizeof type, &type));
     TIDE_TRY(ask(opencl, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified));
     TIDE_TRY(ask(opencl, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler));
     TIDE_TRY(ask(opencl, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units));
+    TIDE_TRY(ask(opencl, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof align_bits, &align_bits));
     TIDE_TRY(ask(opencl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof alloc, &alloc));
     TIDE_TRY(ask(opencl, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory));
     TIDE_TRY(ask(opencl, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local));
     if (!compiler) return tide__fail(TIDE_E_DEVICE, "the OpenCL device has no compiler for kernels");
     opencl->host_visible = (type & CL_DEVICE_TYPE_CPU) && unified;
+    opencl->base.align_bytes = (uint32_t)tide__max_u64(TIDE__OPENCL_ALIGN, align_bits / 8);
     opencl->units = units ? units : 1;
     opencl->max_arena_bytes = alloc;
     opencl->memory_bytes = memory;
@@ -89,7 +94,8 @@ static tide_status start(tide__opencl *opencl, const char *which) {
     TIDE_TRY(read_limits(opencl));
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)opencl->platform, 0};
     opencl->context = opencl->cl.CreateContext(properties, 1, &opencl->id, NULL, NULL, &error);
-    return tide__cl_check(error, "create a context");
+    TIDE_TRY(tide__cl_check(error, "create a context"));
+    return tide__products_open(opencl);
 }
 
 tide_status tide__opencl_open(const char *which, const tide_device_options *options, tide_device **out) {

@@ -76,6 +76,11 @@ static uint64_t key_of(const tide__opencl *opencl, const text *source) {
     return key;
 }
 
+uint64_t tide__opencl_cache_key(const tide__opencl *opencl, const char *family) {
+    text source;
+    return text_of(find_source(family), &source) == TIDE_OK ? key_of(opencl, &source) : 0;
+}
+
 static tide_status fail_build(const tide__opencl *opencl, const tide__opencl_program *p, cl_int error) {
     char log[512] = "";
     opencl->cl.GetProgramBuildInfo(p->program, opencl->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);

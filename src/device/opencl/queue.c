@@ -170,21 +170,9 @@ static tide_status create_faults(tide__opencl *opencl, tide__opencl_queue *queue
     return tide__cl_check(error, "create a buffer");
 }
 
-static tide_status create_staging(tide__opencl *opencl, tide__opencl_queue *queue) {
-    cl_int error = CL_SUCCESS;
-    queue->staging = opencl->cl.CreateBuffer(opencl->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                             TIDE__OPENCL_STAGING_BYTES, NULL, &error);
-    TIDE_TRY(tide__cl_check(error, "create a pinned buffer"));
-    queue->staging_bytes = opencl->cl.EnqueueMapBuffer(queue->cl, queue->staging, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
-                                                       0, TIDE__OPENCL_STAGING_BYTES, 0, NULL, NULL, &error);
-    return tide__cl_check(error, "map a pinned buffer");
-}
-
 static void free_queue(tide__opencl *opencl, tide__opencl_queue *queue) {
     const tide__cl *cl = &opencl->cl;
-    if (queue->staging_bytes) cl->EnqueueUnmapMemObject(queue->cl, queue->staging, queue->staging_bytes, 0, NULL, NULL);
     if (queue->cl) cl->Finish(queue->cl);
-    if (queue->staging) cl->ReleaseMemObject(queue->staging);
     if (queue->faults) cl->ReleaseMemObject(queue->faults);
     if (queue->cl) cl->ReleaseCommandQueue(queue->cl);
     if (queue->fate) fate_release(queue->fate);
@@ -203,7 +191,7 @@ tide_status tide__opencl_queue_create(tide_device *device, tide_queue_kind kind,
         TIDE_TRY_GOTO(tide__cl_check(error, "create a queue"), destroy);
     }
     if (compute) TIDE_TRY_GOTO(create_faults(opencl, queue), destroy);
-    if (staged) TIDE_TRY_GOTO(create_staging(opencl, queue), destroy);
+    if (staged) TIDE_TRY_GOTO(tide__opencl_staging_open(opencl), destroy);
     TIDE_TRY_GOTO(tide__host_queue_start(&queue->host, device, kind, hooks_of(compute, staged)), destroy);
     *out = &queue->host.base;
     return TIDE_OK;

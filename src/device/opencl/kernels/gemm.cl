@@ -40,6 +40,15 @@ kernel void multiply(global char *arena, ulong a_at, ulong b_at, ulong c_at, ulo
     }
 }
 
+/* C = a bias, before something is added to it; `by_row`: one float per row. Item (run, row). */
+kernel void spread_bias(global char *arena, ulong bias_at, ulong c_at, long n, long c_row, int by_row) {
+    const long row = (long)get_global_id(1);
+    global const float *bias = FLOATS(bias_at);
+    global float *c = FLOATS(c_at) + row * c_row;
+    const ulong begin = get_global_id(0) * (ulong)RUN, end = min(begin + RUN, (ulong)n);
+    for (ulong j = begin; j < end; j++) c[j] = by_row ? bias[row] : bias[j];
+}
+
 /* One sum per column of (rows, columns): the gradient of a bias. Item i has 8 columns. */
 kernel void sum_rows(global char *arena, ulong x_at, ulong y_at, int rows, int columns) {
     const int j = (int)get_global_id(0) * 8, width = min(8, columns - j);
