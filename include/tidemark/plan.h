@@ -120,7 +120,8 @@ TIDE_API const char *tide_policy_name(uint32_t i, const char **summary);
 typedef struct tide_fit_report {
     uint64_t needed_bytes; /* the arena of the smallest plan that the policy found; a lower bound if is_bound */
     tide_id op;            /* the op at the peak; TIDE_NONE if none decides it */
-    bool is_bound;         /* told at once, without a plan: no budget below needed_bytes works, under any policy */
+    bool is_bound; /* told at once, without a plan: no budget below needed_bytes works, whatever moves and is re-run; for
+                    * policies that never move, whatever is re-run */
 } tide_fit_report;
 
 /* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT fills *fit (may be NULL). The same arguments
@@ -138,7 +139,7 @@ TIDE_API tide_status tide_plan_bound(const tide_program *program, const tide_mac
 /* The smallest budget of a policy: bracketed by a budget that works and one that does not. Policies search, so a budget
  * between the two, or even below, may work by luck; only the bound is proved. */
 typedef struct tide_smallest {
-    uint64_t bound_bytes;  /* no budget below works, under any policy: the operands of the largest op */
+    uint64_t bound_bytes;  /* no budget below works: as in tide_fit_report */
     uint64_t failed_bytes; /* the largest budget tried that does not work; bound_bytes - 1 if none was above */
     uint64_t works_bytes;  /* the smallest budget tried that does: tide_plan_create gives a plan for it */
     tide_id op;     /* what decides: the op at the peak of that plan, or the largest op where bound and it meet */

@@ -128,19 +128,18 @@ static tide_status decide_and_place(const tide__policy *policy, tide__policy_inp
     return TIDE_OK;
 }
 
-/* A budget below the largest op's operands works under no policy: said at once, before a policy searches in vain. One
- * that heeds no budget is asked all the same, as it is quick and knows what it needs. */
+/* A budget that is proved too small is refused at once, before a policy searches in vain. One that heeds no budget is
+ * asked all the same, as it is quick and knows what it needs. */
 static tide_status refuse_early(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *fit) {
     uint64_t budget = in->options->budgets.arena_bytes;
-    tide_liveness *l;
+    tide_fit_report report;
     if (!policy->budgeted || budget == UINT64_MAX) return TIDE_OK;
-    TIDE_TRY(tide_liveness_create(in->program, &l));
-    tide_fit_report report = {.needed_bytes = l->largest_op_bytes, .op = l->largest_op, .is_bound = true};
-    tide_liveness_destroy(l);
+    TIDE_TRY(tide__policy_least(policy, in, &report));
     if (budget >= report.needed_bytes) return TIDE_OK;
     if (fit) *fit = report;
-    return tide__fail(TIDE_E_FIT, "op \"%s\" alone needs %llu bytes, the budget is %llu",
-                      tide_program_op(in->program, report.op)->name, (unsigned long long)report.needed_bytes,
+    const char *name = report.op == TIDE_NONE ? NULL : tide_program_op(in->program, report.op)->name;
+    return tide__fail(TIDE_E_FIT, "%s%s%s needs %llu bytes, the budget is %llu", name ? "op \"" : "what is kept",
+                      name ? name : "", name ? "\" alone" : "", (unsigned long long)report.needed_bytes,
                       (unsigned long long)budget);
 }
 

@@ -5,6 +5,8 @@
  *     proved           tried       tried, planned and verified
  *
  * Invariant: a plan was made for works_bytes, and none could be made for failed_bytes < works_bytes. */
+#include <string.h>
+
 #include "plan/decide/decide.h"
 #include "plan/plan_data.h"
 
@@ -83,16 +85,21 @@ static tide_status start(search *s) {
     return status;
 }
 
-static tide_status search_budget(search *s, const tide_liveness *l, double tolerance) {
+static tide_status search_budget(search *s, double tolerance) {
     bool works;
     TIDE_TRY(try_budget(s, s->options.budgets.arena_bytes, &works));
-    const tide__policy *policy = tide__policy_find(s->options.policy ? s->options.policy : "liveness");
-    s->found.bound_bytes = l->largest_op_bytes;
+    const char *name = s->options.policy ? s->options.policy : "liveness", *colon = strchr(name, ':');
+    const tide__policy *policy = tide__policy_find(name);
+    tide__policy_input in = {
+        .program = s->program, .machine = s->machine, .options = &s->options, .argument = colon ? colon + 1 : ""};
+    tide_fit_report least;
+    TIDE_TRY(tide__policy_least(policy, &in, &least));
+    s->found.bound_bytes = least.needed_bytes;
     if (!policy->budgeted) return settle(s), TIDE_OK;
     if (s->found.works_bytes == UINT64_MAX) TIDE_TRY(start(s));
-    s->found.failed_bytes = l->largest_op_bytes ? l->largest_op_bytes - 1 : 0;
+    s->found.failed_bytes = least.needed_bytes ? least.needed_bytes - 1 : 0;
     TIDE_TRY(narrow(s, tolerance));
-    if (s->found.works_bytes == s->found.bound_bytes) s->found.op = l->largest_op;
+    if (s->found.works_bytes == s->found.bound_bytes && least.op != TIDE_NONE) s->found.op = least.op;
     return TIDE_OK;
 }
 
@@ -100,10 +107,7 @@ tide_status tide_plan_smallest(const tide_program *program, const tide_machine *
                                const tide_plan_options *options, double tolerance, tide_smallest *out) {
     if (!(tolerance >= 0)) return tide__fail(TIDE_E_ARGUMENT, "tolerance: not a number from 0 up");
     search s = {.program = program, .machine = machine, .options = *options, .found = {.op = TIDE_NONE}};
-    tide_liveness *l;
-    TIDE_TRY(tide_liveness_create(program, &l));
-    tide_status status = search_budget(&s, l, tolerance);
-    tide_liveness_destroy(l);
-    if (status == TIDE_OK) *out = s.found;
-    return status;
+    TIDE_TRY(search_budget(&s, tolerance));
+    *out = s.found;
+    return TIDE_OK;
 }

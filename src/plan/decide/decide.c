@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "plan/decide/policies.h"
+#include "plan/decide/unwind.h"
 
 static const tide__policy table[] = {
     {"none", "every value stays for the whole step: what no memory management costs", tide__decide_none, false, false,
@@ -16,14 +18,14 @@ static const tide__policy table[] = {
     {"delta", "online: stale and large values leave, by swap or re-run, whichever compute waits for less (DELTA)",
      tide__decide_delta, false, true, NULL},
     {"dtr", "online: drops and re-runs by cost per byte and staleness (DTR); :eq, full, local, msps, lru or delta",
-     tide__decide_dtr, true, true, NULL},
+     tide__decide_dtr, true, true, NULL, .stays = true},
     {"autoswap", "values leave between two uses, by AutoSwap's scores (:doa, :aoa, :wdoa, :swdoa, :search)",
      tide__decide_autoswap, true, true, NULL},
     {"capuchin", "swaps what transfers can hide, by free time; recomputes the rest, by bytes saved per second",
      tide__decide_capuchin, false, true, NULL},
     {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false, NULL},
     {"checkpoint", "what people do by hand: keep the values between stretches, re-run a stretch; :sqrt, :block",
-     tide__decide_checkpoint, true, true, NULL},
+     tide__decide_checkpoint, true, true, NULL, .stays = true},
     {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
      tide__decide_superneurons, true, true, NULL},
     {"hybrid", "keeps, moves or re-runs each value, for the least time inside the budget; :nomove, :norerun, :steady",
@@ -44,6 +46,32 @@ bool tide__policy_has(const char *argument, const char *word) {
         if (length == strlen(word) && strncmp(argument, word, length) == 0) return true;
     }
     return false;
+}
+
+/* By what it takes to have every op's operands together when nothing can be moved away and back. */
+static tide_status raise_by_unwinding(const tide__policy_input *in, tide_fit_report *report) {
+    tide__model *model;
+    uint64_t bytes;
+    tide_id op;
+    TIDE_TRY(tide__model_create(in, &model));
+    tide_status status = tide__unwind(model, &bytes, &op);
+    tide__model_destroy(model);
+    TIDE_TRY(status);
+    bytes -= tide__min_u64(bytes, in->machine->align_bytes - UINT64_C(1)); /* what lies on top need not be rounded up */
+    if (bytes <= report->needed_bytes) return TIDE_OK;
+    *report = (tide_fit_report){.needed_bytes = bytes, .op = op, .is_bound = true};
+    return TIDE_OK;
+}
+
+tide_status tide__policy_least(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *out) {
+    tide_liveness *l;
+    TIDE_TRY(tide_liveness_create(in->program, &l));
+    tide_fit_report report = {.needed_bytes = l->largest_op_bytes, .op = l->largest_op, .is_bound = true};
+    tide_liveness_destroy(l);
+    bool moves = !policy->stays && !tide__policy_has(in->argument, "nomove");
+    if (!moves) TIDE_TRY(raise_by_unwinding(in, &report));
+    *out = report;
+    return TIDE_OK;
 }
 
 const char *tide_policy_name(uint32_t i, const char **summary) {

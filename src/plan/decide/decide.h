@@ -76,10 +76,14 @@ typedef struct tide__policy {
     bool takes_argument;
     bool budgeted;      /* heeds target_bytes: worth asking again for less when placement misses the budget */
     tide__plan_fn plan; /* NULL: it only decides */
+    bool stays;         /* it never moves a value to a tier */
 } tide__policy;
 /* `name` with or without ":argument"; NULL if there is none of this name, or if it gets an argument that is empty or
  * that it does not take. */
 const tide__policy *tide__policy_find(const char *name);
+/* A budget below which a budgeted policy has no plan, proved, and the op that decides it (TIDE_NONE: what is kept at the
+ * end does): milliseconds for a thousand ops. */
+tide_status tide__policy_least(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *out);
 /* Is `word` one of the comma-separated words of `argument`? */
 bool tide__policy_has(const char *argument, const char *word);
 

@@ -1,0 +1,134 @@
+/* The bound by unwinding: exact where it can be worked out by hand, and below every plan without moves. */
+#include <tidemark/tidemark.h>
+
+#include "plan/decide/draft.h"
+#include "plan/decide/unwind.h"
+#include "support/random_program.h"
+#include "support/test.h"
+
+typedef struct subject {
+    tide_machine machine;
+    tide_plan_options options;
+    tide__policy_input in;
+} subject;
+
+static void begin(subject *s, const tide_program *p) {
+    tide_machine_init_default(&s->machine);
+    tide_plan_options_init(&s->options);
+    s->options.effort = TIDE_EFFORT_LOW;
+    s->in = (tide__policy_input){.program = p, .machine = &s->machine, .options = &s->options, .argument = ""};
+}
+
+static uint64_t bound_of(const subject *s, tide_id *op) {
+    tide__model *model;
+    uint64_t bytes;
+    assert_ok(tide__model_create(&s->in, &model));
+    assert_ok(tide__unwind(model, &bytes, op));
+    tide__model_destroy(model);
+    return bytes;
+}
+
+/* One tensor of a block, made of up to two others. */
+static tide_id add_op(tide_program_builder *b, uint64_t size, uint32_t n_reads, const tide_id *reads) {
+    tide_tensor tensor = {.size_bytes = size, .cls = TIDE_CLASS_ACTIVATION};
+    tide_variant variant = {.cost_ns = 1};
+    tide_id id;
+    assert_ok(tide_program_builder_tensor(b, &tensor, &id));
+    tide_op op = {.name = "op",
+                  .rerunnable = true,
+                  .n_reads = n_reads,
+                  .reads = reads,
+                  .n_writes = 1,
+                  .writes = &id,
+                  .n_variants = 1,
+                  .variants = &variant};
+    assert_ok(tide_program_builder_op(b, &op, NULL));
+    return id;
+}
+
+/* p -> x, q -> y, (x, y) -> z: 3 KiB to run any op, but the second of x and y is made beside the first. */
+static void the_last_of_two_is_made_beside_the_other(void **state) {
+    (void)state;
+    enum { KIB = 1024 };
+    tide_program_builder *b;
+    tide_program *p;
+    subject s;
+    tide_id op;
+    assert_ok(tide_program_builder_create("two", false, &b));
+    tide_id from_p = add_op(b, KIB, 0, NULL), x = add_op(b, KIB, 1, &from_p);
+    tide_id from_q = add_op(b, 2 * KIB, 0, NULL), y = add_op(b, KIB, 1, &from_q);
+    add_op(b, KIB, 2, (tide_id[]){x, y});
+    assert_ok(tide_program_builder_finish(b, &p));
+    begin(&s, p);
+    assert_int_equal(bound_of(&s, &op), 3 * KIB);
+    tide_liveness *l;
+    assert_ok(tide_liveness_create(p, &l));
+    assert_int_equal(l->largest_op_bytes, 3 * KIB);
+    assert_int_equal(l->peak_bytes, 4 * KIB); /* y, the larger, could be made first, and x beside it */
+    tide_liveness_destroy(l);
+    tide_program_destroy(p);
+}
+
+/* Both need 2 KiB to be made beside the other: there is no way below 4. */
+static void where_both_are_large_no_order_helps(void **state) {
+    (void)state;
+    enum { KIB = 1024 };
+    tide_program_builder *b;
+    tide_program *p;
+    subject s;
+    tide_id op;
+    tide_fit_report fit = {0};
+    tide_plan *plan;
+    assert_ok(tide_program_builder_create("two", false, &b));
+    tide_id from_p = add_op(b, 2 * KIB, 0, NULL), x = add_op(b, KIB, 1, &from_p);
+    tide_id from_q = add_op(b, 2 * KIB, 0, NULL), y = add_op(b, KIB, 1, &from_q);
+    add_op(b, KIB, 2, (tide_id[]){x, y});
+    assert_ok(tide_program_builder_finish(b, &p));
+    begin(&s, p);
+    assert_int_equal(bound_of(&s, &op), 4 * KIB);
+    assert_int_equal(op, 4);
+    s.options.policy = "hybrid:nomove";
+    s.options.budgets.arena_bytes = 4 * KIB - 256;
+    assert_status(tide_plan_create(p, &s.machine, &s.options, &fit, &plan), TIDE_E_FIT);
+    assert_true(fit.is_bound);
+    assert_int_equal(fit.op, 4);
+    s.options.budgets.arena_bytes = 4 * KIB;
+    assert_ok(tide_plan_create(p, &s.machine, &s.options, &fit, &plan));
+    tide_plan_destroy(plan);
+    tide_program_destroy(p);
+}
+
+/* Every policy that does not move, asked for as little as it can. */
+static void no_plan_without_moves_is_below(void **state) {
+    (void)state;
+    static const char *const names[] = {"liveness", "dtr", "checkpoint", "hybrid"};
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        random_program_options o = random_program_varied(seed);
+        tide_program *p = random_program(&o);
+        subject s;
+        tide_id op;
+        begin(&s, p);
+        uint64_t bound = bound_of(&s, &op);
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            tide__decisions d = {0};
+            tide_plan *plan;
+            s.in.argument = strcmp(names[i], "hybrid") == 0 ? "nomove" : "";
+            s.in.target_bytes = s.options.budgets.arena_bytes = bound - bound / 8;
+            assert_ok(tide__policy_find(names[i])->decide(&s.in, &d));
+            assert_ok(tide__draft(&s.in, &d, &plan));
+            assert_true(plan->arena_bytes + s.machine.align_bytes > bound);
+            tide_plan_destroy(plan);
+            tide__decisions_free(&d);
+        }
+        tide_program_destroy(p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_of_two_is_made_beside_the_other),
+        cmocka_unit_test(where_both_are_large_no_order_helps),
+        cmocka_unit_test(no_plan_without_moves_is_below),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
