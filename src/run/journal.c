@@ -144,8 +144,8 @@ void tide__journal_saw_move(tide__journal *j, tide_id id) {
     if (s && s->last_move != TIDE_NONE) saw(j, s->last_move);
 }
 
-void tide__journal_saw_run(tide__journal *j) {
-    if (j) j->seen[0] = j->last[0];
+void tide__journal_saw_run(tide__journal *j, uint32_t action) {
+    if (j && action < n_actions(j)) saw(j, action);
 }
 
 void tide__journal_saw_all(tide__journal *j) {
@@ -155,6 +155,10 @@ void tide__journal_saw_all(tide__journal *j) {
 void tide__journal_wait(tide__journal *j, uint32_t queue, tide_id id) {
     noted *s = j ? find(j, id) : NULL;
     if (s && s->last_move != TIDE_NONE) keep_failure(j, tide__vec_push(&j->waits[queue], s->last_move));
+}
+
+void tide__journal_wait_run(tide__journal *j, uint32_t queue, uint32_t action) {
+    if (j) keep_failure(j, tide__vec_push(&j->waits[queue], action));
 }
 
 /* ---- actions ---- */
@@ -207,8 +211,8 @@ static void make(tide__journal *j, tide_id id) {
     add_use(j, s->residency);
 }
 
-void tide__journal_run(tide__journal *j, tide_id id) {
-    if (!j || j->failure != TIDE_OK) return;
+uint32_t tide__journal_run(tide__journal *j, tide_id id) {
+    if (!j || j->failure != TIDE_OK) return 0;
     const tide_op *op = tide_program_op(j->online->run->options.program, id);
     tide__range workspace = j->online->workspace;
     size_t uses = j->plan->uses.count;
@@ -222,12 +226,14 @@ void tide__journal_run(tide__journal *j, tide_id id) {
         scratch = add_residency(j, TIDE_NONE, workspace.offset, workspace.size, false);
         add_use(j, scratch);
     }
+    uint32_t action = n_actions(j);
     add_action(j, (tide__action){.kind = TIDE_RUN, .op = id, .copy = TIDE_NONE}, uses);
     end_residency(j, &scratch, n_actions(j));
     for (uint32_t i = 0; i < op->n_reads; i++) { /* what was handed over */
         noted *s = find(j, op->reads[i]);
         if (s && !j->online->places.data[op->reads[i]].in_arena) end_residency(j, &s->residency, n_actions(j));
     }
+    return action;
 }
 
 void tide__journal_move(tide__journal *j, tide_id id, uint32_t tier, uint32_t queue, bool out) {

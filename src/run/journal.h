@@ -16,15 +16,16 @@ void tide__journal_close(tide__journal *journal); /* NULL is fine */
 
 /* For all that follow: NULL keeps no journal. What cannot be noted for want of memory is told at the end. */
 
-/* The host knows that the latest move of a storage, the latest run, or everything is complete. */
+/* The host knows that the latest move of a storage, a run (by its action), or everything is complete. */
 void tide__journal_saw_move(tide__journal *j, tide_id storage);
-void tide__journal_saw_run(tide__journal *j);
+void tide__journal_saw_run(tide__journal *j, uint32_t action);
 void tide__journal_saw_all(tide__journal *j);
-/* The next action of this queue waits for the latest move of a storage. */
+/* The next action of this queue waits for the latest move of a storage, or for a run. */
 void tide__journal_wait(tide__journal *j, uint32_t queue, tide_id storage);
+void tide__journal_wait_run(tide__journal *j, uint32_t queue, uint32_t action);
 
-/* Just before they are enqueued. */
-void tide__journal_run(tide__journal *j, tide_id op);
+/* Just before they are enqueued. A run is known by its action, which is returned. */
+uint32_t tide__journal_run(tide__journal *j, tide_id op);
 void tide__journal_move(tide__journal *j, tide_id storage, uint32_t tier, uint32_t queue, bool out);
 
 /* Its bytes in the arena, or its slot in a tier, belong to nobody from here on. */

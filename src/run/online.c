@@ -106,14 +106,27 @@ tide_status tide__run_online_place(state *s, tide_id id) {
     return p->in_arena ? TIDE_OK : place_in_tier(s, id);
 }
 
-tide_status tide__run_online_open(tide_run *run) {
+static tide_status open_state(tide_run *run) {
     state *s = calloc(1, sizeof *s);
     if (!s) return tide__fail_memory();
     run->online = s;
     s->run = run;
-    TIDE_TRY(find_policy(s, run->options.online));
+    TIDE_TRY(find_policy(s, run->options.online ? run->options.online : "delta"));
     s->block_bytes = find_block(s);
-    TIDE_TRY(tide__run_online_grow(s));
+    return tide__run_online_grow(s);
+}
+
+tide_status tide__run_online_attach(tide_run *run) {
+    TIDE_TRY(open_state(run));
+    run->online->arena_bytes = run->arena_bytes;
+    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++)
+        if (run->tier[t]) run->online->tier_bytes[t] = tide__tier_get_stats(run->tier[t]).capacity_bytes;
+    return TIDE_OK;
+}
+
+tide_status tide__run_online_open(tide_run *run) {
+    TIDE_TRY(open_state(run));
+    state *s = run->online;
     TIDE_TRY(open_memory(s));
     for (tide_id id = 0; id < s->n_storages; id++) TIDE_TRY(tide__run_online_place(s, id));
     return TIDE_OK;
@@ -137,6 +150,7 @@ void tide__run_online_close(tide_run *run) {
     tide__online_destroy(s->engine); /* in the middle of a step */
     tide__journal_close(s->journal);
     tide__run_online_shrink(s, 0);
+    tide__ahead_close(&s->ahead);
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) tide__ranges_deinit(&s->tiers[t]);
     tide__ranges_deinit(&s->arena);
     tide__vec_free(&s->fences);
@@ -293,7 +307,7 @@ static void report_step(const state *s, tide_step_report *report) {
 }
 
 tide_status tide__run_online_finish(state *s, tide_status status, tide_step_report *report) {
-    status = tide__run_sync(s->run, status);
+    status = tide__ahead_settle(s, tide__run_sync(s->run, status));
     if (status == TIDE_OK && s->journal) status = tide__journal_check(s->journal, s->run->options.program);
     tide__journal_close(s->journal);
     s->journal = NULL;

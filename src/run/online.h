@@ -6,6 +6,7 @@
 #define TIDE_RUN_ONLINE_H
 
 #include "plan/decide/online.h"
+#include "run/ahead.h"
 #include "run/journal.h"
 #include "run/ranges.h"
 #include "run/run_data.h"
@@ -14,7 +15,8 @@
 typedef struct tide__place {
     uint64_t offset, slot; /* in the arena, in the tier */
     uint64_t bytes;
-    uint32_t tier; /* TIDE_NONE: in none */
+    uint64_t used_by; /* the number of the last run that used it; see ahead.h */
+    uint32_t tier;    /* TIDE_NONE: in none */
     bool in_arena;
 } tide__place;
 
@@ -22,11 +24,14 @@ typedef struct tide__place {
 typedef struct tide__mover {
     tide__move move;
     tide_event *event; /* of its latest move */
+    uint64_t ends_ns;  /* about when that is complete; the host's clock */
 } tide__mover;
 
+/* Bytes that were given back while somebody still used them. */
 typedef struct tide__fence {
     tide__range range;
-    tide_id storage; /* whose event */
+    tide_id storage; /* whose latest move uses them; TIDE_NONE: none does */
+    uint64_t run;    /* the number of the last run that does */
 } tide__fence;
 
 struct tide__run_online {
@@ -45,7 +50,8 @@ struct tide__run_online {
     TIDE_VEC(uint64_t) cost_ns;     /* per op: measured, of its latest run */
     TIDE_VEC(uint64_t) offsets;     /* of the op at hand */
     TIDE_VEC(tide__fence) fences;
-    tide__range workspace;
+    tide__ahead ahead;
+    tide__range workspace;                             /* of the op at hand */
     uint64_t busy_until_ns[TIDE_MACHINE_MAX_CHANNELS]; /* about */
     tide_status failure;                               /* of calls that cannot return one */
     uint64_t begin_ns, saved_bytes, loaded_bytes, compute_ns;
@@ -61,6 +67,9 @@ tide_status tide__run_online_grow(struct tide__run_online *s);
 void tide__run_online_shrink(struct tide__run_online *s, uint32_t n_storages);
 /* What is there at the start gets a place: in the arena as long as that has room. */
 tide_status tide__run_online_place(struct tide__run_online *s, tide_id storage);
+/* For a run that follows a plan: room for the places of its values, none of which is known yet; arena and tiers are the
+ * run's. */
+tide_status tide__run_online_attach(tide_run *run);
 void tide__run_online_close(tide_run *run); /* fine if nothing is open */
 tide_status tide__run_online_step(tide_run *run, const tide_step_args *args, tide_step_report *report);
 /* The same in parts, for ops that come one by one: `engine` works between the two. The second is called after a failure,

@@ -1,9 +1,11 @@
 /* Online: the engine of plan/decide/online.h on a real device.
  *
- * The host waits for every op, so it decides on measured times and compute is idle whenever it does. Transfers run
- * beside compute: every storage has an event that its latest SAVE or LOAD records. Bytes that a transfer still uses
- * when they are given back are *fenced*: whoever writes them next waits for that event. When the free bytes suffice
- * but lie apart, the arena is compacted. */
+ * Nobody waits here unless a decision needs it: ops are enqueued ahead of compute (ahead.h), transfers beside it. Every
+ * storage has an event that its latest SAVE or LOAD records, and knows the last run that used it. An op's queue waits
+ * for the transfers of its operands, a SAVE for the run that made its value. Bytes that are given back while a transfer
+ * or a run under way still uses them are *fenced*: a transfer that writes them next waits for both, an op for the
+ * transfer, as its own queue runs in order. When the free bytes suffice but lie apart, everything is awaited and the
+ * arena is compacted. */
 #include "run/online.h"
 
 #include <stdlib.h>
@@ -47,24 +49,30 @@ static tide_status wait_for_move(state *s, tide_id id, uint32_t queue) {
     return tide_event_wait(s->movers.data[id]->event, s->run->queue[queue]);
 }
 
-static void add_fence(state *s, tide_id id) {
-    const place *p = &s->places.data[id];
-    fence f = {.range = {p->offset, p->bytes}, .storage = id};
-    if (is_moving(s, id)) keep_failure(s, tide__vec_push(&s->fences, f));
+static void add_fence(state *s, tide__range range, tide_id id, uint64_t run) {
+    bool moving = id != TIDE_NONE && is_moving(s, id), running = tide__ahead_end_ns(&s->ahead, run) > 0;
+    fence f = {.range = range, .storage = moving ? id : TIDE_NONE, .run = run};
+    if (moving || running) keep_failure(s, tide__vec_push(&s->fences, f));
 }
 
-/* Before bytes are written: by compute (queue 0: the host waits) or by a transfer (its queue does). */
-static tide_status wait_for_bytes(state *s, tide__range range, uint32_t queue) {
+/* A queue waits for what still uses bytes that it will write. *free_ns, if wanted: no earlier than that. */
+static tide_status wait_for_bytes(state *s, tide__range range, uint32_t queue, uint64_t *free_ns) {
     size_t kept = 0;
+    uint64_t run = 0;
     for (size_t i = 0; i < s->fences.count; i++) {
         fence f = s->fences.data[i];
-        if (!is_moving(s, f.storage)) continue;
+        bool moving = f.storage != TIDE_NONE && is_moving(s, f.storage);
+        if (!moving && tide__ahead_end_ns(&s->ahead, f.run) == 0) continue;
         s->fences.data[kept++] = f;
         if (!overlap(f.range, range)) continue;
-        TIDE_TRY(queue ? wait_for_move(s, f.storage, queue) : finish_move(s, f.storage));
+        run = tide__max_u64(run, f.run);
+        if (!moving) continue;
+        TIDE_TRY(wait_for_move(s, f.storage, queue));
+        if (free_ns) *free_ns = tide__max_u64(*free_ns, s->movers.data[f.storage]->ends_ns);
     }
     s->fences.count = kept;
-    return TIDE_OK;
+    if (free_ns) *free_ns = tide__max_u64(*free_ns, tide__ahead_end_ns(&s->ahead, run));
+    return queue ? tide__ahead_wait(s, run, queue) : TIDE_OK;
 }
 
 /* ---- the arena ---- */
@@ -127,12 +135,13 @@ static bool reserve(void *self, tide_id id, uint64_t bytes) {
 static void release(void *self, tide_id id) {
     state *s = self;
     if (id == TIDE_NONE) {
+        add_fence(s, s->workspace, TIDE_NONE, s->ahead.n_issued);
         keep_failure(s, tide__ranges_give(&s->arena, s->workspace.offset, s->workspace.size));
         return;
     }
     place *p = &s->places.data[id];
     tide__journal_release(s->journal, id);
-    add_fence(s, id);
+    add_fence(s, (tide__range){p->offset, p->bytes}, id, p->used_by);
     keep_failure(s, tide__ranges_give(&s->arena, p->offset, p->bytes));
     p->in_arena = false;
 }
@@ -145,7 +154,6 @@ static void inherit(void *self, tide_id read, tide_id write) {
     to->in_arena = true;
     from->in_arena = false;
     tide__journal_inherit(s->journal, read, write);
-    keep_failure(s, finish_move(s, read));
 }
 
 /* ---- running ---- */
@@ -153,17 +161,18 @@ static void inherit(void *self, tide_id read, tide_id write) {
 static tide_status bind(state *s, const tide_op *op, bool workspace, uint32_t *count) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->n_reads; i++) {
-        TIDE_TRY(finish_move(s, op->reads[i]));
+        if (is_moving(s, op->reads[i])) TIDE_TRY(wait_for_move(s, op->reads[i], 0));
         s->offsets.data[n++] = s->places.data[op->reads[i]].offset;
     }
     for (uint32_t i = 0; i < op->n_writes; i++) {
         const place *p = &s->places.data[op->writes[i]];
-        TIDE_TRY(finish_move(s, op->writes[i])); /* it may be on its way back while a re-run makes it anew */
-        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, 0));
+        if (is_moving(s, op->writes[i])) /* it may be on its way back while a re-run makes it anew */
+            TIDE_TRY(wait_for_move(s, op->writes[i], 0));
+        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, 0, NULL));
         s->offsets.data[n++] = p->offset;
     }
     if (workspace) {
-        TIDE_TRY(wait_for_bytes(s, s->workspace, 0));
+        TIDE_TRY(wait_for_bytes(s, s->workspace, 0, NULL));
         s->offsets.data[n++] = s->workspace.offset;
     }
     *count = n;
@@ -179,23 +188,50 @@ static void bind_inherited(state *s, const tide_op *op) {
     }
 }
 
-/* A page that nobody has touched yet costs more than most work on it. That is not the op's doing, so it happens before its
- * time is taken. What is there already, an in-place op's read, stays. */
-static void touch(const state *s, uint64_t offset, uint64_t size_bytes) {
+/* ---- touching ---- */
+
+typedef struct stretch {
+    volatile char *bytes;
+    uint64_t size;
+} stretch;
+
+/* What is there already, an in-place op's read, stays. */
+static tide_status touch(void *context) {
     enum { PAGE_BYTES = 4096 };
-    volatile char *bytes = tide_arena_host(s->run->arena);
-    for (uint64_t i = 0; bytes && i < size_bytes; i += PAGE_BYTES) {
-        char there = bytes[offset + i];
-        bytes[offset + i] = there;
+    const stretch *s = context;
+    for (uint64_t i = 0; i < s->size; i += PAGE_BYTES) {
+        char there = s->bytes[i];
+        s->bytes[i] = there;
     }
+    return TIDE_OK;
 }
 
-static void touch_writes(const state *s, const tide_op *op) {
+static tide_status enqueue_touch(state *s, uint64_t offset, uint64_t size_bytes) {
+    const stretch bytes = {.bytes = (char *)tide_arena_host(s->run->arena) + offset, .size = size_bytes};
+    const void *copy;
+    void *context;
+    if (size_bytes == 0) return TIDE_OK;
+    TIDE_TRY(tide__store_copy(&s->run->calls, &bytes, 1, sizeof bytes, &copy));
+    memcpy(&context, &copy, sizeof copy); /* drops the const of what was made here */
+    return tide_queue_launch(s->run->queue[0], touch, context, 0);
+}
+
+/* A page that nobody has touched yet costs more than most work on it. That is not the op's doing, so it happens before its
+ * time is taken. */
+static tide_status touch_writes(state *s, const tide_op *op) {
+    if (s->run->stepped || s->run->growing || !tide_arena_host(s->run->arena)) return TIDE_OK;
     for (uint32_t i = 0; i < op->n_writes; i++) {
         const place *p = &s->places.data[op->writes[i]];
-        touch(s, p->offset, p->bytes);
+        TIDE_TRY(enqueue_touch(s, p->offset, p->bytes));
     }
-    touch(s, s->workspace.offset, op->variants[0].workspace_bytes);
+    return enqueue_touch(s, s->workspace.offset, op->variants[0].workspace_bytes);
+}
+
+/* ---- the op ---- */
+
+static void note_use(state *s, const tide_op *op) {
+    for (uint32_t i = 0; i < op->n_reads; i++) s->places.data[op->reads[i]].used_by = s->ahead.n_issued;
+    for (uint32_t i = 0; i < op->n_writes; i++) s->places.data[op->writes[i]].used_by = s->ahead.n_issued;
 }
 
 static tide_status run_op(void *self, tide_id id, bool rerun) {
@@ -209,14 +245,11 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
     bind_inherited(s, op);
     call.args = s->args;
     call.memory = &run->calls;
-    if (!run->stepped && !run->growing) touch_writes(s, op);
-    tide__journal_run(s->journal, id);
-    uint64_t begin = tide__now_ns();
+    TIDE_TRY(touch_writes(s, op));
+    TIDE_TRY(tide__ahead_begin(s, id));
     TIDE_TRY(run->options.op(run->options.op_context, &call));
-    TIDE_TRY(tide_queue_sync(run->queue[0]));
-    tide__journal_saw_run(s->journal);
-    s->cost_ns.data[id] = s->engine->ops[id].cost_ns = tide__now_ns() - begin;
-    s->compute_ns += s->cost_ns.data[id];
+    TIDE_TRY(tide__ahead_end(s));
+    note_use(s, op);
     s->n_actions++;
     return TIDE_OK;
 }
@@ -236,7 +269,7 @@ tide_status tide__run_online_give_slot(state *s, tide_id id) {
     return tide__ranges_give(&s->tiers[tier], p->slot, p->bytes);
 }
 
-/* Slots of values that the engine has given up are found here, when room is short. */
+/* Slots of values that the engine has given up are found here, when room is short. A LOAD under way still reads its. */
 static tide_status sweep_slots(state *s) {
     for (tide_id id = 0; id < s->n_storages; id++)
         if (s->engine && s->places.data[id].tier != TIDE_NONE && s->engine->storages[id].tier == TIDE_NONE &&
@@ -245,15 +278,31 @@ static tide_status sweep_slots(state *s) {
     return TIDE_OK;
 }
 
+static bool find_slot(state *s, place *p, uint32_t tier) {
+    return tide__ranges_take(&s->tiers[tier], p->bytes, &p->slot);
+}
+
+static tide_status sync_and_sweep(state *s) {
+    TIDE_TRY(tide__run_sync(s->run, TIDE_OK));
+    tide__journal_saw_all(s->journal);
+    return sweep_slots(s);
+}
+
 static tide_status take_slot(state *s, tide_id id, uint32_t tier) {
     place *p = &s->places.data[id];
     TIDE_TRY(tide__run_online_give_slot(s, id)); /* of an earlier instance */
-    if (!tide__ranges_take(&s->tiers[tier], p->bytes, &p->slot)) {
+    bool found = find_slot(s, p, tier);
+    if (!found) {
         TIDE_TRY(sweep_slots(s));
-        if (!tide__ranges_take(&s->tiers[tier], p->bytes, &p->slot))
-            return tide__fail(TIDE_E_TIER_FULL, "tier \"%s\" has no room for %llu bytes in one piece",
-                              s->run->options.machine->tier[tier].name, (unsigned long long)p->bytes);
+        found = find_slot(s, p, tier);
     }
+    if (!found) {
+        TIDE_TRY(sync_and_sweep(s));
+        found = find_slot(s, p, tier);
+    }
+    if (!found)
+        return tide__fail(TIDE_E_TIER_FULL, "tier \"%s\" has no room for %llu bytes in one piece",
+                          s->run->options.machine->tier[tier].name, (unsigned long long)p->bytes);
     p->tier = tier;
     return open_tier(s, tier);
 }
@@ -272,28 +321,45 @@ static tide_status open_mover(state *s, tide_id id) {
     return status;
 }
 
+/* Its queue waits: for its earlier move, the other way; to save, for the run that made it; to load, for whoever still uses
+ * the bytes. Returns about when it can begin. */
+static tide_status wait_to_move(state *s, tide_id id, uint32_t queue, bool out, uint64_t *begin_ns) {
+    const place *p = &s->places.data[id];
+    uint64_t begin = tide__max_u64(tide__now_ns(), s->busy_until_ns[queue - 1]);
+    if (is_moving(s, id)) {
+        begin = tide__max_u64(begin, s->movers.data[id]->ends_ns);
+        TIDE_TRY(wait_for_move(s, id, queue));
+    }
+    if (out) {
+        begin = tide__max_u64(begin, tide__ahead_end_ns(&s->ahead, p->used_by));
+        TIDE_TRY(tide__ahead_wait(s, p->used_by, queue));
+    } else if (p->bytes) {
+        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, queue, &begin));
+    }
+    *begin_ns = begin;
+    return TIDE_OK;
+}
+
 static tide_status start_move(state *s, tide_id id, uint32_t tier, bool out) {
     tide_run *run = s->run;
     place *p = &s->places.data[id];
     uint32_t queue = tide_machine_queue(run->options.machine, tier, out);
+    uint64_t begin_ns;
     TIDE_TRY(open_mover(s, id));
-    tide_event *event = s->movers.data[id]->event;
-    tide__move *m = &s->movers.data[id]->move;
-    TIDE_TRY(wait_for_move(s, id, queue));                            /* its earlier move, the other way */
+    tide__mover *mover = s->movers.data[id];
+    tide__move *m = &mover->move;
+    TIDE_TRY(wait_to_move(s, id, queue, out, &begin_ns));
     if (m->slot.tier != run->tier[tier] || m->slot.offset != p->slot) /* else a SAVE may still be reading it */
         m->slot = (tide__tier_slot){.tier = run->tier[tier], .offset = p->slot};
     tide_io io = {.fn = out ? tide__tier_save : tide__tier_load, .context = &m->slot, .channel = queue - 1};
     if (run->options.machine->tier[tier].kind == TIDE_TIER_CLIENT)
         io = (tide_io){.fn = tide__run_load_input, .context = m, .channel = queue - 1};
     if (p->bytes && out) TIDE_TRY(tide_copy_out(run->queue[queue], run->arena, p->offset, p->bytes, io));
-    if (p->bytes && !out) {
-        TIDE_TRY(wait_for_bytes(s, (tide__range){p->offset, p->bytes}, queue));
-        TIDE_TRY(tide_copy_in(run->queue[queue], run->arena, p->offset, p->bytes, io));
-    }
+    if (p->bytes && !out) TIDE_TRY(tide_copy_in(run->queue[queue], run->arena, p->offset, p->bytes, io));
     tide__journal_move(s->journal, id, tier, queue, out);
-    TIDE_TRY(tide_event_record(event, run->queue[queue]));
-    uint64_t begin = tide__max_u64(tide__now_ns(), s->busy_until_ns[queue - 1]);
-    s->busy_until_ns[queue - 1] = begin + tide_machine_transfer_ns(run->options.machine, queue - 1, p->bytes);
+    TIDE_TRY(tide_event_record(mover->event, run->queue[queue]));
+    uint64_t takes = tide_machine_transfer_ns(run->options.machine, queue - 1, p->bytes);
+    s->busy_until_ns[queue - 1] = mover->ends_ns = tide__add_capped(begin_ns, takes);
     s->n_actions++;
     return TIDE_OK;
 }
@@ -314,9 +380,10 @@ static tide_status load(void *self, tide_id id, uint32_t tier) {
     return start_move(s, id, tier, false);
 }
 
+/* About when compute will have done what it has. */
 static uint64_t now_ns(void *self) {
-    (void)self;
-    return tide__now_ns();
+    const state *s = self;
+    return tide__add_capped(tide__now_ns(), s->ahead.pending_ns);
 }
 
 static uint64_t free_bytes(void *self) { return ((state *)self)->arena.free_bytes; }
@@ -327,8 +394,8 @@ static uint64_t channel_free_ns(void *self, uint32_t tier, bool out) {
 }
 
 static uint64_t ready_ns(void *self, tide_id id) {
-    state *s = self;
-    return is_moving(s, id) ? channel_free_ns(s, s->engine->storages[id].tier, false) : 0;
+    const state *s = self;
+    return is_moving(s, id) ? s->movers.data[id]->ends_ns : 0;
 }
 
 const tide__online_device tide__run_online_device = {reserve, release, inherit,    run_op,   save,

@@ -27,8 +27,9 @@ static tide_program *small_program(void) {
 /* A is made, leaves to the disk, comes back to other bytes, and B is made where A was. */
 static void note_step(tide__journal *j, tide__place *places, fault f) {
     places[A] = (tide__place){.in_arena = true, .bytes = BYTES, .tier = DISK};
-    tide__journal_run(j, 0);
-    if (f != UNSEEN_RUN) tide__journal_saw_run(j);
+    uint32_t made = tide__journal_run(j, 0);
+    if (f == NONE) tide__journal_saw_run(j, made);
+    if (f != NONE && f != UNSEEN_RUN) tide__journal_wait_run(j, OUT, made); /* as good */
     tide__journal_move(j, A, DISK, OUT, true);
     tide__journal_release(j, A);
     places[A].offset = BYTES;
@@ -36,8 +37,7 @@ static void note_step(tide__journal *j, tide__place *places, fault f) {
     tide__journal_move(j, A, DISK, IN, false);
     if (f != EARLY_REUSE) tide__journal_saw_move(j, A);
     places[B] = (tide__place){.in_arena = true, .bytes = BYTES, .tier = TIDE_NONE};
-    tide__journal_run(j, 1);
-    tide__journal_saw_run(j);
+    tide__journal_saw_run(j, tide__journal_run(j, 1));
 }
 
 static void test_verdicts(void **state) {
