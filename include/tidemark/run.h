@@ -83,11 +83,29 @@ TIDE_API void *tide_run_scratch(tide_run *run, uint64_t size_bytes);
 /* Of an online run that has stepped: what each op took, measured; NULL if it follows a plan. */
 TIDE_API const uint64_t *tide_run_costs(const tide_run *run);
 
-/* Between steps of an online run: from the next one on it follows this plan, which is verified here and borrowed until
- * tide_run_destroy. Values go to where the plan starts with them, through the arena and the tiers, within the budgets;
- * those that no step carries on are forgotten. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no way there, and the run is online
- * as before. */
+/* Between steps of an online run, or of one that follows another plan: from the next one on it follows this plan, which is
+ * verified here and borrowed until tide_run_destroy or the next tide_run_follow. Values go to where the plan starts with
+ * them, through the arena, which stays as it is, and the tiers, within the budgets; those that no step carries on are
+ * forgotten. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no way there, and the run goes on as before. */
 TIDE_API tide_status tide_run_follow(tide_run *run, const tide_plan *plan);
+
+/* ---- plans that are kept, and plans that have grown old ---- */
+
+/* From a folder: the plan of this step for this machine and these options (but for the policy "manual", whose file may have
+ * changed), verified; NULL if there is none that can be used. */
+TIDE_API tide_plan *tide_plan_recall(const char *folder, const tide_program *program, const tide_machine *machine,
+                                     const tide_plan_options *options);
+TIDE_API tide_status tide_plan_remember(const char *folder, const tide_program *program, const tide_machine *machine,
+                                        const tide_plan_options *options, const tide_plan *plan);
+
+/* How a plan's prediction holds; all zeros at first. */
+typedef struct tide_drift {
+    uint32_t n_misses; /* steps in a row that took over 1.5 times as long as predicted, or less than 2/3 */
+    uint32_t n_replans;
+} tide_drift;
+/* After a step that followed the plan. True after four misses: measure the costs and plan anew; but three times at most,
+ * because predictions that never come true are no reason to plan for ever. */
+TIDE_API bool tide_drift_note(tide_drift *drift, const tide_plan *plan, uint64_t step_ns);
 
 /* Between steps: the largest arena that a guest of this run may have. */
 TIDE_API uint64_t tide_run_guest_bytes(const tide_run *run);

@@ -2,6 +2,7 @@
  * one, at its end or where a step leaves it. */
 #include <stdlib.h>
 
+#include "base/size.h"
 #include "run/online.h"
 #include "run/transition.h"
 
@@ -170,20 +171,63 @@ tide_status tide__run_enter_plan(state *s, const tide_plan *plan) {
     return status;
 }
 
-tide_status tide_run_follow(tide_run *run, const tide_plan *plan) {
-    if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
-    if (!run->online || run->guest)
-        return tide__fail(TIDE_E_ARGUMENT, "only an online run without a guest can begin to follow a plan");
-    TIDE_TRY(tide_plan_verify(plan, run->options.program, run->options.machine, &run->options.budgets, NULL));
-    run->poisoned = true; /* until every value is there */
+/* ---- following ---- */
+
+/* Tiers that are open become as large as the next plan needs them. One that it does not need may be opened to put a value
+ * aside, which takes no more than the arena has. Nothing has moved if that fails. */
+static tide_status reach_tiers(state *s, const tide_plan *next) {
+    const tide_run_options *o = &s->run->options;
+    for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
+        uint64_t most = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
+        uint64_t need = tide_plan_tier_bytes(next, t), *bytes = &s->tier_bytes[t];
+        if (o->machine->tier[t].kind == TIDE_TIER_CLIENT) continue;
+        if (s->run->tier[t] && tide__tier_grow(s->run->tier[t], need) != TIDE_OK) return TIDE_E_TIER_FULL;
+        *bytes = tide__max_u64(*bytes, need);
+        if (*bytes == 0) *bytes = tide__min_u64(most, s->run->arena_bytes);
+    }
+    return TIDE_OK;
+}
+
+/* From a plan: the places that its end map, or before the first step its start map, gives the values. */
+static tide_status find_places(tide_run *run) {
+    TIDE_TRY(tide__run_online_attach(run));
+    return tide__run_leave_plan(run->online, run->stepped ? run->n_actions : 0);
+}
+
+/* All values go to where `plan` starts with them. */
+static tide_status lead_to(tide_run *run, const tide_plan *plan) {
+    if (run->options.plan) TIDE_TRY(find_places(run));
     if (run->stepped) TIDE_TRY(tide__run_online_carry(run->online));
     run->stepped = false;
-    tide_status status = tide__run_enter_plan(run->online, plan);
-    run->poisoned = status != TIDE_OK && status != TIDE_E_FIT && status != TIDE_E_TIER_FULL;
-    TIDE_TRY(status);
+    if (run->options.plan) TIDE_TRY(reach_tiers(run->online, plan));
+    return tide__run_enter_plan(run->online, plan);
+}
+
+static bool is_refusal(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
+
+/* There is no way to the next plan: a run that followed one goes back to where that starts. */
+static tide_status stay_with_plan(tide_run *run, tide_status status) {
+    if (tide__run_enter_plan(run->online, run->options.plan) != TIDE_OK) return TIDE_E_POISONED;
     tide__run_online_close(run);
+    return status;
+}
+
+static tide_status adopt_plan(tide_run *run, const tide_plan *plan) {
+    tide__run_online_close(run);
+    tide__run_forget_plan(run);
     run->options.plan = plan;
-    status = tide__run_prepare_plan(run);
-    run->poisoned = status != TIDE_OK;
+    return tide__run_prepare_plan(run);
+}
+
+tide_status tide_run_follow(tide_run *run, const tide_plan *plan) {
+    if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    if (run->host || run->guest)
+        return tide__fail(TIDE_E_ARGUMENT, "only a run without host and guest can begin to follow a plan");
+    TIDE_TRY(tide_plan_verify(plan, run->options.program, run->options.machine, &run->options.budgets, NULL));
+    run->poisoned = true; /* until every value is there */
+    tide_status status = lead_to(run, plan);
+    if (is_refusal(status) && run->options.plan) status = stay_with_plan(run, status);
+    if (status == TIDE_OK) status = adopt_plan(run, plan);
+    run->poisoned = status != TIDE_OK && !is_refusal(status);
     return status;
 }

@@ -78,7 +78,7 @@ void tide__plan_cache_deinit(tide__plan_cache *cache) {
 void tide__plan_cache_forget_plan(tide__cached *entry) {
     tide_plan_destroy(entry->plan);
     entry->plan = NULL;
-    entry->n_misses = 0;
+    entry->drift.n_misses = 0;
 }
 
 void tide__plan_cache_forget_plans(tide__plan_cache *cache) {
@@ -165,46 +165,77 @@ tide_status tide__plan_cache_note(tide__plan_cache *cache, tide_program *program
     return TIDE_OK;
 }
 
-/* ---- plans ---- */
+/* ---- plans in a folder ---- */
 
 /* What a plan depends on besides the step. */
-static uint64_t hash_options(const tide__plan_cache *cache) {
-    const tide_plan_options *o = &cache->options;
-    uint64_t hash = tide__hash_word(tide_machine_fingerprint(cache->machine), o->budgets.arena_bytes);
-    for (uint32_t t = 0; t < cache->machine->n_tiers; t++) hash = tide__hash_word(hash, o->budgets.tier_bytes[t]);
-    hash = tide__hash_bytes(hash, o->policy, strlen(o->policy));
+static uint64_t hash_options(const tide_machine *machine, const tide_plan_options *o) {
+    const char *policy = o->policy ? o->policy : "liveness";
+    uint64_t hash = tide__hash_word(tide_machine_fingerprint(machine), o->budgets.arena_bytes);
+    for (uint32_t t = 0; t < machine->n_tiers; t++) hash = tide__hash_word(hash, o->budgets.tier_bytes[t]);
+    hash = tide__hash_bytes(hash, policy, strlen(policy));
     return tide__hash_word(hash, o->effort);
 }
 
-static bool make_path(const tide__plan_cache *cache, const tide__cached *entry, char *path, size_t size) {
-    tide_signature s = tide_program_signature(entry->program);
-    int n = snprintf(path, size, "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 ".plan.jsonl", cache->folder, s.word[0],
-                     s.word[1], hash_options(cache));
+static bool make_path(const char *folder, const tide_program *program, const tide_machine *machine,
+                      const tide_plan_options *options, char *path, size_t size) {
+    tide_signature s = tide_program_signature(program);
+    int n = snprintf(path, size, "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 ".plan.jsonl", folder, s.word[0],
+                     s.word[1], hash_options(machine, options));
     return n > 0 && (size_t)n < size;
 }
 
-/* As a step that repeats, or as one that runs once: then states are moved back between steps. */
-static bool is_valid(const tide__plan_cache *cache, const tide__cached *entry, const tide_plan *plan) {
+/* As a step that repeats, or, where that is enough, as one that runs once: then states are moved back between steps. */
+static bool is_valid(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                     const tide_plan_options *options, bool once_is_enough) {
     tide_program *once;
-    if (tide_plan_bits_any(plan) && !cache->options.bits_any)
-        return false; /* the verifier takes the plan's word for it */
-    if (tide_plan_verify(plan, entry->program, cache->machine, &cache->options.budgets, NULL) == TIDE_OK) return true;
-    if (tide__program_once(entry->program, &once) != TIDE_OK) return false;
-    bool valid = tide_plan_verify(plan, once, cache->machine, &cache->options.budgets, NULL) == TIDE_OK;
+    if (tide_plan_bits_any(plan) && !options->bits_any) return false; /* the verifier takes the plan's word for it */
+    if (tide_plan_verify(plan, program, machine, &options->budgets, NULL) == TIDE_OK) return true;
+    if (!once_is_enough || tide__program_once(program, &once) != TIDE_OK) return false;
+    bool valid = tide_plan_verify(plan, once, machine, &options->budgets, NULL) == TIDE_OK;
     tide_program_destroy(once);
     return valid;
 }
 
-/* Whatever is wrong with the file: then there is no plan in the folder. */
-static void read_plan(const tide__plan_cache *cache, tide__cached *entry) {
+/* Whatever is wrong with the file: then there is no plan in the folder, and NULL is returned. */
+static tide_plan *read_plan(const char *folder, const tide_program *program, const tide_machine *machine,
+                            const tide_plan_options *options, bool once_is_enough) {
     char path[4096];
     tide_plan *plan;
-    if (!cache->folder || !make_path(cache, entry, path, sizeof path) || tide_plan_read(path, &plan) != TIDE_OK) return;
-    if (is_valid(cache, entry, plan))
-        entry->plan = plan;
-    else
-        tide_plan_destroy(plan);
+    if (!make_path(folder, program, machine, options, path, sizeof path) || tide_plan_read(path, &plan) != TIDE_OK)
+        return NULL;
+    if (is_valid(plan, program, machine, options, once_is_enough)) return plan;
+    tide_plan_destroy(plan);
+    return NULL;
 }
+
+tide_plan *tide_plan_recall(const char *folder, const tide_program *program, const tide_machine *machine,
+                            const tide_plan_options *options) {
+    return options->decisions ? NULL : read_plan(folder, program, machine, options, false);
+}
+
+tide_status tide_plan_remember(const char *folder, const tide_program *program, const tide_machine *machine,
+                               const tide_plan_options *options, const tide_plan *plan) {
+    char path[4096];
+    if (options->decisions) return TIDE_OK;
+    if (!make_path(folder, program, machine, options, path, sizeof path))
+        return tide__fail(TIDE_E_ARGUMENT, "the path of the folder of plans is too long");
+    return tide_plan_write(plan, path);
+}
+
+/* ---- times that are not as predicted ---- */
+
+bool tide_drift_note(tide_drift *drift, const tide_plan *plan, uint64_t step_ns) {
+    enum { PATIENCE = 4, MAX_REPLANS = 3 };
+    uint64_t planned = tide_plan_prediction(plan)->step_ns;
+    bool is_far = step_ns > planned + planned / 2 || planned > step_ns + step_ns / 2;
+    drift->n_misses = is_far ? drift->n_misses + 1 : 0;
+    if (drift->n_misses < PATIENCE || drift->n_replans >= MAX_REPLANS) return false;
+    drift->n_misses = 0;
+    drift->n_replans++;
+    return true;
+}
+
+/* ---- plans of entries ---- */
 
 /* A state and its successor that are alive at the same time cannot have one place over the step's end. */
 static tide_status make_plan(const tide__plan_cache *cache, tide__cached *entry) {
@@ -217,20 +248,16 @@ static tide_status make_plan(const tide__plan_cache *cache, tide__cached *entry)
     return status;
 }
 
-/* A plan that cannot be written is a plan all the same. */
-static void write_plan(const tide__plan_cache *cache, const tide__cached *entry) {
-    char path[4096];
-    if (cache->folder && make_path(cache, entry, path, sizeof path)) (void)tide_plan_write(entry->plan, path);
-}
-
 tide_status tide__plan_cache_plan(tide__plan_cache *cache, tide__cached *entry) {
     if (entry->plan || entry->hopeless || !*cache->options.policy) return TIDE_OK;
     entry->plan_number = ++cache->clock;
-    if (entry->n_replans == 0 && entry->n_seen == 1) read_plan(cache, entry);
+    if (cache->folder && entry->drift.n_replans == 0 && entry->n_seen == 1)
+        entry->plan = read_plan(cache->folder, entry->program, cache->machine, &cache->options, true);
     if (entry->plan || entry->n_seen < 2) return TIDE_OK;
     tide_status status = make_plan(cache, entry);
     if (status == TIDE_E_MEMORY) return status;
     entry->hopeless = status != TIDE_OK;
-    if (status == TIDE_OK) write_plan(cache, entry);
+    if (status == TIDE_OK && cache->folder) /* a plan that cannot be written is a plan all the same */
+        (void)tide_plan_remember(cache->folder, entry->program, cache->machine, &cache->options, entry->plan);
     return TIDE_OK;
 }

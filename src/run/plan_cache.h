@@ -6,19 +6,18 @@
 #ifndef TIDE_RUN_PLAN_CACHE_H
 #define TIDE_RUN_PLAN_CACHE_H
 
-#include <tidemark/plan.h>
+#include <tidemark/run.h>
 
 #include "base/vec.h"
 
 typedef struct tide__cached {
-    tide_program *program; /* with measured costs; owned, like the plan */
-    tide_plan *plan;       /* NULL: none as yet */
-    uint64_t plan_number;  /* no two plans have the same */
-    tide_id *last_op;      /* per tensor: the last that reads or writes it; TIDE_NONE: none */
-    uint32_t n_inputs;     /* CLIENT tensors */
-    uint32_t n_seen;       /* steps of this kind */
-    uint32_t n_misses;     /* planned steps in a row whose time was far from the predicted one */
-    uint32_t n_replans;
+    tide_program *program;     /* with measured costs; owned, like the plan */
+    tide_plan *plan;           /* NULL: none as yet */
+    uint64_t plan_number;      /* no two plans have the same */
+    tide_id *last_op;          /* per tensor: the last that reads or writes it; TIDE_NONE: none */
+    uint32_t n_inputs;         /* CLIENT tensors */
+    uint32_t n_seen;           /* steps of this kind */
+    tide_drift drift;          /* of its plan's prediction */
     bool hopeless;             /* no plan fits, or none can be reached */
     uint64_t last_use;         /* of the cache's clock */
     struct tide__cached *next; /* the step that came after it the last time; NULL: not known */

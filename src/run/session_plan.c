@@ -146,15 +146,9 @@ tide_status tide__session_issue_planned(tide_session *s) {
 
 /* Times far from what the plan was made for, step after step: the costs are measured anew, online. */
 static void judge(tide_session *s, const tide_step_report *report) {
-    enum { PATIENCE = 4, MAX_REPLANS = 3 };
-    tide__cached *entry = s->entry;
-    uint64_t planned = tide_plan_prediction(entry->plan)->step_ns, took = report->step_ns;
-    bool is_far = took > planned + planned / 2 || planned > took + took / 2;
-    entry->n_misses = is_far ? entry->n_misses + 1 : 0;
-    if (entry->n_misses < PATIENCE || entry->n_replans >= MAX_REPLANS) return;
-    entry->n_replans++;
+    if (!tide_drift_note(&s->entry->drift, s->entry->plan, report->step_ns)) return;
     s->stats.n_replans++;
-    tide__plan_cache_forget_plan(entry);
+    tide__plan_cache_forget_plan(s->entry);
 }
 
 tide_status tide__session_end_planned(tide_session *s, tide_step_report *report) {

@@ -124,8 +124,6 @@ static void disk_destroy(tide__tier *tier) {
     free(disk);
 }
 
-static const tide__tier_vtable disk_vtable = {disk_save, disk_load, disk_destroy};
-
 /* ---- creation ---- */
 
 static tide_status open_file(disk_tier *disk, const char *folder) {
@@ -164,6 +162,26 @@ static tide_status reserve(const disk_tier *disk, uint64_t size) {
     return tide__fail_errno(TIDE_E_IO, error, "cannot reserve %llu bytes for the spill file %s",
                             (unsigned long long)size, disk->path);
 }
+
+static tide_status grow_sums(disk_tier *disk, uint64_t old_bytes, uint64_t file_bytes) {
+    size_t before = old_bytes / TIDE__DISK_BLOCK + 1, after = file_bytes / TIDE__DISK_BLOCK + 1;
+    uint32_t *sums = realloc(disk->sums, after * sizeof *sums);
+    if (!sums) return tide__fail_memory();
+    memset(sums + before, 0, (after - before) * sizeof *sums);
+    disk->sums = sums;
+    return TIDE_OK;
+}
+
+static tide_status disk_grow(tide__tier *tier, uint64_t capacity_bytes) {
+    disk_tier *disk = (disk_tier *)tier;
+    uint64_t file_bytes, old_bytes = (tier->capacity_bytes + TIDE__DISK_BLOCK - 1) & ~(TIDE__DISK_BLOCK - 1);
+    if (!tide__align_up(capacity_bytes, TIDE__DISK_BLOCK, &file_bytes))
+        return tide__fail(TIDE_E_OVERFLOW, "a disk tier of %llu bytes", (unsigned long long)capacity_bytes);
+    if (disk->sums) TIDE_TRY(grow_sums(disk, old_bytes, file_bytes));
+    return reserve(disk, file_bytes);
+}
+
+static const tide__tier_vtable disk_vtable = {disk_save, disk_load, disk_grow, disk_destroy};
 
 /* Tries one disk block; filesystems may take the flag and still refuse the transfer. */
 static bool go_direct(disk_tier *disk, uint32_t block_bytes, uint64_t size) {

@@ -28,13 +28,13 @@ static void ram_destroy(tide__tier *tier) {
     free(ram);
 }
 
-static const tide__tier_vtable ram_vtable = {ram_save, ram_load, ram_destroy};
-
-static tide_status map(uint64_t size_bytes, char **out) {
+/* old: what there is already, old_bytes of it; it stays where it is on failure. */
+static tide_status map(char *old, uint64_t old_bytes, uint64_t size_bytes, char **out) {
     void *bytes = MAP_FAILED;
     errno = ENOMEM;
     if (size_bytes <= SIZE_MAX / 2)
-        bytes = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bytes = old ? mremap(old, old_bytes, size_bytes, MREMAP_MAYMOVE)
+                    : mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         return tide__fail_errno(TIDE_E_MEMORY, errno, "cannot map a RAM tier of %llu bytes",
                                 (unsigned long long)size_bytes);
@@ -43,9 +43,18 @@ static tide_status map(uint64_t size_bytes, char **out) {
     return TIDE_OK;
 }
 
+static tide_status ram_grow(tide__tier *tier, uint64_t capacity_bytes) {
+    ram_tier *ram = (ram_tier *)tier;
+    TIDE_TRY(map(ram->bytes, ram->mapped_bytes, capacity_bytes, &ram->bytes));
+    ram->mapped_bytes = capacity_bytes;
+    return TIDE_OK;
+}
+
+static const tide__tier_vtable ram_vtable = {ram_save, ram_load, ram_grow, ram_destroy};
+
 tide_status tide__tier_ram_create(uint64_t capacity_bytes, tide__tier **out) {
     char *bytes = NULL;
-    if (capacity_bytes) TIDE_TRY(map(capacity_bytes, &bytes));
+    if (capacity_bytes) TIDE_TRY(map(NULL, 0, capacity_bytes, &bytes));
     ram_tier *ram = calloc(1, sizeof *ram);
     if (!ram) {
         if (bytes) munmap(bytes, capacity_bytes);

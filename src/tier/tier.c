@@ -35,6 +35,13 @@ void tide__tier_destroy(tide__tier *tier) {
     if (tier) tier->v->destroy(tier);
 }
 
+tide_status tide__tier_grow(tide__tier *tier, uint64_t capacity_bytes) {
+    if (capacity_bytes <= tier->capacity_bytes) return TIDE_OK;
+    TIDE_TRY(tier->v->grow(tier, capacity_bytes));
+    tier->capacity_bytes = capacity_bytes;
+    return TIDE_OK;
+}
+
 static tide_status check_range(const tide__tier_slot *slot, uint64_t position, uint64_t size_bytes, uint64_t *start) {
     const tide__tier *tier = slot->tier;
     uint64_t end;

@@ -27,6 +27,9 @@ tide_status tide__tier_open(const tide__tier_options *options, tide__tier **out)
 tide_status tide__tier_create(tide_tier_kind kind, uint64_t capacity_bytes, uint32_t block_bytes, const char *path,
                               tide__tier **out); /* the same with no further options */
 void tide__tier_destroy(tide__tier *tier);       /* NULL is fine */
+/* While nothing moves: from now on it has this many bytes, or more if it had more. What it holds stays; on failure all is
+ * as before. */
+tide_status tide__tier_grow(tide__tier *tier, uint64_t capacity_bytes);
 
 typedef struct tide__tier_slot {
     tide__tier *tier;

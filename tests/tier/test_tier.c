@@ -101,6 +101,29 @@ static void test_pieces(void **state) {
     tide__tier_destroy(tier);
 }
 
+/* What is there stays, what is new can be used, and beyond that nothing. */
+static void test_grow(void **state) {
+    enum { SMALL = 20000, LARGE = 300000 };
+    tide__tier *tier = new_tier(*state, SMALL);
+    char *a = malloc(LARGE), *b = malloc(LARGE);
+    tide__tier_slot first = {tier, 0}, second = {tier, 20480};
+    fill(a, LARGE, 7);
+    assert_ok(tide__tier_save(&first, 0, a, SMALL));
+    assert_status(tide__tier_save(&second, 0, a, LARGE), TIDE_E_TIER_FULL);
+    assert_ok(tide__tier_grow(tier, 20480 + LARGE));
+    assert_ok(tide__tier_grow(tier, 1)); /* it never shrinks */
+    assert_int_equal(tide__tier_get_stats(tier).capacity_bytes, 20480 + LARGE);
+    assert_ok(tide__tier_load(&first, 0, b, SMALL));
+    assert_memory_equal(a, b, SMALL);
+    assert_ok(tide__tier_save(&second, 0, a, LARGE));
+    assert_ok(tide__tier_load(&second, 0, b, LARGE));
+    assert_memory_equal(a, b, LARGE);
+    assert_status(tide__tier_save(&second, 0, a, LARGE + 1), TIDE_E_TIER_FULL);
+    tide__tier_destroy(tier);
+    free(a);
+    free(b);
+}
+
 static void test_budget(void **state) {
     const setup *s = *state;
     tide__tier *tier = new_tier(s, 10000);
@@ -225,6 +248,9 @@ int main(void) {
         cmocka_unit_test_prestate(test_pieces, &ram),
         cmocka_unit_test_prestate(test_pieces, &disk),
         cmocka_unit_test_prestate(test_pieces, &buffered),
+        cmocka_unit_test_prestate(test_grow, &ram),
+        cmocka_unit_test_prestate(test_grow, &disk),
+        cmocka_unit_test_prestate(test_grow, &buffered),
         cmocka_unit_test_prestate(test_budget, &ram),
         cmocka_unit_test_prestate(test_budget, &disk),
         cmocka_unit_test_prestate(test_empty, &ram),
