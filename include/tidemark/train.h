@@ -89,7 +89,8 @@ TIDE_API float tide_schedule_rate(const tide_schedule *schedule, float rate, uin
 typedef struct tide_trainer tide_trainer;
 
 typedef enum tide_train_mode {
-    TIDE_MODE_PLANNED, /* from a plan that is proved before the first step */
+    TIDE_MODE_PLANNED, /* from a plan that is proved before the first step; under a budget the second step is timed, and
+                          from the third on another plan is followed, made with the costs measured there */
     TIDE_MODE_ONLINE,  /* no plan: plan.policy, an online one (NULL: "delta"), decides as it goes */
     TIDE_MODE_AUTO     /* the first step online, by "delta"; then from a plan made with the costs measured there; online
                           all the way if no plan fits */
@@ -106,9 +107,11 @@ typedef struct tide_trainer_options {
     uint64_t seed;               /* of weights, order and dropout */
     float learning_rate;
     tide_schedule schedule;
+    bool own_schedule;     /* tide_trainer_load leaves these two as they are; else they are the checkpoint's then */
     const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
     bool disk_checksums;   /* see tide_run_options */
     tide_train_mode mode;
+    const char *plan_folder; /* where plans made with measured costs are kept for the next training; NULL: nowhere */
 } tide_trainer_options;
 TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 /* TIDE_E_FIT fills *fit (may be NULL). */
@@ -143,13 +146,18 @@ TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
 /* Weights, optimizer state, running statistics and counters, between two steps. The file at `path` is replaced when the
  * new one is complete and on disk, so that it is whole at any time. */
 TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
-/* Goes on where the saved training stood, to the same bits: model, optimizer, batch, data set and seed must be the same,
- * and for the same bits the threads, the learning rate and its schedule; policy and budgets need not. A file that does not fit is refused with TIDE_E_FORMAT and
- * changes nothing; after TIDE_E_IO in the middle of its arrays the trainer refuses to step until another is loaded. */
+/* Goes on where the saved training stood, to the same bits: model, optimizer, weight decay, clipping, batch, accumulation,
+ * data set and seed must be the same, and for the same bits the threads; policy and budgets need not. The learning rate and
+ * its schedule come from the file, unless options.own_schedule says otherwise. A file that does not fit is refused with
+ * TIDE_E_FORMAT and changes nothing; after TIDE_E_IO in the middle of its arrays the trainer refuses to step until another
+ * is loaded. */
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
+/* What the steps from here on follow. */
+TIDE_API const tide_schedule *tide_trainer_schedule(const tide_trainer *trainer);
 TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those before a checkpoint included */
 
-TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer); /* NULL: online, as yet */
+/* That of the last step, or of the first to come; until the next step. NULL: online, as yet. */
+TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);
 TIDE_API const tide_step *tide_trainer_step_program(const tide_trainer *trainer);
 
 /* ---- networks that change from step to step ---- */

@@ -99,7 +99,11 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     TIDE_TRY(tide_device_get_info(o->device, &info));
     if (n->machine.align_bytes < info.align_bytes) n->machine.align_bytes = info.align_bytes;
     TIDE_TRY(tide_run_budgets(o->device, o->machine, &plan.budgets));
-    if (o->mode == TIDE_MODE_PLANNED) TIDE_TRY(tide_plan_create(n->program, &n->machine, &plan, fit, &n->plan));
+    if (o->mode != TIDE_MODE_ONLINE && o->plan_folder)
+        n->plan = tide_plan_recall(o->plan_folder, n->program, &n->machine, &plan);
+    n->recalled = n->plan != NULL;
+    if (o->mode == TIDE_MODE_PLANNED && !n->plan)
+        TIDE_TRY(tide_plan_create(n->program, &n->machine, &plan, fit, &n->plan));
     return open_run(o, host, n);
 }
 

@@ -20,7 +20,8 @@ typedef struct tide__network {
     tide_kernel **owned;   /* each kernel once */
     size_t n_owned;
     tide_machine machine;
-    tide_plan *plan;
+    tide_plan *plan; /* NULL: online */
+    bool recalled;   /* it comes from a folder */
     tide_run *run;
     uint32_t n_micros;
     tide__batch batch;     /* of the step at hand */

@@ -99,6 +99,7 @@ static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
     TIDE_TRY(tide__network_open(o, &o->step, NULL, fit, &t->network));
     TIDE_TRY(watch_losses(t));
+    tide__learning_open(t);
     tide__loader_open(&t->loader, &t->network, o->data, o->device);
     return init_states(&t->network, o->seed);
 }
@@ -119,6 +120,7 @@ tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_re
 void tide_trainer_destroy(tide_trainer *t) {
     if (!t) return;
     tide__loader_close(&t->loader);
+    tide__learning_close(t);
     tide__network_close(&t->network);
     free(t->losses);
     free(t);
@@ -145,17 +147,30 @@ static tide_status load_batch(tide_trainer *t) {
 }
 
 /* timeline: NULL if nobody wants it. */
-static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *report, tide_timeline **timeline) {
+static tide_status run_step(tide_trainer *t, tide_step_report *report, tide_timeline **timeline) {
     tide_step_args args = {.seed = t->options.seed, .step = t->step};
     args.learning_rate = tide_schedule_rate(&t->options.schedule, t->options.learning_rate, t->step);
-    if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
     TIDE_TRY(load_batch(t));
     TIDE_TRY(timeline ? tide_run_step_traced(t->network.run, &args, report, timeline)
                       : tide_run_step(t->network.run, &args, report));
     t->step++;
     t->seen += t->batch;
-    *loss = mean_loss(t);
-    return t->options.mode == TIDE_MODE_AUTO && !t->network.plan ? tide__trainer_settle(t) : TIDE_OK;
+    return TIDE_OK;
+}
+
+/* timeline: where it goes; some steps are timed even if nobody asks for that. */
+static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *report, tide_timeline **timeline) {
+    tide_timeline *own = NULL;
+    tide_step_report own_report;
+    if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
+    TIDE_TRY(tide__learning_settle(t));
+    if (!timeline && tide__learning_wants_times(t)) timeline = &own;
+    if (!report) report = &own_report;
+    tide_status status = run_step(t, report, timeline);
+    if (status == TIDE_OK) *loss = mean_loss(t);
+    if (status == TIDE_OK) status = tide__learning_note(t, timeline ? *timeline : NULL, report);
+    tide_timeline_destroy(own);
+    return status;
 }
 
 tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
@@ -323,6 +338,7 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     step.clip_norm = 0;
     options.plan.policy = "liveness";
     options.plan.decisions = NULL;
+    options.plan_folder = NULL;
     options.plan.budgets.arena_bytes = tide_run_guest_bytes(t->network.run);
     options.mode = TIDE_MODE_PLANNED;
     tide_status status = tide__network_open(&options, &step, &t->network, NULL, network);

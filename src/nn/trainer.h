@@ -4,10 +4,20 @@
 
 #include "nn/loader.h"
 
+/* From measured costs to a better plan; see learn.c. */
+typedef struct tide__learning {
+    uint64_t *costs; /* per op; NULL: nothing is measured yet */
+    bool warm;       /* a step is done: pages have been touched */
+    bool measured;   /* the plan is made, or about to be, from measured costs */
+    bool due;        /* there are costs to plan from, before the next step */
+    tide_drift drift;
+} tide__learning;
+
 struct tide_trainer {
     tide_trainer_options options;
     tide__network network;
     tide__loader loader;
+    tide__learning learning;
     uint64_t step;  /* steps done */
     uint64_t seen;  /* samples given out */
     uint64_t batch; /* samples per step */
@@ -15,7 +25,14 @@ struct tide_trainer {
     bool spoiled;   /* a checkpoint was read half: neither its values nor those before it */
 };
 
-/* learn.c: from online to a plan, after the first step in mode AUTO. */
-tide_status tide__trainer_settle(tide_trainer *t);
+/* learn.c */
+void tide__learning_open(tide_trainer *t);
+void tide__learning_close(tide_trainer *t);
+/* Before a step: follows a plan from the last measured costs, if there are new ones. */
+tide_status tide__learning_settle(tide_trainer *t);
+/* The next step is to be timed, action by action. */
+bool tide__learning_wants_times(const tide_trainer *t);
+/* After a step; timeline: NULL if it was not timed. */
+tide_status tide__learning_note(tide_trainer *t, const tide_timeline *timeline, const tide_step_report *report);
 
 #endif

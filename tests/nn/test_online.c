@@ -1,11 +1,15 @@
 /* Online training: no plan, decisions at the moment memory is short, and the bits of the unconstrained run. */
 #include "support/test.h"
 
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <tidemark/tidemark.h>
 
 #include "run/ranges.h"
 
-enum { STEPS = 3 };
+enum { STEPS = 4 };
 
 typedef struct result {
     float loss[STEPS];
@@ -13,6 +17,7 @@ typedef struct result {
     uint32_t n_reruns;
     double accuracy;
     bool follows_plan;
+    uint64_t plan[STEPS]; /* the fingerprint of what each step followed; 0: none */
 } result;
 
 typedef struct rig {
@@ -61,6 +66,8 @@ static tide_status train(const rig *r, result *out) {
         out->saved_bytes = report.saved_bytes;
         out->n_reruns += report.n_reruns;
         out->arena_bytes = report.arena_bytes;
+        const tide_plan *plan = tide_trainer_plan(trainer);
+        out->plan[i] = plan ? tide_plan_fingerprint(plan) : 0;
     }
     out->follows_plan = tide_trainer_plan(trainer) != NULL;
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
@@ -157,6 +164,82 @@ static void test_auto_without_plan(void **state) {
     rig_close(&r);
 }
 
+/* Under a budget the first plan is from estimates; the second step is timed, and the third follows a plan from that. */
+static void test_planned_learns(void **state) {
+    (void)state;
+    rig r;
+    result whole = {.hash = 0}, learned = {.hash = 0};
+    rig_open(&r, "resnet-cifar:1");
+    assert_ok(train(&r, &whole));
+    for (int i = 1; i < STEPS; i++) assert_true(whole.plan[i] == whole.plan[0]); /* nothing to decide */
+    r.options.plan.policy = "hybrid";
+    r.options.plan.budgets.arena_bytes = whole.arena_bytes * 55 / 100;
+    assert_ok(train(&r, &learned));
+    assert_true(learned.arena_bytes <= r.options.plan.budgets.arena_bytes);
+    assert_true(learned.plan[1] == learned.plan[0]);
+    assert_true(learned.plan[2] != learned.plan[1]); /* its costs differ, so its prediction does */
+    assert_same(&whole, &learned);
+    rig_close(&r);
+}
+
+static int count_files(const char *folder) {
+    DIR *d = opendir(folder);
+    int n = 0;
+    assert_non_null(d);
+    for (const struct dirent *e = readdir(d); e; e = readdir(d)) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+/* What one training learned, the next one begins with, planned or automatic; for another budget there is nothing. */
+static void test_plan_folder(void **state) {
+    (void)state;
+    rig r;
+    char folder[] = "/tmp/tidemark-plans-XXXXXX", command[64];
+    result whole = {.hash = 0}, first = {.hash = 0}, second = {.hash = 0}, third = {.hash = 0}, other = {.hash = 0};
+    assert_non_null(mkdtemp(folder));
+    rig_open(&r, "resnet-cifar:1");
+    assert_ok(train(&r, &whole));
+    r.options.plan.policy = "hybrid";
+    r.options.plan.budgets.arena_bytes = whole.arena_bytes * 55 / 100;
+    r.options.plan_folder = folder;
+    assert_ok(train(&r, &first));
+    assert_int_equal(count_files(folder), 1);
+    assert_ok(train(&r, &second));
+    r.options.mode = TIDE_MODE_AUTO;
+    assert_ok(train(&r, &third));
+    assert_true(second.plan[0] == first.plan[STEPS - 1] && third.plan[0] == first.plan[STEPS - 1]);
+    r.options.plan.budgets.arena_bytes = whole.arena_bytes * 60 / 100;
+    assert_ok(train(&r, &other));
+    assert_true(other.plan[0] == 0); /* online */
+    assert_int_equal(count_files(folder), 2);
+    assert_same(&whole, &second);
+    assert_same(&whole, &third);
+    rig_close(&r);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* Predictions that do not come true, four times in a row, are a reason to plan anew, three times. */
+static void test_drift(void **state) {
+    (void)state;
+    rig r;
+    tide_trainer *trainer;
+    tide_drift drift = {0};
+    uint32_t n_replans = 0;
+    rig_open(&r, "lenet");
+    assert_ok(tide_trainer_create(&r.options, NULL, &trainer));
+    const tide_plan *plan = tide_trainer_plan(trainer);
+    uint64_t predicted = tide_plan_prediction(plan)->step_ns;
+    for (int i = 0; i < 20; i++) assert_false(tide_drift_note(&drift, plan, predicted + predicted / 3));
+    for (int i = 0; i < 3; i++) assert_false(tide_drift_note(&drift, plan, predicted * 2));
+    assert_false(tide_drift_note(&drift, plan, predicted));
+    for (int i = 0; i < 40; i++) n_replans += tide_drift_note(&drift, plan, i % 2 ? predicted * 2 : predicted / 2);
+    assert_int_equal(n_replans, 3);
+    tide_trainer_destroy(trainer);
+    rig_close(&r);
+}
+
 /* Refused at the first op that cannot fit; the run says so from then on. */
 static void test_too_small(void **state) {
     (void)state;
@@ -198,6 +281,9 @@ int main(void) {
         cmocka_unit_test(test_too_small),
         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_auto_without_plan),
+        cmocka_unit_test(test_planned_learns),
+        cmocka_unit_test(test_plan_folder),
+        cmocka_unit_test(test_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
