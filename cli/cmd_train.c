@@ -1,8 +1,10 @@
 /* tidemark train: trains a model from a plan, once or under several policies in turn, and compares the bits. */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "progress.h"
 #include "train_data.h"
@@ -17,7 +19,7 @@ typedef struct train_options {
     data_args data;
     schedule_args schedule;
     const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort,
-        *record;
+        *record, *plan_cache;
     budget_args budgets;
     uint32_t steps, epochs, threads, save_every;
     bool verify_bits, json, quiet, disk_checksums;
@@ -94,10 +96,12 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     t->machine = &s->machine;
     t->data = &s->data.train;
     t->seed = o->data.seed;
-    t->learning_rate = (float)o->schedule.rate;
+    t->learning_rate = rate_of(&o->schedule);
     fill_schedule(&o->schedule, s->steps, &t->schedule);
+    t->own_schedule = schedule_given(&o->schedule); /* else a checkpoint knows */
     t->disk_path = o->disk_path;
     t->disk_checksums = o->disk_checksums;
+    t->plan_folder = o->plan_cache;
     t->plan.policy = policy;
     if (status == TIDE_OK && !parse_effort(o->effort, &t->plan.effort)) status = TIDE_E_ARGUMENT;
     t->plan.decisions = strcmp(policy, "manual") == 0 ? o->decisions : NULL;
@@ -168,12 +172,23 @@ static tide_status after_step(const session *s, tide_trainer *trainer) {
     return TIDE_E_CANCELLED;
 }
 
+/* A curve that ends before the training does leaves steps that learn nothing. */
+static void warn_of_schedule(const session *s, const tide_trainer *trainer) {
+    const tide_schedule *schedule = tide_trainer_schedule(trainer);
+    bool ends = schedule->curve == TIDE_CURVE_COSINE || schedule->curve == TIDE_CURVE_LINEAR;
+    if (ends && schedule->total_steps < s->steps)
+        fprintf(stderr,
+                "tidemark: the schedule in %s ends at step %" PRIu64 "; give --schedule and its kin for another\n",
+                s->options->resume, schedule->total_steps);
+}
+
 /* Where to go on; out->first_step says how many steps are behind. */
 static tide_status resume(const session *s, tide_trainer *trainer, outcome *out) {
     const train_options *o = s->options;
     tide_status status = o->resume ? tide_trainer_load(trainer, o->resume) : TIDE_OK;
     if (status != TIDE_OK) return status;
     out->first_step = tide_trainer_steps_done(trainer);
+    if (o->resume) warn_of_schedule(s, trainer);
     if (out->first_step < s->steps) return TIDE_OK;
     return complain(TIDE_E_ARGUMENT, "%s is at step %" PRIu64 "; a training of %" PRIu64 " leaves nothing to do",
                     o->resume, out->first_step, s->steps);
@@ -183,8 +198,8 @@ static tide_status resume(const session *s, tide_trainer *trainer, outcome *out)
 static tide_status take_step(tide_trainer *trainer, const outcome *out, bool last, float *loss,
                              tide_step_report *report) {
     if (!last || !out->record) return tide_trainer_step(trainer, loss, report);
-    if (!tide_trainer_plan(trainer)) return complain(TIDE_E_FIT, "--record: the run found no plan that fits");
-    return tide_trainer_step_traced(trainer, loss, report, &out->record->timeline);
+    tide_status status = tide_trainer_step_traced(trainer, loss, report, &out->record->timeline);
+    return status == TIDE_E_UNSUPPORTED ? complain(TIDE_E_FIT, "--record: the last step follows no plan") : status;
 }
 
 /* The step times go to `times`, the losses to out->losses. */
@@ -347,6 +362,10 @@ static tide_status check(const train_options *o, const run_list *list) {
     if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
     if (o->record && is_mode(o, "online"))
         return complain(TIDE_E_ARGUMENT, "--record is for runs that follow a plan; leave --mode online out");
+    if (o->plan_cache && is_mode(o, "online"))
+        return complain(TIDE_E_ARGUMENT, "--plan-cache is for runs that follow a plan; leave --mode online out");
+    if (o->plan_cache && access(o->plan_cache, R_OK | W_OK | X_OK) != 0)
+        return complain(TIDE_E_IO, "--plan-cache: cannot use %s: %s", o->plan_cache, strerror(errno));
     if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
@@ -365,7 +384,7 @@ int cmd_train(int argc, char **argv) {
                        .device = "cpu",
                        .mode = "planned",
                        .data = {.seed = 1},
-                       .schedule = {.rate = 0.05, .factor = 0.1}};
+                       .schedule = NO_SCHEDULE};
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
@@ -385,6 +404,7 @@ int cmd_train(int argc, char **argv) {
         {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
         {"--mode", ARG_TEXT, &o.mode, "NAME",
          "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
+        {"--plan-cache", ARG_TEXT, &o.plan_cache, "FOLDER", "keep plans there, and begin with one of them [nowhere]"},
         {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},
         {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
         {"--budget", ARG_BUDGET, &o.budgets.arena, "SIZE",

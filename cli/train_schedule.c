@@ -18,6 +18,12 @@ static bool find_curve(const char *name, tide_curve *out) {
     return false;
 }
 
+bool schedule_given(const schedule_args *a) {
+    return a->rate >= 0 || a->factor >= 0 || a->curve || a->warmup || a->every;
+}
+
+float rate_of(const schedule_args *a) { return a->rate < 0 ? 0.05f : (float)a->rate; }
+
 tide_status check_schedule_args(const schedule_args *a) {
     tide_curve curve;
     if (!find_curve(a->curve, &curve))
@@ -34,6 +40,6 @@ void fill_schedule(const schedule_args *a, uint64_t steps, tide_schedule *out) {
     (void)find_curve(a->curve, &out->curve); /* checked before */
     out->warmup_steps = a->warmup;
     out->period_steps = a->every;
-    out->factor = (float)a->factor;
+    if (a->factor >= 0) out->factor = (float)a->factor;
     out->total_steps = steps;
 }

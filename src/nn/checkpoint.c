@@ -1,6 +1,6 @@
 /* Checkpoints: everything that decides how a training goes on, in one safetensors file. Weights, optimizer state and
- * running statistics are arrays of plain row-major float32; step, seed and the place in the data are metadata. All
- * randomness is a function of these, so a resumed training computes the same bits.
+ * running statistics are arrays of plain row-major float32; step, seed, the place in the data and the schedule of the
+ * learning rate are metadata. All randomness is a function of these, so a resumed training computes the same bits.
  *
  * Invariant: the file at the path is the old one or the complete new one; a trainer that refuses a file is as before. */
 #include <errno.h>
@@ -10,12 +10,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "nn/safetensors.h"
-#include "nn/trainer.h"
+#include "nn/checkpoint_keys.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
-
-static const char format_name[] = "tidemark-checkpoint";
 
 /* ---- what a state looks like in the file ---- */
 
@@ -42,27 +39,7 @@ static bool same_shape(const plain_shape *p, const tide__array *a) {
     return true;
 }
 
-static const char *optimizer_name(tide_optimizer o) {
-    static const char *const names[] = {
-#define OPTIMIZER_NAME(e, name) name,
-        TIDE_OPTIMIZER_TABLE(OPTIMIZER_NAME)
-#undef OPTIMIZER_NAME
-    };
-    return names[o];
-}
-
 /* ---- writing ---- */
-
-static void write_metadata(FILE *f, const tide_trainer *t) {
-    fprintf(f, "{\"__metadata__\":{\"format\":\"%s\",\"version\":\"1\",\"model\":", format_name);
-    tide__json_write_string(f, tide_model_name(t->options.model));
-    fprintf(f, ",\"optimizer\":\"%s\",\"data\":", optimizer_name(t->options.step.optimizer));
-    tide__json_write_string(f, t->options.data->name);
-    fprintf(f,
-            ",\"samples\":\"%" PRIu64 "\",\"batch\":\"%" PRIu64 "\",\"seed\":\"%" PRIu64 "\",\"step\":\"%" PRIu64
-            "\",\"seen\":\"%" PRIu64 "\"}",
-            t->options.data->n_samples, t->batch, t->options.seed, t->step, t->seen);
-}
 
 static uint64_t write_entry(FILE *f, const tide_step *step, const tide_state *s, uint64_t at) {
     plain_shape p = shape_of(step, s);
@@ -82,7 +59,8 @@ static tide_status make_header(const tide_trainer *t, char **text, size_t *size)
     *text = NULL;
     FILE *f = open_memstream(text, size);
     if (!f) return tide__fail_memory();
-    write_metadata(f, t);
+    fputc('{', f);
+    tide__checkpoint_write_keys(f, t);
     for (uint32_t i = 0; i < tide_step_state_count(step); i++) at = write_entry(f, step, tide_step_state(step, i), at);
     fputc('}', f);
     while (ftell(f) % 8 != 0) fputc(' ', f);
@@ -138,33 +116,6 @@ tide_status tide_trainer_save(tide_trainer *t, const char *path) {
 
 /* ---- reading ---- */
 
-static tide_status check_text(const tide__safetensors *s, const char *key, const char *ours) {
-    char theirs[256];
-    TIDE_TRY(tide__safetensors_text(s, key, theirs, sizeof theirs));
-    if (strcmp(theirs, ours) == 0) return TIDE_OK;
-    return tide__fail(TIDE_E_FORMAT, "its %s is \"%s\", here it is \"%s\"", key, theirs, ours);
-}
-
-static tide_status check_u64(const tide__safetensors *s, const char *key, uint64_t ours) {
-    uint64_t theirs;
-    TIDE_TRY(tide__safetensors_u64(s, key, &theirs));
-    if (theirs == ours) return TIDE_OK;
-    return tide__fail(TIDE_E_FORMAT, "its %s is %" PRIu64 ", here it is %" PRIu64, key, theirs, ours);
-}
-
-/* Whatever decides the bits from here on must agree. */
-static tide_status check_training(const tide_trainer *t, const tide__safetensors *s) {
-    const tide_trainer_options *o = &t->options;
-    TIDE_TRY(check_text(s, "format", format_name));
-    TIDE_TRY(check_u64(s, "version", 1));
-    TIDE_TRY(check_text(s, "model", tide_model_name(o->model)));
-    TIDE_TRY(check_text(s, "optimizer", optimizer_name(o->step.optimizer)));
-    TIDE_TRY(check_text(s, "data", o->data->name));
-    TIDE_TRY(check_u64(s, "samples", o->data->n_samples));
-    TIDE_TRY(check_u64(s, "batch", t->batch));
-    return check_u64(s, "seed", o->seed);
-}
-
 static tide_status check_states(const tide_trainer *t, const tide__safetensors *s) {
     const tide_step *step = t->network.step;
     uint32_t n = tide_step_state_count(step);
@@ -205,15 +156,16 @@ static tide_status read_states(tide_trainer *t, FILE *stream, const tide__safete
 }
 
 static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
-    uint64_t step, seen;
-    TIDE_TRY(check_training(t, s));
+    tide__checkpoint_state state;
+    TIDE_TRY(tide__checkpoint_check_keys(t, s));
     TIDE_TRY(check_states(t, s));
-    TIDE_TRY(tide__safetensors_u64(s, "step", &step));
-    TIDE_TRY(tide__safetensors_u64(s, "seen", &seen));
-    if (seen >> 62) return tide__fail(TIDE_E_FORMAT, "it has seen %" PRIu64 " samples", seen);
+    TIDE_TRY(tide__checkpoint_read_keys(s, &state));
     TIDE_TRY(read_states(t, stream, s));
-    t->step = step;
-    t->seen = seen;
+    t->step = state.step;
+    t->seen = state.seen;
+    if (t->options.own_schedule) return TIDE_OK;
+    t->options.learning_rate = state.learning_rate;
+    t->options.schedule = state.schedule;
     return TIDE_OK;
 }
 
@@ -233,3 +185,4 @@ tide_status tide_trainer_load(tide_trainer *t, const char *path) {
 }
 
 uint64_t tide_trainer_steps_done(const tide_trainer *t) { return t->step; }
+const tide_schedule *tide_trainer_schedule(const tide_trainer *t) { return &t->options.schedule; }

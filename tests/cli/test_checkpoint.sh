@@ -28,6 +28,28 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
     refuse 2 '--save-every needs --checkpoint' train $quick --save-every 2
     refuse 2 'is for one training' train $quick --checkpoint c.safetensors --verify-bits
 
+    # The schedule is in the file: nobody has to type it again. What shapes the step has to be the same.
+    scheduled='--schedule step --decay-every 2 --decay-factor 0.5 --warmup 2 --learning-rate 0.1'
+    run 0 train $quick --steps 7 $scheduled --clip-norm 1 --accumulate 2
+    reference=$(bits)
+    run 0 train $quick --steps 3 $scheduled --clip-norm 1 --accumulate 2 --checkpoint s.safetensors
+    run 0 train $quick --steps 7 --clip-norm 1 --accumulate 2 --resume s.safetensors
+    same_bits 'the schedule of the checkpoint'
+    err_empty
+    run 0 train $quick --steps 7 $scheduled --clip-norm 1 --accumulate 2 --resume s.safetensors
+    same_bits 'the same schedule, typed again'
+    run 0 train $quick --steps 7 --clip-norm 1 --accumulate 2 --learning-rate 0.01 --resume s.safetensors
+    [ "$(bits)" != "$reference" ] || fail 'another learning rate, the same bits'
+    refuse 3 'its batch is 8' train $quick --steps 7 --clip-norm 1 --resume s.safetensors
+    refuse 3 'its accumulate is 2' train lenet --batch 8 ${quick#* * * } --steps 7 --clip-norm 1 --resume s.safetensors
+    refuse 3 'its clip_norm is 1' train $quick --steps 7 --accumulate 2 --resume s.safetensors
+    refuse 3 'its weight_decay is 0' train $quick --steps 7 --clip-norm 1 --accumulate 2 --weight-decay 0.5 --resume s.safetensors
+    run 0 train $quick --steps 3 --schedule cosine --checkpoint s.safetensors
+    run 0 train $quick --steps 4 --resume s.safetensors
+    err_has 'ends at step 3'
+    run 0 train $quick --steps 4 --schedule cosine --resume s.safetensors
+    err_empty
+
     # Killed in mid-step: what was saved last goes on to the same bits.
     rm -f c.safetensors
     "$tidemark" train $quick --steps 100000000 --checkpoint c.safetensors --save-every 3 >/dev/null 2>&1 &
