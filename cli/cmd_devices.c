@@ -63,8 +63,9 @@ static void print_machine(const tide_machine *m) {
            100 * m->vector_efficiency);
     printf("  launch of an op    %s\n", show_ns(m->launch_ns));
     for (uint32_t i = 0; i < m->n_channels; i++)
-        printf("  %-7s%-12s%.2f GB/s after %s\n", m->tier[m->channel[i].tier].name, m->channel[i].out ? "out" : "in",
-               (double)m->channel[i].bytes_per_s / 1e9, show_ns(m->channel[i].latency_ns));
+        printf("  %-7s%-12s%.2f GB/s after %s, slows ops by %u %%\n", m->tier[m->channel[i].tier].name,
+               m->channel[i].out ? "out" : "in", (double)m->channel[i].bytes_per_s / 1e9,
+               show_ns(m->channel[i].latency_ns), m->channel[i].drag_percent);
 }
 
 static void devices_json(json_out *j, const found *list, int n) {
@@ -104,6 +105,7 @@ static void machine_json(json_out *j, const tide_machine *m) {
         json_text(j, "direction", m->channel[i].out ? "out" : "in");
         json_u64(j, "bytes_per_s", m->channel[i].bytes_per_s);
         json_u64(j, "latency_ns", m->channel[i].latency_ns);
+        json_u64(j, "drag_percent", m->channel[i].drag_percent);
         json_close(j, '{');
     }
     json_close(j, '[');

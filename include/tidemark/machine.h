@@ -36,13 +36,15 @@ typedef struct tide_machine_tier {
 } tide_machine_tier;
 
 /* One direction to one tier. A transfer of n bytes takes latency_ns + n / bytes_per_s; channels with the same
- * `share` (0 = shares with nobody) split bytes_per_s while they are active at the same time. */
+ * `share` (0 = shares with nobody) split bytes_per_s while they are active at the same time. While bytes move, the
+ * compute queue runs slower by drag_percent, at most 90: copies by the cores that compute, or memory both need. */
 typedef struct tide_machine_channel {
     uint32_t tier;
     bool out; /* true: arena to tier (SAVE); false: tier to arena (LOAD) */
     uint64_t bytes_per_s;
     uint64_t latency_ns;
     uint32_t share;
+    uint32_t drag_percent;
 } tide_machine_channel;
 
 /* Roofline: an op of f flops and b bytes costs launch_ns + max(f / (flops * eff), b / (bytes_per_s * eff)); the

@@ -4,21 +4,27 @@
  * Invariant: a job is pending (predecessors open), running its fixed part, in its group's shared part, or done. */
 #include "base/vclock.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/size.h"
 #include "base/vec.h"
 
 #define NO_JOB UINT32_MAX
+#define MOST_DRAG 90 /* percent: time goes on whatever moves */
 
 typedef struct job {
     uint64_t ready_ns; /* earliest start: submission, then raised by each predecessor that ends */
     uint64_t start_ns, end_ns;
     uint64_t fixed_ns, work, rate_per_s;
-    double left; /* work still to do in the shared part */
-    uint32_t queue, share;
-    uint32_t open;      /* predecessors not complete */
-    uint32_t first_out; /* list of edges to successors */
+    double left;       /* work still to do in the shared part */
+    double fixed_left; /* of the fixed part, ns as of since_ns; dragged jobs only */
+    uint64_t since_ns;
+    uint32_t serial; /* dragged jobs: events with another one are stale */
+    uint32_t queue, share, drag_percent;
+    bool dragged, drags; /* drags: its work is being done */
+    uint32_t open;       /* predecessors not complete */
+    uint32_t first_out;  /* list of edges to successors */
     bool done;
 } job;
 
@@ -29,7 +35,7 @@ typedef struct edge {
 typedef struct event {
     uint64_t t_ns;
     uint32_t id;     /* job, or group index with is_group */
-    uint32_t serial; /* group events: stale unless equal to the group's serial */
+    uint32_t serial; /* stale unless equal to that of the group or job */
     bool is_group;
 } event;
 
@@ -48,7 +54,9 @@ struct tide__vclock {
     TIDE_VEC(edge) edges;
     TIDE_VEC(event) heap;
     TIDE_VEC(group) groups;
-    size_t first_open; /* jobs before it are done */
+    TIDE_VEC(uint32_t) runners; /* dragged jobs in their fixed part */
+    uint32_t drag_percent;      /* of all jobs that drag at the moment */
+    size_t first_open;          /* jobs before it are done */
 };
 
 tide_status tide__vclock_create(uint32_t n_queues, tide__vclock **out) {
@@ -73,6 +81,7 @@ void tide__vclock_destroy(tide__vclock *c) {
     tide__vec_free(&c->jobs);
     tide__vec_free(&c->edges);
     tide__vec_free(&c->heap);
+    tide__vec_free(&c->runners);
     free(c->last);
     free(c);
 }
@@ -135,6 +144,8 @@ tide_status tide__vclock_submit(tide__vclock *c, const tide__vjob *spec, uint32_
              .left = (double)spec->work,
              .queue = spec->queue,
              .share = spec->share,
+             .drag_percent = spec->drag_percent,
+             .dragged = spec->dragged,
              .first_out = NO_JOB};
     TIDE_TRY(tide__vec_push(&c->jobs, j));
     if (c->last[spec->queue] != NO_JOB) TIDE_TRY(add_edge(c, c->last[spec->queue], self));
@@ -144,11 +155,66 @@ tide_status tide__vclock_submit(tide__vclock *c, const tide__vjob *spec, uint32_
     return TIDE_OK;
 }
 
+/* ---- dragging ---- */
+
+/* What the dragged do in a ns. */
+static double speed(const tide__vclock *c) {
+    uint32_t drag = c->drag_percent < MOST_DRAG ? c->drag_percent : MOST_DRAG;
+    return (double)(100 - drag) / 100;
+}
+
+static tide_status announce_runner(tide__vclock *c, uint32_t id) {
+    job *j = &c->jobs.data[id];
+    double ns = ceil(j->fixed_left / speed(c));
+    uint64_t whole = ns >= 0x1p63 ? UINT64_MAX : ns <= 0 ? 0 : (uint64_t)ns;
+    return heap_push(c, (event){.t_ns = tide__add_capped(j->since_ns, whole), .id = id, .serial = ++j->serial});
+}
+
+static tide_status change_drag(tide__vclock *c, uint64_t t_ns, uint32_t drag_percent) {
+    double before = speed(c);
+    c->drag_percent = drag_percent;
+    for (size_t i = 0; i < c->runners.count; i++) {
+        job *j = &c->jobs.data[c->runners.data[i]];
+        j->fixed_left -= (double)(t_ns - j->since_ns) * before;
+        j->since_ns = t_ns;
+        TIDE_TRY(announce_runner(c, c->runners.data[i]));
+    }
+    return TIDE_OK;
+}
+
+static tide_status start_dragging(tide__vclock *c, job *j, uint64_t t_ns) {
+    if (j->drag_percent == 0) return TIDE_OK;
+    j->drags = true;
+    return change_drag(c, t_ns, c->drag_percent + j->drag_percent);
+}
+
+static tide_status stop_dragging(tide__vclock *c, job *j, uint64_t t_ns) {
+    if (!j->drags) return TIDE_OK;
+    j->drags = false;
+    return change_drag(c, t_ns, c->drag_percent - j->drag_percent);
+}
+
+/* Undisturbed, the end is exact integer arithmetic. */
+static tide_status start_runner(tide__vclock *c, uint32_t id) {
+    job *j = &c->jobs.data[id];
+    TIDE_TRY(tide__vec_push(&c->runners, id));
+    j->fixed_left = (double)j->fixed_ns;
+    j->since_ns = j->start_ns;
+    if (c->drag_percent) return announce_runner(c, id);
+    return heap_push(c, (event){.t_ns = tide__add_capped(j->start_ns, j->fixed_ns), .id = id});
+}
+
+static void remove_runner(tide__vclock *c, uint32_t id) {
+    for (size_t i = 0; i < c->runners.count; i++)
+        if (c->runners.data[i] == id) c->runners.data[i--] = c->runners.data[--c->runners.count];
+}
+
 /* ---- running ---- */
 
 static tide_status start_job(tide__vclock *c, uint32_t id) {
     job *j = &c->jobs.data[id];
     j->start_ns = j->ready_ns;
+    if (j->dragged) return start_runner(c, id);
     return heap_push(c, (event){.t_ns = tide__add_capped(j->start_ns, j->fixed_ns), .id = id});
 }
 
@@ -157,6 +223,7 @@ static tide_status finish_job(tide__vclock *c, uint32_t id, uint64_t t_ns) {
     j->done = true;
     j->end_ns = t_ns;
     c->now_ns = tide__max_u64(c->now_ns, t_ns);
+    TIDE_TRY(stop_dragging(c, j, t_ns));
     for (uint32_t e = j->first_out; e != NO_JOB; e = c->edges.data[e].next) {
         uint32_t to = c->edges.data[e].to;
         job *next = &c->jobs.data[to];
@@ -236,11 +303,14 @@ static tide_status on_group(tide__vclock *c, const event *e) {
 /* The fixed part is over: alone on its link the rest is exact integer arithmetic; shared it joins its group. */
 static tide_status on_fixed_done(tide__vclock *c, const event *e) {
     job *j = &c->jobs.data[e->id];
+    if (j->serial != e->serial) return TIDE_OK;
+    if (j->dragged) remove_runner(c, e->id);
     if (j->left <= 0) return finish_job(c, e->id, e->t_ns);
+    TIDE_TRY(start_dragging(c, j, e->t_ns));
     if (j->share) return join_group(c, e->id, e->t_ns);
     uint64_t ns = tide__work_ns(j->work, j->rate_per_s);
     j->left = 0;
-    return heap_push(c, (event){.t_ns = tide__add_capped(e->t_ns, ns), .id = e->id});
+    return heap_push(c, (event){.t_ns = tide__add_capped(e->t_ns, ns), .id = e->id, .serial = j->serial});
 }
 
 tide_status tide__vclock_run(tide__vclock *c) {

@@ -3,11 +3,13 @@
  *
  * A job starts when the previous job of its queue and all its waits are complete, and not before `now` at its
  * submission. It then takes fixed_ns, followed by work / rate, where jobs of the same share group (0 = none) that
- * are in that second part at the same time each progress at rate / (number of them). Deterministic; integer ns. Time ends at
- * UINT64_MAX: whatever would take longer is complete then. */
+ * are in that second part at the same time each progress at rate / (number of them). While jobs with a drag are in that
+ * part, the fixed part of `dragged` ones is slower by the sum of the drags, at most 90 %. Deterministic; integer
+ * ns. Time ends at UINT64_MAX: whatever would take longer is complete then. */
 #ifndef TIDE_BASE_VCLOCK_H
 #define TIDE_BASE_VCLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +19,9 @@ typedef struct tide__vclock tide__vclock;
 
 typedef struct tide__vjob {
     uint32_t queue;
-    uint32_t share; /* 0: alone */
+    uint32_t share;        /* 0: alone */
+    uint32_t drag_percent; /* taken from the dragged while its work is done */
+    bool dragged;
     uint64_t fixed_ns;
     uint64_t work;         /* e.g. bytes */
     uint64_t rate_per_s;   /* of work; ignored when work is 0 */

@@ -71,6 +71,7 @@ static tide_status check_channel(const tide_machine *m, uint32_t i) {
     const tide_machine_channel *c = &m->channel[i];
     if (c->tier >= m->n_tiers) return tide__fail(TIDE_E_ARGUMENT, "machine: channels[%u]: no such tier", i);
     if (c->bytes_per_s == 0) return tide__fail(TIDE_E_ARGUMENT, "machine: channels[%u]: bytes_per_s is 0", i);
+    if (c->drag_percent > 90) return tide__fail(TIDE_E_ARGUMENT, "machine: channels[%u]: drag_percent above 90", i);
     if (c->out && m->tier[c->tier].kind == TIDE_TIER_CLIENT)
         return tide__fail(TIDE_E_ARGUMENT, "machine: channels[%u]: a client tier is read-only", i);
     for (uint32_t k = 0; k < i; k++)
@@ -125,7 +126,7 @@ uint64_t tide_machine_fingerprint(const tide_machine *m) {
         h = tide__hash_word(h, m->channel[i].out);
         h = tide__hash_word(h, m->channel[i].bytes_per_s);
         h = tide__hash_word(h, m->channel[i].latency_ns);
-        h = tide__hash_word(h, m->channel[i].share);
+        h = tide__hash_word(h, m->channel[i].share | (uint64_t)m->channel[i].drag_percent << 32);
     }
     return h;
 }

@@ -74,7 +74,7 @@ static tide_status read_tier(const tide__json *doc, uint32_t node, tide_machine_
 
 static tide_status read_channel(const tide__json *doc, uint32_t node, const tide_machine *m,
                                 tide_machine_channel *out) {
-    static const char *const keys[] = {"tier", "direction", "bytes_per_s", "latency_ns", "share", NULL};
+    static const char *const keys[] = {"tier", "direction", "bytes_per_s", "latency_ns", "share", "drag_percent", NULL};
     if (doc->nodes.data[node].type != TIDE__JSON_OBJECT) return tide__fail(TIDE_E_FORMAT, "expected an object");
     TIDE_TRY(tide__json_only(doc, node, keys));
     uint32_t tier, direction;
@@ -88,8 +88,10 @@ static tide_status read_channel(const tide__json *doc, uint32_t node, const tide
         return tide__fail(TIDE_E_FORMAT, "direction: expected \"in\" or \"out\"");
     TIDE_TRY(read_u64(doc, node, "bytes_per_s", UINT64_MAX, &out->bytes_per_s));
     TIDE_TRY(read_u64(doc, node, "latency_ns", UINT64_MAX, &out->latency_ns));
-    out->share = 0;
-    return tide__json_get(doc, node, "share") ? read_u32(doc, node, "share", &out->share) : TIDE_OK;
+    out->share = out->drag_percent = 0;
+    if (tide__json_get(doc, node, "share")) TIDE_TRY(read_u32(doc, node, "share", &out->share));
+    return tide__json_get(doc, node, "drag_percent") ? read_u32(doc, node, "drag_percent", &out->drag_percent)
+                                                     : TIDE_OK;
 }
 
 /* The array `key`, with at most `max` elements. */
@@ -306,8 +308,10 @@ static void write_tier(FILE *f, const tide_machine_tier *t) {
 static void write_channel(FILE *f, const tide_machine *m, const tide_machine_channel *c) {
     fputs("    {\"tier\": ", f);
     tide__json_write_string(f, m->tier[c->tier].name);
-    fprintf(f, ", \"direction\": \"%s\", \"bytes_per_s\": %llu, \"latency_ns\": %llu, \"share\": %u}",
+    fprintf(f, ", \"direction\": \"%s\", \"bytes_per_s\": %llu, \"latency_ns\": %llu, \"share\": %u",
             c->out ? "out" : "in", (unsigned long long)c->bytes_per_s, (unsigned long long)c->latency_ns, c->share);
+    if (c->drag_percent) fprintf(f, ", \"drag_percent\": %u", c->drag_percent);
+    fputs("}", f);
 }
 
 void tide__machine_write_stream(const tide_machine *m, FILE *f) {

@@ -23,6 +23,7 @@ static tide__vjob job_of(const simulator *s, const tide_action *a) {
     tide__vjob job = {.queue = a->queue, .waits = a->waits, .n_waits = a->n_waits};
     if (a->kind == TIDE_RUN) {
         job.fixed_ns = tide_program_op(s->program, a->op)->variants[a->variant].cost_ns;
+        job.dragged = true;
         return job;
     }
     const tide_machine_channel *channel = &s->machine->channel[a->queue - 1];
@@ -30,6 +31,7 @@ static tide__vjob job_of(const simulator *s, const tide_action *a) {
     job.work = s->plan->copies.data[a->copy].size_bytes;
     job.rate_per_s = channel->bytes_per_s;
     job.share = channel->share;
+    job.drag_percent = channel->drag_percent;
     return job;
 }
 

@@ -21,8 +21,8 @@ double tide__bench_round(double value) {
     return unit > 1 ? round(value / unit) * unit : round(value);
 }
 
-static tide_status time_once(const tide__bench *b, tide_queue *queue, tide__bench_fn enqueue, void *context,
-                             uint64_t *ns) {
+tide_status tide__bench_time_once(const tide__bench *b, tide_queue *queue, tide__bench_fn enqueue, void *context,
+                                  uint64_t *ns) {
     TIDE_TRY(tide_event_record(b->from, queue));
     TIDE_TRY(enqueue(context, queue));
     TIDE_TRY(tide_event_record(b->to, queue));
@@ -41,9 +41,9 @@ tide_status tide__bench_time(const tide__bench *b, tide_queue *queue, tide__benc
                              tide__timing *out) {
     uint64_t ns[MAX_RUNS], total = 0;
     int n = 0;
-    TIDE_TRY(time_once(b, queue, enqueue, context, &ns[0]));
+    TIDE_TRY(tide__bench_time_once(b, queue, enqueue, context, &ns[0]));
     while (n < MIN_RUNS || (n < MAX_RUNS && total < b->item_ns)) {
-        TIDE_TRY(time_once(b, queue, enqueue, context, &ns[n]));
+        TIDE_TRY(tide__bench_time_once(b, queue, enqueue, context, &ns[n]));
         total += ns[n++];
     }
     qsort(ns, (size_t)n, sizeof *ns, by_value);

@@ -7,15 +7,6 @@
 #define OPERAND_ALIGN UINT64_C(4096)
 enum { TINY_KERNELS = 1000 };
 
-/* One kernel with its operands side by side in the arena. */
-typedef struct item {
-    tide_kernel *kernel;
-    tide_arena *arena;
-    uint64_t offsets[TIDE_KERNEL_MAX_OPERANDS * 2 + 1];
-    uint32_t n_offsets;
-    uint64_t operand_bytes; /* all operands, once each */
-} item;
-
 /* What a mix has summed up so far: flops or bytes. */
 typedef struct mix {
     double amount, best_per_ns;
@@ -30,48 +21,48 @@ static int64_t batch(const tide__bench *b) {
 
 /* ---- one kernel ---- */
 
-static void add_operand(item *it, uint64_t size_bytes, uint64_t *at) {
-    it->offsets[it->n_offsets++] = *at;
-    *at += (size_bytes + OPERAND_ALIGN - 1) & ~(OPERAND_ALIGN - 1);
+static void add_operand(tide__bench_item *it, uint64_t size_bytes) {
+    it->offsets[it->n_offsets++] = it->end;
+    it->end += (size_bytes + OPERAND_ALIGN - 1) & ~(OPERAND_ALIGN - 1);
 }
 
-static tide_status open_item(const tide__bench *b, const tide_op_desc *desc, item *it) {
+tide_status tide__bench_open_item(const tide__bench *b, const tide_op_desc *desc, uint64_t offset,
+                                  tide__bench_item *it) {
     tide_kernel_info info;
-    uint64_t at = 0;
-    *it = (item){.arena = b->arena};
+    *it = (tide__bench_item){.arena = b->arena, .end = offset};
     TIDE_TRY(tide_kernel_create(b->device, desc, &it->kernel));
     tide_status status = tide_kernel_get_info(it->kernel, &info);
     if (status != TIDE_OK) {
         tide_kernel_destroy(it->kernel);
         return status;
     }
-    for (uint32_t i = 0; i < info.n_reads; i++) add_operand(it, info.read[i].size_bytes, &at);
-    for (uint32_t i = 0; i < info.n_writes; i++) add_operand(it, info.write[i].size_bytes, &at);
+    for (uint32_t i = 0; i < info.n_reads; i++) add_operand(it, info.read[i].size_bytes);
+    for (uint32_t i = 0; i < info.n_writes; i++) add_operand(it, info.write[i].size_bytes);
     for (uint32_t i = 0; i < info.n_reads; i++) it->operand_bytes += info.read[i].size_bytes;
     for (uint32_t i = 0; i < info.n_writes; i++) it->operand_bytes += info.write[i].size_bytes;
-    if (info.variant[0].workspace_bytes) add_operand(it, info.variant[0].workspace_bytes, &at);
+    if (info.variant[0].workspace_bytes) add_operand(it, info.variant[0].workspace_bytes);
     return TIDE_OK;
 }
 
-static tide_status enqueue_item(void *context, tide_queue *queue) {
-    const item *it = context;
+tide_status tide__bench_enqueue_item(void *context, tide_queue *queue) {
+    const tide__bench_item *it = context;
     return tide_kernel_enqueue(it->kernel, 0, queue, it->arena, it->offsets, it->n_offsets, NULL);
 }
 
 static tide_status enqueue_many(void *context, tide_queue *queue) {
-    for (int i = 0; i < TINY_KERNELS; i++) TIDE_TRY(enqueue_item(context, queue));
+    for (int i = 0; i < TINY_KERNELS; i++) TIDE_TRY(tide__bench_enqueue_item(context, queue));
     return TIDE_OK;
 }
 
 /* Times one op and adds it to its mix: `flops` of work, or its operands' bytes if 0. A device need not have every
  * kernel. */
 static tide_status add_to_mix(const tide__bench *b, const tide_op_desc *desc, double flops, mix *m) {
-    item it;
+    tide__bench_item it;
     tide__timing t;
-    tide_status status = open_item(b, desc, &it);
+    tide_status status = tide__bench_open_item(b, desc, 0, &it);
     if (status == TIDE_E_UNSUPPORTED) return TIDE_OK;
     if (status != TIDE_OK) return status;
-    status = tide__bench_time(b, b->compute, enqueue_item, &it, &t);
+    status = tide__bench_time(b, b->compute, tide__bench_enqueue_item, &it, &t);
     tide_kernel_destroy(it.kernel);
     if (status != TIDE_OK) return status;
     double amount = flops > 0 ? flops : (double)it.operand_bytes, rate = amount / (double)t.best_ns;
@@ -138,9 +129,9 @@ static tide_status measure_vector(const tide__bench *b, tide_machine *m) {
 static tide_status measure_launch(const tide__bench *b, tide_machine *m) {
     const tide_shape tiny = {1, 16, 1, 1};
     const tide_op_desc d = {.kind = TIDE_OP_RELU_FWD, .x = tiny, .y = tiny};
-    item it;
+    tide__bench_item it;
     tide__timing t;
-    TIDE_TRY(open_item(b, &d, &it));
+    TIDE_TRY(tide__bench_open_item(b, &d, 0, &it));
     tide_status status = tide__bench_time(b, b->compute, enqueue_many, &it, &t);
     tide_kernel_destroy(it.kernel);
     if (status == TIDE_OK) m->launch_ns = (uint64_t)tide__bench_round((double)t.median_ns / TINY_KERNELS);

@@ -7,29 +7,21 @@
 
 #include "base/size.h"
 #include "run/measure.h"
-#include "tier/tier.h"
 
 #define RAM_BYTES (UINT64_C(64) << 20)
 enum { DISK_BLOCK = 4096, SHARE_MEMORY = 1, SHARE_DISK = 2 };
 
-typedef struct copy_item {
-    tide_arena *arena;
-    tide__tier_slot slot;
-    uint64_t size_bytes;
-    bool out;
-} copy_item;
-
-static tide_status enqueue_copy(void *context, tide_queue *queue) {
-    copy_item *c = context;
+tide_status tide__bench_enqueue_copy(void *context, tide_queue *queue) {
+    tide__bench_copy *c = context;
     tide_io io = {.fn = c->out ? tide__tier_save : tide__tier_load, .context = &c->slot, .channel = TIDE_NONE};
     return c->out ? tide_copy_out(queue, c->arena, 0, c->size_bytes, io)
                   : tide_copy_in(queue, c->arena, 0, c->size_bytes, io);
 }
 
 static tide_status time_copy(const tide__bench *b, tide__tier *tier, bool out, uint64_t size_bytes, uint64_t *ns) {
-    copy_item c = {.arena = b->arena, .slot = {.tier = tier}, .size_bytes = size_bytes, .out = out};
+    tide__bench_copy c = {.arena = b->arena, .slot = {.tier = tier}, .size_bytes = size_bytes, .out = out};
     tide__timing t;
-    TIDE_TRY(tide__bench_time(b, b->copy, enqueue_copy, &c, &t));
+    TIDE_TRY(tide__bench_time(b, b->copy, tide__bench_enqueue_copy, &c, &t));
     *ns = t.median_ns;
     return TIDE_OK;
 }
@@ -42,11 +34,16 @@ static tide_status measure_channel(const tide__bench *b, tide__tier *tier, bool 
     TIDE_TRY(time_copy(b, tier, out, large_bytes, &ns));
     ns = ns > latency ? ns - latency : 1;
     double rate = tide__bench_round((double)large_bytes * 1e9 / (double)ns);
+    uint64_t half_bytes = tide__min_u64(large_bytes, b->options->arena_bytes / 2) & ~(small_bytes - 1);
+    tide__bench_copy copy = {.arena = b->arena, .slot = {.tier = tier}, .size_bytes = half_bytes, .out = out};
+    uint32_t drag_percent;
+    TIDE_TRY(tide__measure_drag(b, &copy, &drag_percent));
     m->channel[m->n_channels++] = (tide_machine_channel){.tier = m->n_tiers - 1,
                                                          .out = out,
                                                          .bytes_per_s = (uint64_t)rate,
                                                          .latency_ns = (uint64_t)tide__bench_round((double)latency),
-                                                         .share = share};
+                                                         .share = share,
+                                                         .drag_percent = drag_percent};
     return TIDE_OK;
 }
 

@@ -48,6 +48,36 @@ static void test_shared_link(void **state) {
     tide__vclock_destroy(c);
 }
 
+/* A copy of 100 ns that takes half of a kernel's speed, from 30 ns on: of the kernel's 120 ns, 30 are done then, 50 more
+ * while it moves, 40 afterwards. What is not dragged does not notice; two copies together take at most 90 %. */
+static void test_drag(void **state) {
+    (void)state;
+    for (uint32_t share = 0; share < 2; share++) {
+        const tide__vjob copy = {
+            .queue = 1, .share = share, .fixed_ns = 30, .work = 100, .rate_per_s = 1000000000, .drag_percent = 50};
+        tide__vclock *c;
+        assert_ok(tide__vclock_create(4, &c));
+        uint32_t kernel = submit(c, (tide__vjob){.queue = 0, .fixed_ns = 120, .dragged = true});
+        uint32_t moved = submit(c, copy);
+        uint32_t other = submit(c, (tide__vjob){.queue = 2, .fixed_ns = 120});
+        uint32_t next = submit(c, (tide__vjob){.queue = 0, .fixed_ns = 7, .dragged = true});
+        assert_ok(tide__vclock_run(c));
+        assert_int_equal(tide__vclock_end(c, moved), 130);
+        assert_int_equal(tide__vclock_end(c, kernel), 170);
+        assert_int_equal(tide__vclock_end(c, other), 120);
+        assert_int_equal(tide__vclock_end(c, next), 177);
+        tide__vjob again = copy;
+        submit(c, again);
+        again.queue = 3;
+        again.share = 0;
+        submit(c, again);
+        kernel = submit(c, (tide__vjob){.queue = 0, .fixed_ns = 35, .dragged = true});
+        assert_ok(tide__vclock_run(c));
+        assert_int_equal(tide__vclock_end(c, kernel), 177 + 30 + 50);
+        tide__vclock_destroy(c);
+    }
+}
+
 /* Nothing overflows and nothing hangs at the end of time; large work alone on its link is exact to the byte. */
 static void test_end_of_time(void **state) {
     (void)state;
@@ -74,6 +104,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_and_waits),
         cmocka_unit_test(test_shared_link),
+        cmocka_unit_test(test_drag),
         cmocka_unit_test(test_end_of_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,9 @@ static void fingerprint_ignores_names_only(void **state) {
         --*words[i];
     }
     other.channel[1].share = 1;
+    assert_true(tide_machine_fingerprint(&other) != tide_machine_fingerprint(&m));
+    other = m;
+    other.channel[1].drag_percent = 1;
     assert_true(tide_machine_fingerprint(&m) != tide_machine_fingerprint(&other));
 }
 
@@ -213,6 +216,7 @@ static void broken_profiles_are_refused(void **state) {
     refuse("\"bytes_per_s\": 100", "\"bytes_per_s\": 0", "channels[0]");
     refuse("\"latency_ns\": 7", "\"latency_ns\": 7, \"speed\": 1", "speed");
     refuse("\"latency_ns\": 7}", "\"latency_ns\": 7}, 3", "channels[1]");
+    refuse("\"latency_ns\": 7", "\"latency_ns\": 7, \"drag_percent\": 91", "drag_percent above 90");
     refuse("\"reserve_bytes\": 10", "\"memory_bytes\": 10", "p.json:3");
     refuse("]\n}\n", "]\n", "p.json:");
     assert_status(tide_machine_read_memory("", 0, "empty", &m), TIDE_E_FORMAT);

@@ -80,7 +80,7 @@ static tide_status charge_and_work(tide__sim_queue *queue, tide__vjob job, const
 
 tide_status tide__sim_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
     const work w = {.fn = fn, .context = context};
-    return charge_and_work((tide__sim_queue *)queue, (tide__vjob){.fixed_ns = cost_ns}, &w);
+    return charge_and_work((tide__sim_queue *)queue, (tide__vjob){.fixed_ns = cost_ns, .dragged = true}, &w);
 }
 
 tide_status tide__sim_copy(tide_queue *base, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
@@ -94,6 +94,7 @@ tide_status tide__sim_copy(tide_queue *base, tide_arena *arena, uint64_t offset,
                               machine->n_channels);
         const tide_machine_channel *channel = &machine->channel[io.channel];
         job = (tide__vjob){.share = channel->share,
+                           .drag_percent = channel->drag_percent,
                            .fixed_ns = channel->latency_ns,
                            .work = size_bytes,
                            .rate_per_s = channel->bytes_per_s};
