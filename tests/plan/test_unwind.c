@@ -1,4 +1,5 @@
-/* The bound by unwinding: exact where it can be worked out by hand, and below every plan without moves. */
+/* What plans without moves need: the bound by unwinding is exact where it can be worked out by hand and below every
+ * plan, and passes after the step's end get near to it where what is kept is in the way. */
 #include <tidemark/tidemark.h>
 
 #include "plan/decide/draft.h"
@@ -124,11 +125,42 @@ static void no_plan_without_moves_is_below(void **state) {
     }
 }
 
+/* Backward through 8 layers; the last two need 1 MiB each, when the 6 gradients before theirs, 256 KiB each, are kept:
+ * 2.5 MiB and more. A second pass makes those 6 again, after the last two: 2 MiB of gradients, and little else. */
+static void what_is_kept_can_be_made_after_the_end(void **state) {
+    (void)state;
+    enum { KIB = 1024, LAYERS = 8 };
+    tide_program_builder *b;
+    tide_program *p;
+    subject s;
+    tide_fit_report fit = {0};
+    tide_plan *plan;
+    tide_id value[LAYERS + 1];
+    assert_ok(tide_program_builder_create("kept", false, &b));
+    value[0] = add_op(b, 16 * KIB, 0, NULL);
+    for (int i = 0; i < LAYERS; i++) value[i + 1] = add_op(b, 16 * KIB, 1, &value[i]);
+    tide_id back = value[LAYERS];
+    for (int i = LAYERS; i-- > 0;) {
+        tide_id work = add_op(b, i < 2 ? 1024 * KIB : 16 * KIB, 2, (tide_id[]){back, value[i]});
+        assert_ok(tide_program_builder_keep(b, add_op(b, 256 * KIB, 1, &work)));
+        back = add_op(b, 16 * KIB, 1, &work);
+    }
+    assert_ok(tide_program_builder_finish(b, &p));
+    begin(&s, p);
+    s.options.policy = "hybrid:nomove";
+    s.options.budgets.arena_bytes = 2304 * KIB;
+    assert_ok(tide_plan_create(p, &s.machine, &s.options, &fit, &plan));
+    assert_true(tide_plan_prediction(plan)->step_ns > tide_program_cost_ns(p));
+    tide_plan_destroy(plan);
+    tide_program_destroy(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_of_two_is_made_beside_the_other),
         cmocka_unit_test(where_both_are_large_no_order_helps),
         cmocka_unit_test(no_plan_without_moves_is_below),
+        cmocka_unit_test(what_is_kept_can_be_made_after_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "plan/decide/draft.h"
 #include "plan/decide/hybrid/ladder.h"
 #include "plan/decide/hybrid/moves.h"
+#include "plan/decide/hybrid/passes.h"
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/policies.h"
 #include "plan/decide/workspaces.h"
@@ -325,6 +326,40 @@ static tide_status try_policies(hybrid *h, bool quick) {
 
 static tide_status try_others(hybrid *h) { return try_policies(h, false); }
 
+/* The step with its passes, for a load of the target, and for less where placement misses the budget. */
+static tide_status search_passes(hybrid *h, const tide__passes *p) {
+    tide__sketch *s;
+    bool found = true;
+    TIDE_TRY(tide__sketch_create(p->model, h->in->target_bytes, &s));
+    tide_status status = TIDE_OK;
+    for (int i = 0; i < MAX_TRIES && status == TIDE_OK && found && !h->strict; i++) {
+        tide__decisions d = {0};
+        tide__sketch_clear(s);
+        status = tide__search_by_walks(s, h->work, &found);
+        if (status == TIDE_OK && found) status = tide__passes_decide(p, s, &d);
+        if (status == TIDE_OK && found) status = judge(h, &d);
+        uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
+        s->target_bytes -= tide__min_u64(s->target_bytes, over);
+        tide__decisions_free(&d);
+    }
+    tide__sketch_destroy(s);
+    return status;
+}
+
+/* Where nothing else fits because of what is kept: several passes. How much room they need beside it is tried. */
+static tide_status try_passes(hybrid *h) {
+    static const uint32_t spare_parts[] = {64, 40, 24, 12};
+    if (h->in->target_bytes != h->in->options->budgets.arena_bytes) return TIDE_OK; /* this was tried */
+    for (size_t i = 0; i < sizeof spare_parts / sizeof *spare_parts && !h->strict; i++) {
+        tide__passes p;
+        TIDE_TRY(tide__passes_init(h->model, h->in->target_bytes, h->in->target_bytes / spare_parts[i], &p));
+        tide_status status = p.model ? search_passes(h, &p) : TIDE_OK;
+        tide__passes_deinit(&p);
+        TIDE_TRY(status);
+    }
+    return TIDE_OK;
+}
+
 /* Ops above which the search over re-runs takes too long for all but the highest effort. */
 enum { LARGE = 20000 };
 
@@ -358,7 +393,8 @@ static tide_status try_all(hybrid *h) {
     if (h->fits && low) return try_policies(h, true);
     if (h->moves && h->reruns) TIDE_TRY(try_alone(h, false));
     if (h->moves) TIDE_TRY(try_alone(h, true));
-    return is_ideal(h) ? TIDE_OK : try_others(h);
+    if (!is_ideal(h)) TIDE_TRY(try_others(h));
+    return h->reruns && !h->fits ? try_passes(h) : TIDE_OK;
 }
 
 static tide_status check_argument(const char *argument) {

@@ -145,16 +145,23 @@ static double value_of_leaving(walker *w, tide_id tensor) {
     return w->way == TIDE__BELADY_BYTES_COST ? bytes / cost : bytes * slots / cost;
 }
 
-static tide_id pick_leaver(walker *w) {
+/* Of what is kept for the end, or of the rest. */
+static tide_id pick_among(walker *w, bool kept) {
     tide_id best = TIDE_NONE;
     double most = -1;
     for (size_t i = 0; i < w->n_set; i++) {
         tide_id tensor = w->set[i];
-        if (w->locks[tensor] || !can_make(w, tensor)) continue;
+        if (w->m->keep[tensor] != kept || w->locks[tensor] || !can_make(w, tensor)) continue;
         double value = value_of_leaving(w, tensor);
         if (value > most || (value == most && tensor < best)) most = value, best = tensor;
     }
     return best;
+}
+
+/* What is kept goes last: it would be made again at the end, from as far back as anything can be. */
+static tide_id pick_leaver(walker *w) {
+    tide_id other = pick_among(w, false);
+    return other != TIDE_NONE ? other : pick_among(w, true);
 }
 
 static void make_room(walker *w, uint64_t bytes) {

@@ -36,9 +36,8 @@ static void count_lists(const tide_program *program, size_t *reads, size_t *writ
     }
 }
 
-static tide_status allocate(const tide_program *program, tide__model *m) {
-    size_t n = m->n_ops + (size_t)1, t = m->n_tensors + (size_t)1, reads, writes, pairs;
-    count_lists(program, &reads, &writes, &pairs);
+tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, size_t pairs) {
+    size_t n = m->n_ops + (size_t)1, t = m->n_tensors + (size_t)1;
     m->read_at = calloc(n, sizeof *m->read_at);
     m->write_at = calloc(n, sizeof *m->write_at);
     m->pair_at = calloc(n, sizeof *m->pair_at);
@@ -100,7 +99,9 @@ tide_status tide__model_create(const tide__policy_input *in, tide__model **out) 
     if (!m) return tide__fail_memory();
     m->n_ops = tide_program_op_count(in->program);
     m->n_tensors = tide_program_tensor_count(in->program);
-    tide_status status = allocate(in->program, m);
+    size_t reads, writes, pairs;
+    count_lists(in->program, &reads, &writes, &pairs);
+    tide_status status = tide__model_allocate(m, reads, writes, pairs);
     if (status == TIDE_OK) {
         fill_tensors(in->program, in->machine, m);
         for (tide_id o = 0; o < m->n_ops; o++) fill_op(in, o, m);

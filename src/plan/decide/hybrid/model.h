@@ -25,6 +25,8 @@ typedef struct tide__model {
     bool *present, *client, *keep;
 } tide__model;
 
+/* Arrays, all zero, for its n_ops and n_tensors and for lists of these lengths in all; destroy it also on failure. */
+tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, size_t pairs);
 tide_status tide__model_create(const tide__policy_input *in, tide__model **out);
 void tide__model_destroy(tide__model *m); /* NULL is fine */
 

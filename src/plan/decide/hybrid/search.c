@@ -273,19 +273,37 @@ static tide_status begin(searcher *x, tide__keys *given) {
     return tide__keys_copy(&x->s->extra, given);
 }
 
+static void end(searcher *x) {
+    tide__repair_deinit(&x->repair);
+    tide__vec_free(&x->best.events);
+    tide__vec_free(&x->current.events);
+    tide__vec_free(&x->reruns);
+    free(x->best.chosen);
+    free(x->current.chosen);
+}
+
 tide_status tide__search(tide__sketch *s, tide__transfers *moves, uint64_t work, bool *fits) {
     searcher x = {.s = s, .moves = moves, .limit = work};
     tide__keys given = {0}, given_moves = {0};
     tide_status status = begin(&x, &given);
     if (status == TIDE_OK) status = search(&x, &given, &given_moves);
     if (status == TIDE_OK) *fits = x.fits;
-    tide__repair_deinit(&x.repair);
-    tide__vec_free(&x.best.events);
-    tide__vec_free(&x.current.events);
-    tide__vec_free(&x.reruns);
     tide__vec_free(&given);
     tide__vec_free(&given_moves);
-    free(x.best.chosen);
-    free(x.current.chosen);
+    end(&x);
+    return status;
+}
+
+tide_status tide__search_by_walks(tide__sketch *s, uint64_t work, bool *fits) {
+    searcher x = {.s = s, .limit = work};
+    tide__keys given = {0};
+    tide_status status = begin(&x, &given);
+    for (int k = 0; k < TIDE__N_BELADY_WAYS && status == TIDE_OK && work_done(&x) < work; k++)
+        status = start_by_walk(&x, &given, (tide__belady_way)k, 1);
+    if (status == TIDE_OK && x.fits) status = restore(&x, &x.best);
+    if (status == TIDE_OK) status = tide__sketch_build(s);
+    if (status == TIDE_OK) *fits = x.fits;
+    tide__vec_free(&given);
+    end(&x);
     return status;
 }

@@ -11,5 +11,7 @@
  * moves: where the sketch's moves are from, to be exchanged along with re-runs; synced with the sketch before and after.
  * NULL: the moves stay as they are. */
 tide_status tide__search(tide__sketch *s, tide__transfers *moves, uint64_t work, bool *fits);
+/* Only walks that drop what is not needed soon (belady.h), and what pruning takes back, within the same. */
+tide_status tide__search_by_walks(tide__sketch *s, uint64_t work, bool *fits);
 
 #endif
