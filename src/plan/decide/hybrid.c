@@ -24,10 +24,13 @@ typedef struct hybrid {
     const tide__policy_input *in;
     tide__model *model;
     tide__sketch *sketch;
-    uint64_t work; /* for one search */
+    uint64_t work;  /* for one search */
+    uint64_t spent; /* in all: searches, and DRAFT_WORK per action of a draft */
+    uint64_t limit; /* of what is spent, once there is a plan */
     bool moves, reruns;
     tide__decisions best;
     bool any, fits;  /* there is a best; its arena is within the target */
+    bool found;      /* a search has led to a draft within the budget */
     uint32_t n_best; /* how often there was a new one */
     uint64_t best_ns, best_bytes;
     uint64_t last_bytes;  /* the arena of the latest draft */
@@ -40,7 +43,7 @@ typedef struct hybrid {
     uint64_t floor_bytes;       /* far below what the search has reached when asked for too little */
 } hybrid;
 
-enum { MAX_TRIES = 5, MAX_FILLS = 3, WARM_PART = 4 };
+enum { MAX_TRIES = 5, MAX_FILLS = 3, WARM_PART = 4, DRAFT_WORK = 400 };
 
 /* Events to look at in one search, some 10 ns each. At normal effort programs of some hundred ops get the most: tiny ones
  * have been searched through before that, and the drafts of large ones take their time, too. */
@@ -54,6 +57,21 @@ static uint64_t work_of(tide_effort effort, uint64_t n_ops) {
     uint64_t most = tide__min_u64(24 * million, 80 * thousand * n);
     return tide__min_u64(tide__max_u64(12 * thousand * million / n, 6 * million), most);
 }
+
+/* Low effort ends some 0.3 s after it began; on large programs after some ten drafts. */
+static uint64_t limit_of(tide_effort effort, uint64_t n_ops) {
+    const uint64_t million = 1000 * 1000;
+    return effort == TIDE_EFFORT_LOW ? tide__max_u64(36 * million, 10 * DRAFT_WORK * n_ops) : UINT64_MAX;
+}
+
+/* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2. */
+static uint64_t low_work(uint64_t n_ops) {
+    const uint64_t million = 1000 * 1000;
+    return n_ops > 2000 ? 8 * million : tide__max_u64(million, 2 * n_ops * n_ops);
+}
+
+/* There is a plan, and no work left for a better one. */
+static bool is_spent(const hybrid *h) { return h->strict && h->spent >= h->limit; }
 
 /* ---- what the search found, as decisions ---- */
 
@@ -127,20 +145,26 @@ static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
     h->best_bytes = draft->arena_bytes;
 }
 
+static tide_status draft(hybrid *h, const tide__decisions *d, tide_plan **out) {
+    TIDE_TRY(tide__draft(h->in, d, out));
+    h->spent += DRAFT_WORK * (*out)->actions.count;
+    return TIDE_OK;
+}
+
 /* A draft with workspaces; smaller ones where placement finds no room for them. */
 static tide_status draft_filled(hybrid *h, tide__decisions *d, tide_plan **out) {
     uint64_t limit = h->in->target_bytes;
     for (int i = 0; i < MAX_FILLS; i++) {
-        tide_plan *draft;
+        tide_plan *filled;
         TIDE_TRY(fill_workspaces(h, limit, d));
-        TIDE_TRY(tide__draft(h->in, d, &draft));
-        if (*out && draft->arena_bytes >= (*out)->arena_bytes) {
-            tide_plan_destroy(draft);
+        TIDE_TRY(draft(h, d, &filled));
+        if (*out && filled->arena_bytes >= (*out)->arena_bytes) {
+            tide_plan_destroy(filled);
             return TIDE_OK;
         }
         tide_plan_destroy(*out);
-        *out = draft;
-        uint64_t over = above_budget(h, draft->arena_bytes);
+        *out = filled;
+        uint64_t over = above_budget(h, filled->arena_bytes);
         if (over == 0) return TIDE_OK;
         limit -= tide__min_u64(limit, 2 * over);
     }
@@ -149,14 +173,14 @@ static tide_status draft_filled(hybrid *h, tide__decisions *d, tide_plan **out) 
 
 /* Takes *d over if it is the best so far; empties it in any case. */
 static tide_status judge(hybrid *h, tide__decisions *d) {
-    tide_plan *draft = NULL;
-    tide_status status = d->variants.count ? tide__draft(h->in, d, &draft) : draft_filled(h, d, &draft);
-    if (status == TIDE_OK) h->last_bytes = draft->arena_bytes;
-    if (status == TIDE_OK) h->least_bytes = tide__min_u64(h->least_bytes, draft->arena_bytes);
-    if (status == TIDE_OK && is_better(h, draft, fits(h, draft))) take_over(h, d, draft);
-    if (status == TIDE_OK && h->ladder) status = tide__ladder_offer(h->ladder, &draft);
-    if (status == TIDE_OK && !h->ladder) keep_strict(h, &draft);
-    tide_plan_destroy(draft);
+    tide_plan *plan = NULL;
+    tide_status status = d->variants.count ? draft(h, d, &plan) : draft_filled(h, d, &plan);
+    if (status == TIDE_OK) h->last_bytes = plan->arena_bytes;
+    if (status == TIDE_OK) h->least_bytes = tide__min_u64(h->least_bytes, plan->arena_bytes);
+    if (status == TIDE_OK && is_better(h, plan, fits(h, plan))) take_over(h, d, plan);
+    if (status == TIDE_OK && h->ladder) status = tide__ladder_offer(h->ladder, &plan);
+    if (status == TIDE_OK && !h->ladder) keep_strict(h, &plan);
+    tide_plan_destroy(plan);
     tide__decisions_free(d);
     *d = (tide__decisions){0};
     return status;
@@ -175,31 +199,51 @@ static tide_status begin_from(hybrid *h, tide__transfers *t, tide__moves_way way
     return tide__sketch_build(h->sketch);
 }
 
+/* So far above the target that no placement makes a plan of it; drafts of such sketches also take the longest. */
+static bool is_wreck(const hybrid *h) {
+    const tide__sketch *s = h->sketch;
+    uint64_t peak = 0;
+    for (uint32_t e = 0; e < s->n_events; e++) peak = tide__max_u64(peak, s->load[e]);
+    return !h->ladder && h->reruns && peak > tide__add_capped(s->target_bytes, s->target_bytes / 4);
+}
+
+/* Low effort has other ways to a plan than to search for the first that fits; once there is a draft of a search, it
+ * searches no further than it must. */
+static uint64_t most_work(const hybrid *h, uint64_t work, bool again) {
+    if (h->limit == UINT64_MAX) return UINT64_MAX;
+    uint64_t left = h->limit - tide__min_u64(h->limit, h->spent);
+    return again ? work : left / 3;
+}
+
 /* Re-runs for what the moves leave, then both together. Moves that compute waits for stay as chosen. */
-static tide_status search_on(hybrid *h, tide__transfers *t, bool joint, uint64_t work) {
+static tide_status search_on(hybrid *h, tide__transfers *t, bool joint, uint64_t work, uint64_t most) {
     tide__decisions d = {0};
-    bool fits;
+    uint64_t spent = 0;
     tide_status status = TIDE_OK;
-    if (h->reruns) status = tide__search(h->sketch, joint ? t : NULL, work, &fits);
+    if (h->reruns) status = tide__search(h->sketch, joint ? t : NULL, work, most, &spent);
+    h->spent += spent;
+    if (status == TIDE_OK && is_wreck(h)) return TIDE_OK;
     if (status == TIDE_OK && t->swaps.work) status = tide__swaps_decide(&t->swaps, t->chosen, &d);
     if (status == TIDE_OK) status = add_reruns(h->sketch, &d);
-    if (status == TIDE_OK) return judge(h, &d);
+    if (status == TIDE_OK) status = judge(h, &d);
+    if (status == TIDE_OK) h->found = h->found || h->last_bytes <= h->in->options->budgets.arena_bytes;
     tide__decisions_free(&d);
     return status;
 }
 
-/* Where placement misses the budget, on from there for a smaller load, by ever more; half as much smaller where none is
- * found. */
+/* Where placement misses the budget, on from there for a load that is smaller by as much, by ever more where that did
+ * not help; half as much smaller where none is found. */
 static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
     bool joint = t->swaps.work && way != TIDE__MOVES_WAIT;
-    uint64_t work = h->work, step = 0, *target = &h->sketch->target_bytes;
+    uint64_t work = h->work, step = 0, last = UINT64_MAX, *target = &h->sketch->target_bytes;
     TIDE_TRY(begin_from(h, t, way));
-    for (int i = 0; i < MAX_TRIES; i++, work = h->work / MAX_TRIES) {
-        TIDE_TRY(search_on(h, t, joint, work));
+    for (int i = 0; i < MAX_TRIES && !(i > 0 && is_spent(h)); i++, work = h->work / MAX_TRIES) {
+        TIDE_TRY(search_on(h, t, joint, work, most_work(h, work, i > 0)));
         if (tide__sketch_fits(h->sketch)) {
             uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
-            step = over == 0 ? 0 : tide__max_u64(over, 2 * step);
+            step = over == 0 ? 0 : tide__max_u64(over, h->last_bytes < last ? 0 : 2 * step);
             if (step == 0 || step >= *target / 8 || !h->reruns) break;
+            last = h->last_bytes;
             *target -= step;
         } else {
             if (step == 0) break;
@@ -236,7 +280,7 @@ static tide_status try_warm(hybrid *h) {
     if (!h->warm || !h->reruns) return TIDE_OK;
     h->sketch = h->warm;
     h->sketch->target_bytes = h->in->target_bytes;
-    tide_status status = search_on(h, &h->warm_moves, h->warm_moves.swaps.work, h->work / WARM_PART);
+    tide_status status = search_on(h, &h->warm_moves, h->warm_moves.swaps.work, h->work / WARM_PART, UINT64_MAX);
     h->sketch = own;
     if (status == TIDE_OK && !tide__sketch_fits(h->warm)) drop_warm(h);
     return status;
@@ -294,37 +338,42 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
     return TIDE_OK;
 }
 
+/* Which of the papers' policies to ask. FIRST: the one that fits the smallest budgets; QUICK: others that take a few
+ * drafts; SLOW: the rest. */
+typedef enum policy_kind { FIRST, QUICK, SLOW } policy_kind;
+
 /* What the papers would do; now and then that is better than what the search finds. The slower ones are for programs
- * so small that one wrong choice shows; not at every rung. `quick`: only those that take a few drafts. */
-static tide_status try_policies(hybrid *h, bool quick) {
+ * so small that one wrong choice shows; not at every rung. */
+static tide_status try_policies(hybrid *h, policy_kind from, policy_kind to) {
     enum { SMALL = 300, MEDIUM = 3000, ANY = INT32_MAX };
     static const struct {
         tide__policy_fn decide;
         const char *argument;
         bool moves, reruns;
         uint32_t most_ops;
-        bool quick;
-    } others[] = {{tide__decide_superneurons, "", true, true, ANY, true},
-                  {tide__decide_superneurons, "norecompute", true, false, ANY, false},
-                  {tide__decide_superneurons, "noswap", false, true, ANY, true},
-                  {tide__decide_delta, "", true, true, ANY, false},
-                  {tide__decide_capuchin, "", true, true, ANY, false},
-                  {tide__decide_checkpoint, "", false, true, ANY, true},
-                  {tide__decide_autoswap, "swdoa", true, false, ANY, false},
-                  {tide__decide_autoswap, "search", true, false, SMALL, false},
-                  {tide__decide_autoswap, "doa", true, false, SMALL, false},
-                  {tide__decide_autoswap, "aoa", true, false, SMALL, false},
-                  {tide__decide_autoswap, "wdoa", true, false, SMALL, false},
-                  {tide__decide_cache, "", true, false, SMALL, false},
-                  {tide__decide_dtr, "", false, true, MEDIUM, false}};
+        policy_kind kind;
+    } others[] = {{tide__decide_delta, "", true, true, ANY, FIRST},
+                  {tide__decide_superneurons, "", true, true, ANY, QUICK},
+                  {tide__decide_superneurons, "norecompute", true, false, ANY, SLOW},
+                  {tide__decide_superneurons, "noswap", false, true, ANY, QUICK},
+                  {tide__decide_checkpoint, "", false, true, ANY, QUICK},
+                  {tide__decide_capuchin, "", true, true, ANY, SLOW},
+                  {tide__decide_autoswap, "swdoa", true, false, ANY, SLOW},
+                  {tide__decide_autoswap, "search", true, false, SMALL, SLOW},
+                  {tide__decide_autoswap, "doa", true, false, SMALL, SLOW},
+                  {tide__decide_autoswap, "aoa", true, false, SMALL, SLOW},
+                  {tide__decide_autoswap, "wdoa", true, false, SMALL, SLOW},
+                  {tide__decide_cache, "", true, false, SMALL, SLOW},
+                  {tide__decide_dtr, "", false, true, MEDIUM, SLOW}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if ((others[i].quick || !quick) && (h->moves || !others[i].moves) && (h->reruns || !others[i].reruns) &&
+        if (others[i].kind >= from && others[i].kind <= to && (h->moves || !others[i].moves) &&
+            (h->reruns || !others[i].reruns) && !is_spent(h) &&
             (h->ladder ? others[i].most_ops == ANY : h->model->n_ops <= others[i].most_ops))
             TIDE_TRY(try_policy(h, others[i].decide, others[i].argument));
     return TIDE_OK;
 }
 
-static tide_status try_others(hybrid *h) { return try_policies(h, false); }
+static tide_status try_others(hybrid *h) { return try_policies(h, FIRST, SLOW); }
 
 /* The step with its passes, for a load of the target, and for less where placement misses the budget. */
 static tide_status search_passes(hybrid *h, const tide__passes *p) {
@@ -380,21 +429,38 @@ static tide_status try_large(hybrid *h) {
     return status;
 }
 
+/* A plan soon, and a better one as long as there is work left. */
+static tide_status try_low(hybrid *h) {
+    TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
+    if (is_ideal(h)) return TIDE_OK;
+    if (!h->strict) TIDE_TRY(try_policies(h, FIRST, FIRST));
+    if (h->moves && h->reruns && !is_spent(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
+    return try_policies(h, QUICK, QUICK);
+}
+
+/* All ways, in turn; but LEAST where low effort has tried it before. */
+static tide_status try_every_way(hybrid *h, bool least) {
+    bool both = h->moves && h->reruns;
+    if (least) TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
+    if (is_ideal(h)) return TIDE_OK;
+    if (both && !is_spent(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
+    if (both && !is_spent(h)) TIDE_TRY(try_alone(h, false));
+    if (h->moves && !is_spent(h)) TIDE_TRY(try_alone(h, true));
+    if (!is_ideal(h)) TIDE_TRY(try_others(h));
+    return h->reruns && !h->fits ? try_passes(h) : TIDE_OK;
+}
+
 static tide_status try_all(hybrid *h) {
     if (h->model->n_ops > LARGE) {
         TIDE_TRY(try_large(h));
         if (h->fits && (h->in->options->effort != TIDE_EFFORT_HIGH || is_near_ideal(h))) return TIDE_OK;
     }
-    TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
-    if (is_ideal(h)) return TIDE_OK;
-    bool low = h->in->options->effort == TIDE_EFFORT_LOW;
-    if (low && !h->fits) h->work = work_of(TIDE_EFFORT_NORMAL, h->model->n_ops); /* else nothing would */
-    if (h->moves && h->reruns) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
-    if (h->fits && low) return try_policies(h, true);
-    if (h->moves && h->reruns) TIDE_TRY(try_alone(h, false));
-    if (h->moves) TIDE_TRY(try_alone(h, true));
-    if (!is_ideal(h)) TIDE_TRY(try_others(h));
-    return h->reruns && !h->fits ? try_passes(h) : TIDE_OK;
+    if (h->in->options->effort != TIDE_EFFORT_LOW) return try_every_way(h, true);
+    TIDE_TRY(try_low(h));
+    if ((h->strict && h->found) || is_ideal(h) || is_spent(h)) return TIDE_OK;
+    h->work = work_of(TIDE_EFFORT_NORMAL, h->model->n_ops); /* else the search would find nothing */
+    if (!h->strict) h->limit = UINT64_MAX;
+    return try_every_way(h, false);
 }
 
 static tide_status check_argument(const char *argument) {
@@ -425,7 +491,9 @@ static tide_status search_target(hybrid *h, const tide__policy_input *in, tide_s
 
 /* One search for the input's target. */
 static tide_status search_once(hybrid *h, const tide__policy_input *in) {
-    h->work = work_of(in->options->effort, tide_program_op_count(in->program));
+    uint32_t n_ops = tide_program_op_count(in->program);
+    h->work = in->options->effort == TIDE_EFFORT_LOW ? low_work(n_ops) : work_of(in->options->effort, n_ops);
+    h->limit = limit_of(in->options->effort, n_ops);
     bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
     if (one) h->work *= 3; /* with moves there are four */
     TIDE_TRY(tide__model_create(in, &h->model));
@@ -550,7 +618,7 @@ static tide_status climb(hybrid *h, const tide__policy_input *in) {
 static tide_status plan_on_ladder(const tide__policy_input *in, tide_plan **out) {
     tide__ladder ladder;
     TIDE_TRY(tide__ladder_init(in, &ladder));
-    hybrid h = {.work = rung_work(in), .least_bytes = UINT64_MAX, .ladder = &ladder};
+    hybrid h = {.work = rung_work(in), .limit = UINT64_MAX, .least_bytes = UINT64_MAX, .ladder = &ladder};
     tide_status status = tide__model_create(in, &h.model);
     if (status == TIDE_OK) status = climb(&h, in);
     if (status == TIDE_OK) *out = tide__ladder_take(&ladder);

@@ -15,7 +15,8 @@ enum {
     PATIENCE = 50,
     MAX_SYNCS = 3,
     MAX_WALKED = 20 * 1000,
-    MAX_WALKED_OPS = 6000
+    MAX_WALKED_OPS = 6000,
+    WALK_WORK = 100 /* per op of one walk */
 };
 
 /* Decisions: a sketch's events, and the gaps behind those that are moves. */
@@ -32,11 +33,19 @@ typedef struct searcher {
     state best, current; /* the best that fits; where the search is */
     tide__keys reruns;   /* scratch */
     bool fits;
-    uint64_t limit; /* of work */
+    uint64_t limit;  /* of work */
+    uint64_t most;   /* of work and walks, as long as nothing fits */
+    uint64_t walked; /* work of the walks */
     uint64_t rounds;
 } searcher;
 
 static uint64_t work_done(const searcher *x) { return x->repair.work + (x->moves ? x->moves->work : 0); }
+
+/* Another start: there is work left, or nothing fits yet. */
+static bool goes_on(const searcher *x, uint64_t limit) {
+    uint64_t work = work_done(x);
+    return work < limit || (!x->fits && work + x->walked < x->most);
+}
 
 /* ---- states ---- */
 
@@ -110,6 +119,7 @@ static tide_status start_by_walk(searcher *x, const tide__keys *from, tide__bela
     TIDE_TRY(tide__keys_copy(from, &x->s->extra));
     x->s->target_bytes = (uint64_t)(part * (double)target);
     tide_status status = tide__belady(x->s, way, MAX_WALKED);
+    x->walked += WALK_WORK * (uint64_t)x->s->model->n_ops;
     x->s->target_bytes = target;
     TIDE_TRY(status);
     x->repair.mask = mask_of(0);
@@ -221,7 +231,7 @@ static tide_status start_by_walks(searcher *x, const tide__keys *from) {
     static const double parts[] = {1, 0.95};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (int k = 0; k < TIDE__N_BELADY_WAYS; k++)
-            if (work_done(x) < x->limit || !x->fits) TIDE_TRY(start_by_walk(x, from, (tide__belady_way)k, parts[i]));
+            if (goes_on(x, x->limit)) TIDE_TRY(start_by_walk(x, from, (tide__belady_way)k, parts[i]));
     return TIDE_OK;
 }
 
@@ -232,7 +242,7 @@ static tide_status start_without_moves(searcher *x) {
     x->s->extra.count = 0;
     TIDE_TRY(tide__transfers_sync(x->moves, x->s));
     tide_status status = tide__keys_copy(&x->s->extra, &forced);
-    for (uint32_t k = 0; k <= TIDE__N_HOLDS && status == TIDE_OK && !x->fits; k++)
+    for (uint32_t k = 0; k <= TIDE__N_HOLDS && status == TIDE_OK && goes_on(x, 0); k++)
         status = start(x, &forced, mask_of(k), 1);
     if (status == TIDE_OK) status = start_by_walks(x, &forced);
     tide__vec_free(&forced);
@@ -247,7 +257,8 @@ static tide_status start_all(searcher *x, const tide__keys *given, const tide__k
     if (!x->moves && x->s->model->n_ops <= MAX_WALKED_OPS) TIDE_TRY(start_by_walks(x, moves));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (uint32_t k = i == 0; k <= TIDE__N_HOLDS; k++)
-            if (work_done(x) < x->limit / 2 || (i == 0 && !x->fits)) TIDE_TRY(start(x, moves, mask_of(k), parts[i]));
+            if (work_done(x) < x->limit / 2 || (i == 0 && goes_on(x, 0)))
+                TIDE_TRY(start(x, moves, mask_of(k), parts[i]));
     return x->fits || !x->moves ? TIDE_OK : start_without_moves(x);
 }
 
@@ -282,12 +293,12 @@ static void end(searcher *x) {
     free(x->current.chosen);
 }
 
-tide_status tide__search(tide__sketch *s, tide__transfers *moves, uint64_t work, bool *fits) {
-    searcher x = {.s = s, .moves = moves, .limit = work};
+tide_status tide__search(tide__sketch *s, tide__transfers *moves, uint64_t work, uint64_t most, uint64_t *spent) {
+    searcher x = {.s = s, .moves = moves, .limit = work, .most = most};
     tide__keys given = {0}, given_moves = {0};
     tide_status status = begin(&x, &given);
     if (status == TIDE_OK) status = search(&x, &given, &given_moves);
-    if (status == TIDE_OK) *fits = x.fits;
+    if (status == TIDE_OK) *spent = work_done(&x) + x.walked;
     tide__vec_free(&given);
     tide__vec_free(&given_moves);
     end(&x);
@@ -295,7 +306,7 @@ tide_status tide__search(tide__sketch *s, tide__transfers *moves, uint64_t work,
 }
 
 tide_status tide__search_by_walks(tide__sketch *s, uint64_t work, bool *fits) {
-    searcher x = {.s = s, .limit = work};
+    searcher x = {.s = s, .limit = work, .most = UINT64_MAX};
     tide__keys given = {0};
     tide_status status = begin(&x, &given);
     for (int k = 0; k < TIDE__N_BELADY_WAYS && status == TIDE_OK && work_done(&x) < work; k++)
