@@ -438,21 +438,20 @@ static void find_save_begins(const tide_plan *plan, uint32_t *begins) {
     }
 }
 
-static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups *g, bool draft, tide_plan *plan) {
+/* begins: per copy, when it takes its slot; NULL: with its SAVE. */
+static tide_status place_copies(const tide_machine *machine, uint32_t tier, groups *g, const uint32_t *begins,
+                                uint64_t capacity, bool draft, tide_plan *plan) {
     size_t n = plan->copies.count, used = 0;
-    uint64_t capacity = draft ? machine->tier[tier].capacity_bytes : UINT64_MAX;
-    uint32_t *begins = malloc((n ? n : 1) * sizeof *begins);
     claim *claims = malloc((n ? n : 1) * sizeof *claims);
     uint64_t *offsets = malloc((n ? n : 1) * sizeof *offsets);
-    tide_status status = claims && offsets && begins ? TIDE_OK : tide__fail_memory();
+    tide_status status = claims && offsets ? TIDE_OK : tide__fail_memory();
     if (status != TIDE_OK) goto done;
-    find_save_begins(plan, begins);
     for (uint32_t i = 0; i < n; i++) {
         const tide_copy *c = &plan->copies.data[i];
         if (c->tier != tier) continue;
         claims[used++] = (claim){.member = i,
                                  .group = groups_find(g, i),
-                                 .begin = c->at_start ? 0 : begins[i] + 1,
+                                 .begin = c->at_start ? 0 : (begins ? begins[i] : c->begin) + 1,
                                  .end = c->end + 1,
                                  .size = c->size_bytes,
                                  .align = machine->tier[tier].block_bytes};
@@ -460,30 +459,50 @@ static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups
     TIDE_TRY_GOTO(place_claims(claims, used, capacity, draft, offsets, &plan->tier_bytes[tier]), done);
     for (size_t k = 0; k < used; k++) plan->copies.data[claims[k].member].offset_bytes = offsets[k];
 done:
-    free(begins);
     free(claims);
     free(offsets);
     return status;
 }
 
-static tide_status place_tiers(const tide_program *program, const tide_machine *machine, bool draft, tide_plan *plan) {
+/* Where slots that are free early are too many for the tier, a SAVE has to wait for its slot. */
+static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups *g, uint64_t room, bool draft,
+                              tide_plan *plan) {
+    uint32_t *begins = malloc((plan->copies.count + 1) * sizeof *begins);
+    if (!begins) return tide__fail_memory();
+    find_save_begins(plan, begins);
+    tide_status status = place_copies(machine, tier, g, begins, draft ? room : UINT64_MAX, draft, plan);
+    free(begins);
+    if (status == TIDE_OK && plan->tier_bytes[tier] > room)
+        status = place_copies(machine, tier, g, NULL, room, draft, plan);
+    return status;
+}
+
+static tide_status place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
+                               bool draft, tide_plan *plan) {
     groups g;
     tide_status status = groups_init(&g, plan->copies.count);
     if (status == TIDE_OK) status = join_copies(program, plan, &g);
-    for (uint32_t t = 0; t < machine->n_tiers && status == TIDE_OK; t++)
-        if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, draft, plan);
+    for (uint32_t t = 0; t < machine->n_tiers && status == TIDE_OK; t++) {
+        uint64_t room = tide__min_u64(machine->tier[t].capacity_bytes, budgets ? budgets->tier_bytes[t] : UINT64_MAX);
+        if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, room, draft, plan);
+    }
     groups_deinit(&g);
     return status;
 }
 
+static tide_status place(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                         const tide_budgets *budgets, bool draft, tide_plan *plan) {
+    uint64_t capacity = budgets ? budgets->arena_bytes : UINT64_MAX;
+    TIDE_TRY(place_arena(program, machine, keep_everything, capacity, draft, plan));
+    return place_tiers(program, machine, budgets, draft, plan);
+}
+
 tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                             uint64_t capacity_bytes, tide_plan *plan) {
-    TIDE_TRY(place_arena(program, machine, keep_everything, capacity_bytes, false, plan));
-    return place_tiers(program, machine, false, plan);
+                             const tide_budgets *budgets, tide_plan *plan) {
+    return place(program, machine, keep_everything, budgets, false, plan);
 }
 
 tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                              uint64_t capacity_bytes, tide_plan *plan) {
-    TIDE_TRY(place_arena(program, machine, keep_everything, capacity_bytes, true, plan));
-    return place_tiers(program, machine, true, plan);
+                              const tide_budgets *budgets, tide_plan *plan) {
+    return place(program, machine, keep_everything, budgets, true, plan);
 }

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "plan/decide/bound.h"
+#include "plan/decide/tiers.h"
 #include "plan/schedule.h"
 
 static tide_status fail_unknown_policy(const char *name) {
@@ -104,28 +105,40 @@ static tide_status try_target(const tide__policy *policy, const tide__policy_inp
     tide_status status = policy->decide(in, &decisions);
     if (status == TIDE_OK) status = tide__schedule(in->program, in->machine, &decisions, plan);
     if (status == TIDE_OK)
-        status = tide__place_plan(in->program, in->machine, decisions.keep_everything, in->options->budgets.arena_bytes,
-                                  plan);
+        status = tide__place_plan(in->program, in->machine, decisions.keep_everything, &in->options->budgets, plan);
     tide__decisions_free(&decisions);
     return status;
 }
 
-/* Asks for smaller and smaller loads as long as the arena is above the budget: less by what it is over, and twice as
- * much less as the last time when that did not help. */
+/* What is asked for next, after a plan whose arena is above the budget: less by what it is over, and twice as much less
+ * as the last time when that did not help. */
+typedef struct narrowing {
+    uint64_t last_bytes, step;
+    int stalls;
+} narrowing;
+
+static bool narrow(narrowing *n, tide__policy_input *in, uint64_t arena_bytes) {
+    uint64_t budget = in->options->budgets.arena_bytes;
+    bool stalled = arena_bytes >= n->last_bytes;
+    if (arena_bytes <= budget) return true;
+    n->stalls += stalled;
+    n->step = tide__max_u64(arena_bytes - budget, stalled ? 2 * n->step : 0);
+    if (n->step >= in->target_bytes || n->stalls > MAX_STALLS) return false;
+    n->last_bytes = arena_bytes;
+    in->target_bytes -= n->step;
+    return true;
+}
+
+/* Asks for smaller and smaller loads as long as the arena or a tier is above its budget. */
 static tide_status decide_and_place(const tide__policy *policy, tide__policy_input *in, tide_plan *plan) {
-    uint64_t budget = in->options->budgets.arena_bytes, last = UINT64_MAX, step = 0;
-    in->target_bytes = budget;
-    TIDE_TRY(try_target(policy, in, plan));
-    for (int i = 1, stalls = 0; i < MAX_TRIES && policy->budgeted && plan->arena_bytes > budget; i++) {
-        bool stalled = plan->arena_bytes >= last;
-        stalls += stalled;
-        step = tide__max_u64(plan->arena_bytes - budget, stalled ? 2 * step : 0);
-        if (step >= in->target_bytes || stalls > MAX_STALLS) break;
-        last = plan->arena_bytes;
-        in->target_bytes -= step;
+    narrowing n = {.last_bytes = UINT64_MAX};
+    in->target_bytes = in->options->budgets.arena_bytes;
+    for (int i = 1;; i++) {
         TIDE_TRY(try_target(policy, in, plan));
+        bool is_tier_missed = tide__tiers_shrink(in, plan->tier_bytes);
+        if (plan->arena_bytes <= in->options->budgets.arena_bytes && !is_tier_missed) return TIDE_OK;
+        if (i == MAX_TRIES || !policy->budgeted || !narrow(&n, in, plan->arena_bytes)) return TIDE_OK;
     }
-    return TIDE_OK;
 }
 
 /* A budget that is proved too small is refused at once, before a policy searches in vain. One that heeds no budget is

@@ -12,13 +12,13 @@ tide_status tide__schedule(const tide_program *program, const tide_machine *mach
 
 /* Offsets of residencies and copies; arena_bytes and tier_bytes. In-place pairs share bytes where the read dies, and
  * carried values keep their place over the step's end. keep_everything: values stay for the whole step, and only
- * those share bytes that have to. */
+ * those share bytes that have to. budgets: what is tried to be kept; NULL: as little as possible. */
 tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                             uint64_t capacity_bytes, tide_plan *plan);
+                             const tide_budgets *budgets, tide_plan *plan);
 /* Likewise, for a plan that is only to be judged: takes longer than a first answer only where that is above a capacity
  * that the load allows. */
 tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                              uint64_t capacity_bytes, tide_plan *plan);
+                              const tide_budgets *budgets, tide_plan *plan);
 
 /* loads[action] of a scheduled plan: the bytes that placement has to find room for while the action runs, each place
  * that several share counted once. The largest is what the arena cannot be smaller than. */

@@ -89,8 +89,9 @@ tide_status tide__run_online_grow(state *s) {
 static tide_status place_in_tier(state *s, tide_id id) {
     const tide_machine *m = s->run->options.machine;
     tide__place *p = &s->places.data[id];
-    for (uint32_t t = 0; t < m->n_tiers && s->policy->swaps; t++) {
-        if (tide_machine_queue(m, t, true) == TIDE_NONE || tide_machine_queue(m, t, false) == TIDE_NONE) continue;
+    tide__tiers tiers = tide__tiers_of(m);
+    for (uint32_t i = 0; i < tiers.n && s->policy->swaps; i++) {
+        uint32_t t = tiers.tier[i];
         if (!tide__ranges_take(&s->tiers[t], p->bytes, &p->slot)) continue;
         p->tier = t;
         return s->run->tier[t] || p->bytes == 0 ? TIDE_OK : tide__run_open_tier(s->run, t, s->tier_bytes[t]);

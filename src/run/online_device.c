@@ -393,10 +393,25 @@ static uint64_t channel_free_ns(void *self, uint32_t tier, bool out) {
     return s->busy_until_ns[tide_machine_queue(s->run->options.machine, tier, out) - 1];
 }
 
+static bool has_piece(const tide__ranges *r, uint64_t bytes) {
+    for (size_t i = 0; i < r->free.count; i++)
+        if (r->free.data[i].size >= bytes) return true;
+    return bytes == 0;
+}
+
+/* What the engine counts as free and is not has to be swept up first. */
+static bool has_slot(void *self, uint32_t tier, uint64_t bytes) {
+    state *s = self;
+    if (has_piece(&s->tiers[tier], bytes)) return true;
+    if (s->engine->tier_room[tier] <= s->tiers[tier].free_bytes) return false;
+    keep_failure(s, sweep_slots(s));
+    return has_piece(&s->tiers[tier], bytes);
+}
+
 static uint64_t ready_ns(void *self, tide_id id) {
     const state *s = self;
     return is_moving(s, id) ? s->movers.data[id]->ends_ns : 0;
 }
 
-const tide__online_device tide__run_online_device = {reserve, release, inherit,    run_op,   save,
-                                                     load,    now_ns,  free_bytes, ready_ns, channel_free_ns};
+const tide__online_device tide__run_online_device = {reserve, release,    inherit,  run_op,          save,    load,
+                                                     now_ns,  free_bytes, ready_ns, channel_free_ns, has_slot};

@@ -46,7 +46,7 @@ static void carry_out(const tide_program *p, const tide_machine *m, const tide__
     plan->n_queues = 1 + m->n_channels;
     plan->n_tiers = m->n_tiers;
     tide_status status = tide__schedule(p, m, d, plan);
-    if (status == TIDE_OK) status = tide__place_plan(p, m, false, UINT64_MAX, plan);
+    if (status == TIDE_OK) status = tide__place_plan(p, m, false, NULL, plan);
     if (status == TIDE_OK) status = tide__sync(plan);
     if (status == TIDE_OK && tide_plan_verify(plan, p, m, NULL, &verdict) == TIDE_E_PLAN) abort();
     tide_plan_destroy(plan);

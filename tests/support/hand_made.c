@@ -32,7 +32,7 @@ static tide_status carry_out(const tide_program *p, const tide_machine *m, const
     plan->n_queues = 1 + m->n_channels;
     plan->n_tiers = m->n_tiers;
     TIDE_TRY(tide__schedule(p, m, d, plan));
-    TIDE_TRY(tide__place_plan(p, m, d->keep_everything, UINT64_MAX, plan));
+    TIDE_TRY(tide__place_plan(p, m, d->keep_everything, NULL, plan));
     return tide__sync(plan);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "plan/decide/bound_gaps.h"
+#include "plan/decide/tiers.h"
 
 enum { MAX_LINKS = 1 + TIDE_MACHINE_MAX_CHANNELS };
 
@@ -27,6 +28,7 @@ typedef struct solver {
     double budget, scale_ns; /* bytes and ns are counted in these */
     uint32_t n_links;
     uint32_t link_of[TIDE_MACHINE_MAX_CHANNELS];
+    bool usable[TIDE_MACHINE_MAX_CHANNELS]; /* its tier has room */
     prices best, tried;
     double *slope, *average; /* per op: load - absent - budget at the tried prices; and its running average */
     double *sum;             /* n_ops + 1: of tried.byte */
@@ -39,6 +41,8 @@ static void find_links(solver *s) {
     const tide_machine *m = s->in->machine;
     s->n_links = 1;
     for (uint32_t c = 0; c < m->n_channels; c++) {
+        uint32_t tier = m->channel[c].tier;
+        s->usable[c] = m->tier[tier].kind == TIDE_TIER_CLIENT || tide__tier_room(s->in, tier) > 0;
         s->link_of[c] = TIDE_NONE;
         for (uint32_t b = 0; b < c && m->channel[c].share; b++)
             if (m->channel[b].share == m->channel[c].share) s->link_of[c] = s->link_of[b];
@@ -62,7 +66,7 @@ static move cheapest_move(const solver *s, bool out, uint64_t bytes) {
     const tide_machine *m = s->in->machine;
     move best = {.link = TIDE_NONE, .cost = HUGE_VAL};
     for (uint32_t c = 0; c < m->n_channels; c++) {
-        if (m->channel[c].out != out) continue;
+        if (m->channel[c].out != out || !s->usable[c]) continue;
         double ns = transfer_ns(&m->channel[c], bytes) / s->scale_ns;
         double cost = s->tried.weight.value[s->link_of[c]] * ns;
         if (cost < best.cost) best = (move){s->link_of[c], ns, cost};

@@ -62,6 +62,8 @@ typedef struct tide__policy_input {
     /* The load that its decisions should stay within: the arena's budget, or less where placement missed that.
      * UINT64_MAX: unconstrained. */
     uint64_t target_bytes;
+    /* Likewise of each tier: what decisions have to stay below its budget by (decide/tiers.h). */
+    uint64_t tier_missed_bytes[TIDE_MACHINE_MAX_TIERS];
 } tide__policy_input;
 
 /* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. One that

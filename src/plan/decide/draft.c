@@ -24,7 +24,7 @@ static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
 }
 
 typedef tide_status (*place_fn)(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                                uint64_t budget_bytes, tide_plan *plan);
+                                const tide_budgets *budgets, tide_plan *plan);
 
 static tide_status draft_by(place_fn place, const tide__policy_input *in, const tide__decisions *decisions,
                             tide_plan **out) {
@@ -32,7 +32,7 @@ static tide_status draft_by(place_fn place, const tide__policy_input *in, const 
     TIDE_TRY(new_draft(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
     if (status == TIDE_OK)
-        status = place(in->program, in->machine, decisions->keep_everything, in->options->budgets.arena_bytes, plan);
+        status = place(in->program, in->machine, decisions->keep_everything, &in->options->budgets, plan);
     if (status == TIDE_OK) status = tide__sync(plan);
     if (status == TIDE_OK) status = simulate(in, plan);
     if (status == TIDE_OK)

@@ -291,7 +291,7 @@ static tide_status try_warm(hybrid *h) {
 static tide_status try_from(hybrid *h, tide__moves_way way) {
     tide__transfers t = {0};
     uint32_t n_best = h->n_best;
-    if (h->moves && tide__swap_tier(h->in->machine) != TIDE_NONE) TIDE_TRY(tide__transfers_init(h->in, h->model, &t));
+    if (h->moves && tide__tiers_with_room(h->in).n > 0) TIDE_TRY(tide__transfers_init(h->in, h->model, &t));
     tide_status status = search_from(h, &t, way);
     bool waits = h->moves && way == TIDE__MOVES_WAIT;
     if (status == TIDE_OK && h->ladder && !waits && h->n_best > n_best && tide__sketch_fits(h->sketch))

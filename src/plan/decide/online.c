@@ -51,13 +51,19 @@ static tide_status count_event(tide__online *o) {
 
 /* ---- making room ---- */
 
+/* The bytes that a tier has left may lie apart. */
+static bool has_slot(const tide__online *o, uint32_t tier, uint64_t bytes) {
+    return !o->device->has_slot || o->device->has_slot(o->device_self, tier, bytes);
+}
+
 uint32_t tide__online_tier(const tide__online *o, tide_id id) {
     const tide__storage *s = &o->storages[id];
     if (s->tier != TIDE_NONE) return s->tier;
     if (!o->policy->swaps) return TIDE_NONE;
-    for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
-        if (o->storages[id].end_tier != TIDE_NONE && o->storages[id].end_tier != t) continue;
-        if (o->tier_room[t] >= s->bytes && tide_machine_queue(o->machine, t, true) != TIDE_NONE) return t;
+    for (uint32_t i = 0; i < o->tiers.n; i++) {
+        uint32_t t = o->tiers.tier[i];
+        if (s->end_tier != TIDE_NONE && s->end_tier != t) continue;
+        if (o->tier_room[t] >= s->bytes && has_slot(o, t, s->bytes)) return t;
     }
     return TIDE_NONE;
 }
@@ -124,6 +130,26 @@ static tide_status fail_full(const tide__online *o, uint64_t bytes) {
                       op == TIDE_NONE ? "end" : tide_program_op(o->program, op)->name);
 }
 
+static void forget_copy(tide__online *o, tide_id id) {
+    tide__storage *s = &o->storages[id];
+    if (s->tier == TIDE_NONE || o->machine->tier[s->tier].kind == TIDE_TIER_CLIENT) return;
+    o->tier_room[s->tier] += s->bytes;
+    s->tier = TIDE_NONE;
+}
+
+/* Copies of what is in the arena as well: their room may be worth more than the SAVE that they spare. */
+static bool forget_clean_copies(tide__online *o) {
+    bool any = false;
+    for (size_t i = 0; i < o->residents.count; i++) {
+        tide_id id = o->residents.data[i];
+        uint32_t tier = o->storages[id].tier;
+        if (o->storages[id].arriving) continue; /* its LOAD may still be reading the copy */
+        forget_copy(o, id);
+        any = any || tier != o->storages[id].tier;
+    }
+    return any;
+}
+
 static tide_status evict_one(tide__online *o, uint64_t bytes) {
     tide_id leftover = take_leftover(o);
     if (leftover != TIDE_NONE) return leave_and_free(o, leftover, TIDE__DROP);
@@ -131,6 +157,7 @@ static tide_status evict_one(tide__online *o, uint64_t bytes) {
     if (v.storage != TIDE_NONE && is_legal(o, v)) return evict(o, v);
     tide_id waiting = find_waiting(o);
     if (waiting != TIDE_NONE) return evict(o, (tide__victim){waiting, TIDE__SWAP});
+    if (forget_clean_copies(o)) return TIDE_OK; /* now others may go */
     return fail_full(o, bytes);
 }
 
@@ -218,13 +245,6 @@ static tide_status inherits(tide__online *o, tide_id id, tide_inplace pair, bool
     if (tide__online_is_source(o, read)) TIDE_TRY(tide__online_is_needed(o, read, &needed));
     *out = !needed;
     return TIDE_OK;
-}
-
-static void forget_copy(tide__online *o, tide_id id) {
-    tide__storage *s = &o->storages[id];
-    if (s->tier == TIDE_NONE || o->machine->tier[s->tier].kind == TIDE_TIER_CLIENT) return;
-    o->tier_room[s->tier] += s->bytes;
-    s->tier = TIDE_NONE;
 }
 
 static tide_status inherit(tide__online *o, tide_id read, tide_id write) {

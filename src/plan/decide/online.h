@@ -14,7 +14,7 @@
 
 #include <tidemark/plan.h>
 
-#include "base/vec.h"
+#include "plan/decide/tiers.h"
 
 typedef struct tide__online tide__online;
 
@@ -94,6 +94,8 @@ typedef struct tide__online_device {
     uint64_t (*ready_ns)(void *self, tide_id storage); /* when the LOAD of an arriving storage ends */
     /* When the channel could begin another transfer; device time. */
     uint64_t (*channel_free_ns)(void *self, uint32_t tier, bool out);
+    /* Has the tier as many bytes left in one piece? NULL: bytes that are left always are. */
+    bool (*has_slot)(void *self, uint32_t tier, uint64_t bytes);
 } tide__online_device;
 
 typedef struct tide__frame {
@@ -122,6 +124,7 @@ struct tide__online {
     TIDE_VEC(tide_id) leftovers;  /* made again on the way to something else, wanted by nobody */
     TIDE_VEC(tide_id) homeless;   /* what had to be in the arena at the end and did not fit */
     uint32_t stamp, pin;
+    tide__tiers tiers;                          /* that storages may go to, the first with room is taken */
     uint64_t tier_room[TIDE_MACHINE_MAX_TIERS]; /* bytes left */
     uint64_t largest_need_bytes;                /* the most that one op reserved so far */
     uint64_t n_events;                          /* runs and moves */

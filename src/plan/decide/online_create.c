@@ -137,10 +137,10 @@ tide_status tide__online_create(const tide__online_options *options, tide__onlin
     o->policy = options->policy;
     o->device = options->device;
     o->device_self = options->device_self;
-    for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
-        bool both = tide_machine_queue(o->machine, t, true) != TIDE_NONE &&
-                    tide_machine_queue(o->machine, t, false) != TIDE_NONE;
-        o->tier_room[t] = both ? tide__min_u64(o->machine->tier[t].capacity_bytes, options->budgets->tier_bytes[t]) : 0;
+    o->tiers = tide__tiers_of(o->machine);
+    for (uint32_t i = 0; i < o->tiers.n; i++) {
+        uint32_t t = o->tiers.tier[i];
+        o->tier_room[t] = tide__min_u64(o->machine->tier[t].capacity_bytes, options->budgets->tier_bytes[t]);
     }
     tide_status status = fill(o, options);
     if (status == TIDE_OK)

@@ -119,8 +119,8 @@ static uint64_t channel_free_ns(void *self, uint32_t tier, bool out) {
     return channel_free(s, tide_machine_queue(s->run->machine, tier, out) - 1);
 }
 
-static const tide__online_device device = {reserve, release, inherit,    run_op,   save,
-                                           load,    now_ns,  free_bytes, ready_ns, channel_free_ns};
+static const tide__online_device device = {reserve, release,    inherit,  run_op,          save, load,
+                                           now_ns,  free_bytes, ready_ns, channel_free_ns, NULL};
 
 /* ---- one step ---- */
 
@@ -186,18 +186,31 @@ static tide_status simulate_once(const tide__online_run *run, tiers_at_start *st
 
 /* ---- the steady state ---- */
 
-/* If not even what is there at the start fits: the last of it begins in the first tier there is. */
+/* The first tier with room, which it takes; TIDE_NONE: none. */
+static uint32_t take_room(const tide__online_run *run, const tide__tiers *tiers, uint64_t bytes, uint64_t *taken) {
+    for (uint32_t i = 0; i < tiers->n; i++) {
+        uint32_t t = tiers->tier[i];
+        uint64_t room = tide__min_u64(run->machine->tier[t].capacity_bytes, run->budgets->tier_bytes[t]), all, moved;
+        if (!tide__align_up(bytes, run->machine->tier[t].block_bytes, &moved)) continue;
+        all = tide__add_capped(taken[t], moved);
+        if (all > room) continue;
+        taken[t] = all;
+        return t;
+    }
+    return TIDE_NONE;
+}
+
+/* If not even what is there at the start fits: the last of it begins in a tier. */
 static void choose_starts(const tide__online_run *run, tiers_at_start *starts) {
-    uint32_t n = tide_program_tensor_count(run->program), tier = 0;
-    uint64_t bytes = 0;
+    uint32_t n = tide_program_tensor_count(run->program);
+    uint64_t bytes = 0, taken[TIDE_MACHINE_MAX_TIERS] = {0};
+    tide__tiers tiers = tide__tiers_of(run->machine);
     for (tide_id id = 0; id < n; id++) starts->tier[id] = TIDE_NONE;
-    while (tier < run->machine->n_tiers && tide_machine_queue(run->machine, tier, true) == TIDE_NONE) tier++;
-    if (tier == run->machine->n_tiers || !run->policy->swaps) return;
-    for (tide_id id = 0; id < n; id++) {
+    for (tide_id id = 0; id < n && run->policy->swaps; id++) {
         const tide_tensor *t = tide_program_tensor(run->program, id);
-        if (t->start != TIDE_START_PRESENT) continue;
-        bytes += t->size_bytes + run->machine->tier[tier].block_bytes;
-        if (bytes > run->budget_bytes) starts->tier[id] = tier;
+        if (t->start != TIDE_START_PRESENT || tiers.n == 0) continue;
+        bytes += t->size_bytes + run->machine->tier[tiers.tier[0]].block_bytes;
+        if (bytes > run->budget_bytes) starts->tier[id] = take_room(run, &tiers, t->size_bytes, taken);
     }
 }
 
@@ -253,9 +266,11 @@ static tide_status find_smallest(tide__online_run *run, uint64_t too_small, uint
 }
 
 tide_status tide__decide_online(const tide__policy_input *in, const tide__online_policy *policy, tide__decisions *out) {
+    tide_budgets budgets = in->options->budgets;
+    for (uint32_t t = 0; t < in->machine->n_tiers; t++) budgets.tier_bytes[t] = tide__tier_room(in, t);
     tide__online_run run = {.program = in->program,
                             .machine = in->machine,
-                            .budgets = &in->options->budgets,
+                            .budgets = &budgets,
                             .policy = policy,
                             .argument = in->argument,
                             .budget_bytes = in->target_bytes};

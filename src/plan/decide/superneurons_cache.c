@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/decide/tiers.h"
 
 enum { SMALL_SHARE = 100 }; /* rests below 1/100 of the mean are not worth a transfer */
 
@@ -24,6 +25,7 @@ typedef struct cache {
     uint32_t n_ops;
     uint32_t *last_use; /* per tensor: slot; TIDE_NONE before the first */
     TIDE_VEC(rest) rests;
+    tide__tiers tiers;
     uint64_t tier_room[TIDE_MACHINE_MAX_TIERS];
     uint32_t *goes_to; /* per tensor: the tier it is evicted to, or TIDE_NONE */
     bool *saved;       /* per tensor: a swap so far saves it there */
@@ -88,8 +90,8 @@ static tide_status cache_init(const tide__policy_input *in, const tide__decision
     if (!c->last_use || !c->goes_to || !c->saved) return tide__fail_memory();
     memset(c->last_use, 0xff, n * sizeof *c->last_use);
     memset(c->goes_to, 0xff, n * sizeof *c->goes_to);
-    for (uint32_t t = 0; t < in->machine->n_tiers; t++)
-        c->tier_room[t] = tide__min_u64(in->machine->tier[t].capacity_bytes, in->options->budgets.tier_bytes[t]);
+    c->tiers = tide__tiers_with_room(in);
+    for (uint32_t t = 0; t < in->machine->n_tiers; t++) c->tier_room[t] = tide__tier_room(in, t);
     return find_rests(c, d);
 }
 
@@ -102,10 +104,6 @@ static void cache_free(cache *c) {
 
 /* ---- tiers ---- */
 
-static bool has_channels(const tide_machine *m, uint32_t tier, bool out) {
-    return (!out || tide_machine_queue(m, tier, true) != TIDE_NONE) && tide_machine_queue(m, tier, false) != TIDE_NONE;
-}
-
 /* Where an input came from, where the tensor went before, else the first tier with room. Rooms are not given back:
  * what left in forward comes back in the opposite order, so that all copies exist at once anyway. */
 static uint32_t find_tier(cache *c, tide_id t) {
@@ -113,12 +111,13 @@ static uint32_t find_tier(cache *c, tide_id t) {
     const tide_tensor *tensor = tide_program_tensor(c->in->program, t);
     if (tensor->start == TIDE_START_CLIENT) return tide_machine_find_tier(m, TIDE_TIER_CLIENT);
     if (c->goes_to[t] != TIDE_NONE) return c->goes_to[t];
-    for (uint32_t i = 0; i < m->n_tiers; i++) {
+    for (uint32_t i = 0; i < c->tiers.n; i++) {
+        uint32_t tier = c->tiers.tier[i];
         uint64_t bytes;
-        if (m->tier[i].kind == TIDE_TIER_CLIENT || !has_channels(m, i, true)) continue;
-        if (!tide__align_up(tensor->size_bytes, m->tier[i].block_bytes, &bytes) || bytes > c->tier_room[i]) continue;
-        c->tier_room[i] -= bytes;
-        return i;
+        if (!tide__align_up(tensor->size_bytes, m->tier[tier].block_bytes, &bytes) || bytes > c->tier_room[tier])
+            continue;
+        c->tier_room[tier] -= bytes;
+        return tier;
     }
     return TIDE_NONE;
 }

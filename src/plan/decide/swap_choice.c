@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/decide/swap_tiers.h"
+
 /* ---- prefixes ---- */
 
 typedef struct ranked {
@@ -21,8 +23,10 @@ typedef struct chooser {
     tide__swaps *s;
     uint64_t target_bytes;
     ranked *order;
+    uint32_t *gaps; /* the same without the scores */
     size_t n;
     bool *chosen;
+    bool is_bounded; /* tiers have the room they have */
 } chooser;
 
 /* over[k]: slots before k above the target when nothing is absent. */
@@ -35,7 +39,8 @@ static tide_status rank(chooser *c, const double *scores) {
     const tide__swaps *s = c->s;
     uint32_t *over = malloc((s->n_ops + (size_t)2) * sizeof *over);
     c->order = malloc((s->gaps.count + 1) * sizeof *c->order);
-    if (!over || !c->order) {
+    c->gaps = malloc((s->gaps.count + 1) * sizeof *c->gaps);
+    if (!over || !c->order || !c->gaps) {
         free(over);
         return tide__fail_memory();
     }
@@ -45,17 +50,26 @@ static tide_status rank(chooser *c, const double *scores) {
         if (!s->gaps.data[i].forced && covers_peak(s, over, &s->gaps.data[i]))
             c->order[c->n++] = (ranked){scores[i], i};
     qsort(c->order, c->n, sizeof *c->order, by_score);
+    for (size_t i = 0; i < c->n; i++) c->gaps[i] = c->order[i].gap;
     free(over);
     return TIDE_OK;
 }
 
 static void mark_prefix(chooser *c, size_t length) {
     for (size_t i = 0; i < c->s->gaps.count; i++) c->chosen[i] = c->s->gaps.data[i].forced;
-    for (size_t i = 0; i < length; i++) c->chosen[c->order[i].gap] = true;
+    for (size_t i = 0; i < length; i++) c->chosen[c->gaps[i]] = true;
+}
+
+/* For the tiers: the higher score has precedence then. */
+static bool is_too_much(const chooser *c) {
+    if (!c->s->limited || !c->is_bounded) return false;
+    (void)tide__swaps_evaluate(c->s, c->chosen, c->target_bytes);
+    return c->s->n_refused > 0;
 }
 
 static tide__swaps_outcome try_prefix(chooser *c, size_t length) {
     mark_prefix(c, length);
+    if (is_too_much(c)) tide__swaps_admit(c->s, c->gaps, length, c->target_bytes, c->chosen);
     return tide__swaps_settle(c->s, c->chosen, c->target_bytes);
 }
 
@@ -108,12 +122,27 @@ static tide__swaps_outcome try_prefixes(chooser *c) {
     return fits(&o) ? find_shortest(c, fails, length) : find_least(c, step, best, least);
 }
 
+/* As if the best tier had room for all; then values are spread over the tiers there are, and, as slower ones leave more
+ * to be chosen, once more. */
+static tide_status spread(chooser *c) {
+    c->is_bounded = false;
+    TIDE_TRY(tide__swaps_gather(c->s));
+    for (int i = 0; i < 2; i++) {
+        (void)try_prefixes(c);
+        TIDE_TRY(tide__swaps_spread(c->s, c->chosen));
+        c->is_bounded = true;
+    }
+    return TIDE_OK;
+}
+
 tide_status tide__swaps_choose_prefix(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen,
                                       tide__swaps_outcome *out) {
-    chooser c = {.s = s, .target_bytes = target_bytes, .chosen = chosen};
+    chooser c = {.s = s, .target_bytes = target_bytes, .chosen = chosen, .is_bounded = true};
     tide_status status = rank(&c, scores);
+    if (status == TIDE_OK && s->limited && !s->spread && s->tiers.n > 1) status = spread(&c);
     if (status == TIDE_OK) *out = try_prefixes(&c);
     free(c.order);
+    free(c.gaps);
     return status;
 }
 
@@ -295,7 +324,8 @@ static tide_status try_waiting(chooser *c, size_t length) {
     for (bool fits = false; !fits; length += length / 4 + 1) {
         if (length > c->n) length = c->n;
         mark_prefix(c, length);
-        tide__swaps_evaluate(c->s, c->chosen, c->target_bytes);
+        if (is_too_much(c)) TIDE_TRY(tide__swaps_fall_through(c->s, c->gaps, length, c->target_bytes, c->chosen));
+        tide__swaps_drop_refused(c->s, c->chosen, c->target_bytes);
         TIDE_TRY(tide__swaps_tighten(c->s, c->chosen, c->target_bytes, &fits));
         if (length == c->n) break;
     }
@@ -303,11 +333,12 @@ static tide_status try_waiting(chooser *c, size_t length) {
 }
 
 tide_status tide__swaps_choose_waits(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen) {
-    chooser c = {.s = s, .target_bytes = target_bytes, .chosen = chosen};
+    chooser c = {.s = s, .target_bytes = target_bytes, .chosen = chosen, .is_bounded = true};
     size_t length = 0;
     for (size_t i = 0; i < s->gaps.count; i++) length += chosen[i] && !s->gaps.data[i].forced;
     tide_status status = rank(&c, scores);
     if (status == TIDE_OK) status = try_waiting(&c, length);
     free(c.order);
+    free(c.gaps);
     return status;
 }

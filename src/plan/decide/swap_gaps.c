@@ -18,16 +18,6 @@ typedef struct finder {
     uint64_t *early;        /* per slot: how the bytes of inputs change that count before their first use */
 } finder;
 
-uint32_t tide__swap_tier(const tide_machine *machine) {
-    static const tide_tier_kind kinds[] = {TIDE_TIER_RAM, TIDE_TIER_DISK};
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (uint32_t t = 0; t < machine->n_tiers; t++)
-            if (machine->tier[t].kind == kinds[k] && tide_machine_queue(machine, t, true) != TIDE_NONE &&
-                tide_machine_queue(machine, t, false) != TIDE_NONE)
-                return t;
-    return TIDE_NONE;
-}
-
 /* ---- what is worth a transfer ---- */
 
 /* One value, and all smaller ones together, in parts of the target. */
@@ -80,13 +70,20 @@ static uint64_t transfer_ns(const tide_machine *m, uint32_t tier, bool out, uint
     return shared ? tide__add_capped(ns, ns - tide__min_u64(ns, channel->latency_ns)) : ns;
 }
 
-static tide_status add(finder *f, tide__swap_gap gap) {
+tide_status tide__swap_gap_to_tier(const tide_machine *m, uint32_t tier, tide__swap_gap *g) {
     uint64_t moved;
-    gap.size_bytes = tide_program_tensor(f->program, gap.tensor)->size_bytes;
-    if (!tide__align_up(gap.size_bytes, f->machine->tier[gap.tier].block_bytes, &moved))
+    if (!tide__align_up(g->size_bytes, m->tier[tier].block_bytes, &moved))
         return tide__fail(TIDE_E_OVERFLOW, "a tensor that fills the address space");
-    gap.out_ns = gap.clean ? 0 : transfer_ns(f->machine, gap.tier, true, moved);
-    gap.in_ns = gap.to == TIDE_NONE ? 0 : transfer_ns(f->machine, gap.tier, false, moved);
+    g->tier = tier;
+    g->moved_bytes = moved;
+    g->out_ns = g->clean ? 0 : transfer_ns(m, tier, true, moved);
+    g->in_ns = g->to == TIDE_NONE ? 0 : transfer_ns(m, tier, false, moved);
+    return TIDE_OK;
+}
+
+static tide_status add(finder *f, tide__swap_gap gap) {
+    gap.size_bytes = tide_program_tensor(f->program, gap.tensor)->size_bytes;
+    TIDE_TRY(tide__swap_gap_to_tier(f->machine, gap.tier, &gap));
     return tide__vec_push(&f->s->gaps, gap);
 }
 
@@ -194,7 +191,7 @@ static tide_status add_first_loads(finder *f) {
 tide_status tide__swap_gaps_find(tide__swaps *s) {
     finder f = {.s = s, .program = s->in->program, .machine = s->in->machine};
     uint32_t n = tide_program_tensor_count(f.program);
-    f.tier = tide__swap_tier(f.machine);
+    f.tier = s->tiers.n ? s->tiers.tier[0] : TIDE_NONE;
     f.client = tide_machine_find_tier(f.machine, TIDE_TIER_CLIENT);
     if (f.client != TIDE_NONE && tide_machine_queue(f.machine, f.client, false) == TIDE_NONE) f.client = TIDE_NONE;
     f.first = malloc((n + (size_t)1) * sizeof *f.first);

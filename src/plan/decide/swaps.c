@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "plan/decide/draft.h"
 #include "plan/decide/swap_gaps.h"
+#include "plan/decide/swap_tiers.h"
 #include "plan/decide/workspaces.h"
 
 /* Gap orders that do not depend on the choice, and room for the walk. */
@@ -60,7 +61,7 @@ static size_t sort_gaps(const tide__swaps *s, bool saves, sort_key *keys, uint32
     return n;
 }
 
-static tide_status prepare_orders(tide__swaps *s) {
+tide_status tide__swaps_reset_orders(tide__swaps *s) {
     work *w = s->work;
     sort_key *keys = malloc((s->gaps.count + 1) * sizeof *keys);
     if (!keys) return tide__fail_memory();
@@ -105,8 +106,9 @@ static tide_status allocate_work(tide__swaps *s) {
     s->load_slot = calloc(n, sizeof *s->load_slot);
     s->save_order = calloc(n, sizeof *s->save_order);
     s->idle = calloc(n, sizeof *s->idle);
+    s->refused = calloc(n, sizeof *s->refused);
     bool all = w->by_ready && w->by_need && w->heap && w->saved_in && w->saved_slot && w->late && w->change &&
-               s->need_slot && s->free_slot && s->save_slot && s->load_slot && s->save_order && s->idle;
+               s->need_slot && s->free_slot && s->save_slot && s->load_slot && s->save_order && s->idle && s->refused;
     return all ? TIDE_OK : tide__fail_memory();
 }
 
@@ -148,11 +150,14 @@ static tide_status set_up(tide__swaps *s) {
     TIDE_TRY(find_gaps(s));
     TIDE_TRY(allocate_work(s));
     tide__swaps_reset_times(s);
-    return prepare_orders(s);
+    TIDE_TRY(tide__swap_rooms_create(s));
+    return tide__swaps_reset_orders(s);
 }
 
 tide_status tide__swaps_init(tide__swaps *s, const tide__policy_input *in, const tide__swaps_options *options) {
     *s = (tide__swaps){.in = in, .options = *options, .n_ops = tide_program_op_count(in->program)};
+    s->tiers = tide__tiers_with_room(in);
+    s->spread = options->gaps; /* they come with their tiers */
     tide_status status = set_up(s);
     if (status != TIDE_OK) tide__swaps_deinit(s);
     return status;
@@ -179,6 +184,8 @@ void tide__swaps_deinit(tide__swaps *s) {
     free(s->load_slot);
     free(s->save_order);
     free(s->idle);
+    free(s->refused);
+    tide__swap_rooms_destroy(s->rooms);
     tide__vec_free(&s->gaps);
     *s = (tide__swaps){0};
 }
@@ -304,8 +311,9 @@ static uint32_t remove_absences(tide__swaps *s, const bool *chosen) {
     uint32_t n_idle = 0;
     for (uint32_t i = 0; i < s->gaps.count; i++) {
         const tide__swap_gap *g = &s->gaps.data[i];
-        s->idle[i] = false;
-        if (!chosen[i]) continue;
+        s->idle[i] = s->refused[i];
+        n_idle += s->refused[i];
+        if (!chosen[i] || s->refused[i]) continue;
         if (g->head != TIDE_NONE) {
             uint32_t load_slot = g->to == TIDE_NONE ? g->from : s->load_slot[i];
             take_out(s, 0, load_slot, g->size_bytes);
@@ -348,6 +356,7 @@ tide__swaps_outcome tide__swaps_evaluate(tide__swaps *s, const bool *chosen, uin
         if (s->gaps.data[i].clean) s->free_slot[i] = s->gaps.data[i].from;
     for (size_t at = 0; at < w->n_ready;) at = save_to_tier(s, chosen, at, &o.late_ns);
     load_all(s, chosen, &o.late_ns);
+    tide__swaps_refuse(s, chosen);
     o.n_idle = remove_absences(s, chosen);
     sum_loads(s, target_bytes, &o);
     return o;
@@ -359,6 +368,14 @@ tide__swaps_outcome tide__swaps_settle(tide__swaps *s, bool *chosen, uint64_t ta
         if (o.n_idle == 0) return o;
         for (size_t i = 0; i < s->gaps.count; i++)
             if (s->idle[i]) chosen[i] = false;
+    }
+}
+
+tide__swaps_outcome tide__swaps_drop_refused(tide__swaps *s, bool *chosen, uint64_t target_bytes) {
+    for (;;) {
+        tide__swaps_outcome o = tide__swaps_evaluate(s, chosen, target_bytes);
+        if (s->n_refused == 0) return o;
+        for (size_t i = 0; i < s->gaps.count; i++) chosen[i] = chosen[i] && !s->refused[i];
     }
 }
 

@@ -22,7 +22,7 @@
 #ifndef TIDE_PLAN_DECIDE_SWAPS_H
 #define TIDE_PLAN_DECIDE_SWAPS_H
 
-#include "plan/decide/decide.h"
+#include "plan/decide/tiers.h"
 
 /* What one gap is.
  *   inside:  `tensor` is unused in the slots [from, to) and comes back for op `to`.
@@ -36,6 +36,7 @@ typedef struct tide__swap_gap {
     uint32_t to;     /* slot of its next use; n_ops: needed in the arena at the end */
     uint32_t across; /* inside: the gap whose choice leaves a copy at the start of the step; TIDE_NONE: none does */
     uint64_t size_bytes;
+    uint64_t moved_bytes;   /* the same in whole blocks of the tier */
     uint64_t out_ns, in_ns; /* of its transfers */
     bool clean;             /* the tier has it in any case: inputs, and what is carried to itself */
     bool forced; /* always chosen: the first LOAD of an input (early instead of at the op), what no op uses */
@@ -63,15 +64,21 @@ typedef struct tide__swaps {
     uint64_t
         *wait_ns; /* n_ops + 1: of these, how long compute waits before each slot: op k ends before wait_ns[k + 1] */
     uint32_t *need_slot; /* per gap: its LOAD ends before this slot; at first `to`. Reorder after a change. */
+    tide__tiers tiers;   /* that values may go to */
+    bool limited;        /* their rooms may be too small: evaluations refuse what comes last */
+    bool spread;         /* values have been given their tiers (swap_tiers.h) */
     /* Of the latest evaluation. */
-    uint64_t *loads;      /* n_ops + 1 */
-    uint32_t *free_slot;  /* per gap: its bytes are free from here on; `from` or later */
-    uint32_t *save_slot;  /* per gap: the slot before which its SAVE ends; TIDE_NONE: no SAVE */
-    uint32_t *load_slot;  /* per gap: its bytes are taken again; TIDE_NONE: no LOAD */
-    bool *idle;           /* per gap: chosen, but the transfers take all of it, or more than the step has */
+    uint64_t *loads;     /* n_ops + 1 */
+    uint32_t *free_slot; /* per gap: its bytes are free from here on; `from` or later */
+    uint32_t *save_slot; /* per gap: the slot before which its SAVE ends; TIDE_NONE: no SAVE */
+    uint32_t *load_slot; /* per gap: its bytes are taken again; TIDE_NONE: no LOAD */
+    bool *idle;          /* per gap: chosen, but the transfers take all of it, or more than the step has, or refused */
+    bool *refused;       /* per gap: chosen, but its tier has no room for it then; n_refused of them */
+    uint32_t n_refused;
     uint32_t *save_order; /* the gaps that save, n_saves of them, in channel order */
     uint32_t n_saves;
     struct tide__swaps_work *work;
+    struct tide__swaps_rooms *rooms; /* NULL: nothing is limited */
 } tide__swaps;
 
 typedef struct tide__swaps_outcome {
@@ -94,14 +101,17 @@ tide__swaps_outcome tide__swaps_evaluate(tide__swaps *s, const bool *chosen, uin
 /* Takes back what is chosen for nothing, evaluating again until no gap is idle. */
 tide__swaps_outcome tide__swaps_settle(tide__swaps *s, bool *chosen, uint64_t target_bytes);
 
+/* Takes back what was refused, evaluating again until nothing is. What is idle for other reasons stays. */
+tide__swaps_outcome tide__swaps_drop_refused(tide__swaps *s, bool *chosen, uint64_t target_bytes);
+
 /* Appends the swaps of the latest evaluation, which must be of this choice and have no idle gap. */
 tide_status tide__swaps_decide(const tide__swaps *s, const bool *chosen, tide__decisions *out);
 
 /* Slot times back to those of options.op_ns, without waits. */
 void tide__swaps_reset_times(tide__swaps *s);
 
-/* The tier that swaps go to: RAM if it has both channels, else disk; TIDE_NONE if neither has. */
-uint32_t tide__swap_tier(const tide_machine *machine);
+/* Other tiers or rates: the orders of SAVEs and LOADs are made anew, needs are those of the program again. */
+tide_status tide__swaps_reset_orders(tide__swaps *s);
 
 /* Values below *out are not worth a transfer: a small part of the target each, and all that are alive at the peak
  * together a small part of it, too. In very deep networks the latter makes every weight worth one. */

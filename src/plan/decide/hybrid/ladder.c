@@ -16,7 +16,7 @@ static tide_status measure_whole(const tide__policy_input *in, uint64_t *out) {
     plan->n_queues = 1 + in->machine->n_channels;
     plan->n_tiers = in->machine->n_tiers;
     tide_status status = tide__schedule(in->program, in->machine, &nothing, plan);
-    if (status == TIDE_OK) status = tide__place_plan(in->program, in->machine, false, UINT64_MAX, plan);
+    if (status == TIDE_OK) status = tide__place_plan(in->program, in->machine, false, NULL, plan);
     if (status == TIDE_OK) *out = plan->arena_bytes;
     tide_plan_destroy(plan);
     return status;

@@ -97,6 +97,7 @@ static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
     tide__swaps_outcome o;
     tide__swap_search_options search = {.target_bytes = m->target_bytes, .work = work};
     TIDE_TRY(begin(m));
+    if (way == TIDE__MOVES_DEAREST && m->swaps->limited && !m->swaps->spread) TIDE_TRY(start(m)); /* gives tiers */
     TIDE_TRY(way == TIDE__MOVES_DEAREST ? start_dearest(m) : start(m));
     memcpy(m->chosen, m->best, m->swaps->gaps.count * sizeof *m->best);
     o = tide__swaps_settle(m->swaps, m->chosen, m->target_bytes);
