@@ -89,6 +89,20 @@ tide_status tide__file_open(const char *path, tide__file *out) {
 
 tide_status tide__file_open_regular(const char *path, tide__file *out) { return open_path(path, true, out); }
 
+tide_status tide__stream_open_regular(const char *path, FILE **out) {
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot open %s", path);
+    tide_status status = check_kind(fd, path, true, &info);
+    FILE *stream = status == TIDE_OK ? fdopen(fd, "rb") : NULL;
+    if (status == TIDE_OK && !stream) status = tide__fail_memory();
+    if (stream)
+        *out = stream;
+    else
+        close(fd);
+    return status;
+}
+
 void tide__file_close(tide__file *file) {
     if (file->mapped)
         munmap(file->owned, file->size);
@@ -133,12 +147,8 @@ static bool is_special(const char *path) {
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
 }
 
-tide_status tide__writer_open(tide__writer *w, const char *path) {
+static tide_status open_file(tide__writer *w, const char *path) {
     *w = (tide__writer){0};
-    if (strcmp(path, "-") == 0) {
-        w->stream = stdout;
-        return TIDE_OK;
-    }
     w->path = strdup(path);
     if (!w->path) return tide__fail_memory();
     int fd = is_special(path) ? open(path, O_WRONLY | O_CLOEXEC) : open_temporary(w);
@@ -151,6 +161,30 @@ tide_status tide__writer_open(tide__writer *w, const char *path) {
     }
     writer_free(w);
     return error == ENOMEM ? tide__fail_memory() : tide__fail_errno(TIDE_E_IO, error, "cannot write %s", path);
+}
+
+tide_status tide__writer_open(tide__writer *w, const char *path) {
+    if (strcmp(path, "-") != 0) return open_file(w, path);
+    *w = (tide__writer){.stream = stdout};
+    return TIDE_OK;
+}
+
+static tide_status refuse_special(const char *path) {
+    return is_special(path) ? tide__fail(TIDE_E_IO, "cannot write %s: it is not a regular file", path) : TIDE_OK;
+}
+
+tide_status tide__writer_open_regular(tide__writer *w, const char *path) {
+    TIDE_TRY(refuse_special(path));
+    return open_file(w, path);
+}
+
+tide_status tide__writer_check(const char *path, bool regular) {
+    tide__writer w;
+    if (regular) TIDE_TRY(refuse_special(path));
+    if (is_special(path) || (!regular && strcmp(path, "-") == 0)) return TIDE_OK;
+    TIDE_TRY(open_file(&w, path));
+    tide__writer_abort(&w);
+    return TIDE_OK;
 }
 
 /* 0, or the errno of the first thing that went wrong. */

@@ -3,6 +3,7 @@
 #ifndef TIDE_BASE_FILE_H
 #define TIDE_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -23,6 +24,8 @@ typedef struct tide__file {
 tide_status tide__file_open(const char *path, tide__file *out);
 /* Only a regular file will do: "-" is a name, and a pipe is refused without waiting for its writer. */
 tide_status tide__file_open_regular(const char *path, tide__file *out);
+/* The same as a stream to read from. */
+tide_status tide__stream_open_regular(const char *path, FILE **out);
 void tide__file_close(tide__file *file);
 /* The caller is done with text[0, end): a mapping gives those pages back, so that a reader's peak memory does not
  * count the file. Cheap enough for every line. */
@@ -33,6 +36,10 @@ typedef struct tide__writer {
     char *path, *temporary; /* NULL: stdout; NULL: written directly */
 } tide__writer;
 tide_status tide__writer_open(tide__writer *w, const char *path);
+/* Only a regular file, or a new one, will do: "-" is a name, and a pipe is refused without waiting for its reader. */
+tide_status tide__writer_open_regular(tide__writer *w, const char *path);
+/* Could a writer be opened there? Nothing is left behind. Pipes and devices, where they will do, are not touched. */
+tide_status tide__writer_check(const char *path, bool regular);
 tide_status tide__writer_commit(tide__writer *w); /* closes in any case; on failure the target is untouched */
 void tide__writer_abort(tide__writer *w);         /* removes the temporary; harmless after commit */
 

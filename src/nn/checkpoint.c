@@ -106,7 +106,7 @@ static tide_status write_states(tide_trainer *t, FILE *stream) {
 tide_status tide_trainer_save(tide_trainer *t, const char *path) {
     tide__writer w;
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
-    TIDE_TRY(tide__writer_open(&w, path));
+    TIDE_TRY(tide__writer_open_regular(&w, path));
     tide_status status = write_header(t, w.stream);
     if (status == TIDE_OK) status = write_states(t, w.stream);
     if (status == TIDE_OK) return tide__writer_commit(&w);
@@ -172,8 +172,8 @@ static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *
 tide_status tide_trainer_load(tide_trainer *t, const char *path) {
     if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
     tide__safetensors s;
-    FILE *stream = fopen(path, "rbe");
-    if (!stream) return tide__fail_errno(TIDE_E_IO, errno, "cannot open %s", path);
+    FILE *stream;
+    TIDE_TRY(tide__stream_open_regular(path, &stream));
     tide_status status = tide__safetensors_open(stream, path, &s);
     if (status == TIDE_OK) {
         status = load(t, stream, &s);
