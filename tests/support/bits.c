@@ -5,7 +5,7 @@
 
 #include "support/test.h"
 
-enum { STEPS = BITS_STEPS, MAX_THREADS = 2, BUDGETS = 5, TIERS = 2 };
+enum { STEPS = BITS_STEPS, MAX_THREADS = 2, BUDGETS = 5, TIERS = 3 };
 
 /* ---- the axes ---- */
 
@@ -41,7 +41,9 @@ static const way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static const tide_tier_kind tiers[TIERS] = {TIDE_TIER_RAM, TIDE_TIER_DISK};
+/* Both: RAM has a twentieth of the unconstrained arena, the rest goes to disk. */
+enum { RAM, DISK, BOTH, RAM_PART = 20 };
+static const char *const tier_names[TIERS] = {"ram", "disk", "ram and disk"};
 
 static const char *mode_name(tide_train_mode mode) {
     return mode == TIDE_MODE_PLANNED ? "planned" : mode == TIDE_MODE_ONLINE ? "online" : "auto";
@@ -69,7 +71,7 @@ static void open_samples(setting *s) {
         assert_ok(tide_data_digits(&s->digits, 13, &s->data));
 }
 
-static void open_setting(const char *device, const family *f, tide_tier_kind tier, uint32_t threads, setting *s) {
+static void open_setting(const char *device, const family *f, uint32_t tier, uint32_t threads, setting *s) {
     tide_device_options d;
     tide_model_options m;
     tide_machine all;
@@ -84,7 +86,8 @@ static void open_setting(const char *device, const family *f, tide_tier_kind tie
     assert_ok(tide_device_open(device, &d, &s->device));
     assert_ok(tide_model_create(f->spec, &m, &s->model));
     assert_ok(tide_machine_load("cpu", &all));
-    tide_machine_without(&all, tier == TIDE_TIER_RAM ? TIDE_TIER_DISK : TIDE_TIER_RAM, &s->machine);
+    s->machine = all;
+    if (tier != BOTH) tide_machine_without(&all, tier == RAM ? TIDE_TIER_DISK : TIDE_TIER_RAM, &s->machine);
     open_samples(s);
     tide_trainer_options_init(&s->options);
     s->options.model = s->model;
@@ -109,6 +112,7 @@ static void close_setting(setting *s) {
 typedef struct result {
     float loss[STEPS];
     uint64_t hash, arena_bytes;
+    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS];
     bool moved, rerun;
 } result;
 
@@ -123,6 +127,8 @@ static tide_status train(const setting *s, result *r) {
         r->moved = r->moved || report.saved_bytes > 0;
         r->rerun = r->rerun || report.n_reruns > 0;
         if (report.arena_bytes > r->arena_bytes) r->arena_bytes = report.arena_bytes;
+        for (uint32_t t = 0; t < s->machine.n_tiers; t++)
+            if (report.tier_bytes[t] > r->tier_bytes[t]) r->tier_bytes[t] = report.tier_bytes[t];
     }
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &r->hash);
     tide_trainer_destroy(trainer);
@@ -212,16 +218,33 @@ static tide_status train_raised(bits_matrix *m, setting *s, uint64_t whole, resu
     return status;
 }
 
+static void limit_ram(setting *s, uint64_t bytes) {
+    s->options.plan.budgets.tier_bytes[tide_machine_find_tier(&s->machine, TIDE_TIER_RAM)] = bytes;
+}
+
+static bool is_within(const result *r, const tide_budgets *b) {
+    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++)
+        if (r->tier_bytes[t] > b->tier_bytes[t]) return false;
+    return r->arena_bytes <= b->arena_bytes;
+}
+
+static uint32_t tiers_used(const result *r) {
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) n += r->tier_bytes[t] > 0;
+    return n;
+}
+
 void bits_check(bits_matrix *m, bits_point p) {
     uint32_t fi = p.at[BITS_FAMILY], wi = p.at[BITS_WAY], ti = p.at[BITS_TIER], threads = p.at[BITS_THREADS];
     const way *w = &ways[wi];
     struct bits_memory *k = m->memory;
     setting s;
     result r;
-    open_setting(m->device, &families[fi], tiers[ti], threads + 1, &s);
+    open_setting(m->device, &families[fi], ti, threads + 1, &s);
     if (!k->known[fi][threads]) find_reference(&s, &k->reference[fi][threads], &k->whole[fi][threads]);
     k->known[fi][threads] = true;
     uint64_t whole = k->whole[fi][threads], *least = &k->least[fi][wi][ti][threads];
+    if (ti == BOTH) limit_ram(&s, whole / RAM_PART);
     if (!*least) *least = find_least(&s, w, whole);
     s.options.plan.policy = w->policy;
     s.options.mode = w->mode;
@@ -230,22 +253,24 @@ void bits_check(bits_matrix *m, bits_point p) {
     const result *expected = &k->reference[fi][threads];
     bool same = status == TIDE_OK && r.hash == expected->hash && memcmp(r.loss, expected->loss, sizeof r.loss) == 0;
     uint64_t budget = s.options.plan.budgets.arena_bytes;
+    bool within = is_within(&r, &s.options.plan.budgets);
     close_setting(&s);
-    if (!same || r.arena_bytes > budget)
+    if (!same || !within)
         fail_msg("%s: %s, %s by %s, %.0f %% of the arena, %s, %u threads: %s", m->device, families[fi].spec,
-                 mode_name(w->mode), w->policy, 100 * (double)budget / (double)whole, ti ? "disk" : "ram", threads + 1,
+                 mode_name(w->mode), w->policy, 100 * (double)budget / (double)whole, tier_names[ti], threads + 1,
                  status != TIDE_OK ? tide_last_error()
-                 : same            ? "over the budget"
+                 : same            ? "over a budget"
                                    : "other bits");
     m->n_done++;
     m->n_moved += r.moved;
     m->n_rerun += r.rerun;
+    m->n_both += tiers_used(&r) > 1;
 }
 
 const char *bits_losses(const bits_matrix *m, uint32_t fi, float loss[BITS_STEPS]) {
     setting s;
     result r;
-    open_setting(m->device, &families[fi], TIDE_TIER_RAM, 1, &s);
+    open_setting(m->device, &families[fi], RAM, 1, &s);
     s.options.plan.policy = "none";
     assert_ok(train(&s, &r));
     close_setting(&s);

@@ -15,8 +15,8 @@ typedef struct bits_point {
 typedef struct bits_matrix {
     const char *device;
     uint32_t size[BITS_AXES];
-    uint32_t n_done, n_moved, n_rerun,
-        n_raised;               /* trainings; with transfers, with re-runs, in a larger budget than asked */
+    /* trainings; with transfers, with re-runs, in a larger budget than asked, with two tiers in use */
+    uint32_t n_done, n_moved, n_rerun, n_raised, n_both;
     struct bits_memory *memory; /* what has been measured already */
 } bits_matrix;
 
