@@ -60,10 +60,14 @@ static tide_status read_policies(const char *text, list *out) {
 static tide_status read_budgets(const char *text, list *out) {
     size_arg size;
     tide_status status = split("--budgets", text, ",", MAX_BUDGETS, out);
-    for (size_t i = 0; status == TIDE_OK && i < out->n; i++)
-        if (strcmp(out->items[i], "min") != 0 && !size_arg_parse(out->items[i], &size))
+    for (size_t i = 0; status == TIDE_OK && i < out->n; i++) {
+        if (strcmp(out->items[i], "min") == 0) continue;
+        if (!size_arg_parse(out->items[i], &size))
             status = complain(TIDE_E_ARGUMENT, "--budgets: \"%s\" is not a size such as 512MiB or 60%%, or min",
                               out->items[i]);
+        else if (!(size.is_percent ? size.percent > 0 : size.bytes > 0))
+            status = complain(TIDE_E_ARGUMENT, "--budgets: nothing fits into %s", out->items[i]);
+    }
     return status;
 }
 

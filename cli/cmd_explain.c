@@ -69,9 +69,9 @@ static void print_all_json(const tide__report *r, const story_list *gaps, const 
     json_end(&j);
 }
 
-static tide_status explain(const tide__report *r, const explain_options *o) {
+static tide_status explain(const tide__report *r, const tide_budgets *budgets, const explain_options *o) {
     story_list gaps;
-    tide_status status = tell_gaps(r, &gaps);
+    tide_status status = tell_gaps(r, budgets, &gaps);
     if (status != TIDE_OK) return status;
     o->json ? print_all_json(r, &gaps, o) : print_all(r, &gaps, o);
     free(gaps.items);
@@ -81,24 +81,25 @@ static tide_status explain(const tide__report *r, const explain_options *o) {
 /* ---- the plan ---- */
 
 static tide_status explain_plan(const tide_program *p, const tide_machine *m, const tide_plan *plan,
-                                const explain_options *o) {
+                                const tide_budgets *budgets, const explain_options *o) {
     tide__report report;
     tide__report_options options = {.budget_bytes = UINT64_MAX};
     tide_status status = tide__report_init(p, m, plan, &options, &report);
     if (status != TIDE_OK) return status;
-    status = explain(&report, o);
+    status = explain(&report, budgets, o);
     tide__report_deinit(&report);
     return status;
 }
 
 static tide_status make_plan(const tide_program *p, const tide_machine *m, const explain_options *o,
-                             tide_fit_report *fit, tide_plan **out) {
+                             tide_fit_report *fit, tide_budgets *budgets, tide_plan **out) {
     tide_plan_options options;
     unconstrained whole = {0};
     tide_status status = check_tensor(p, o->tensor);
     if (status == TIDE_OK && budgets_relative(&o->planning.budgets)) status = plan_unconstrained(p, m, &whole);
     if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, whole.arena_bytes, &options);
     if (status != TIDE_OK) return status;
+    *budgets = options.budgets;
     return tide_plan_create(p, m, &options, fit, out);
 }
 
@@ -107,11 +108,12 @@ static int run(const char *name, const explain_options *o) {
     loaded l = {0};
     tide_plan *plan = NULL;
     tide_fit_report fit = {.op = TIDE_NONE};
+    tide_budgets budgets;
     tide_status status = check_planning(&o->planning);
     if (status == TIDE_OK) status = load_machine(&o->planning, &machine);
     if (status == TIDE_OK) status = load_program(name, &o->model, &machine, &l);
-    if (status == TIDE_OK) status = make_plan(l.program, &machine, o, &fit, &plan);
-    if (status == TIDE_OK) status = explain_plan(l.program, &machine, plan, o);
+    if (status == TIDE_OK) status = make_plan(l.program, &machine, o, &fit, &budgets, &plan);
+    if (status == TIDE_OK) status = explain_plan(l.program, &machine, plan, &budgets, o);
     int exit_code = 0;
     if (status != TIDE_OK) exit_code = report_misfit(status, &fit, l.program, o->json);
     tide_plan_destroy(plan);

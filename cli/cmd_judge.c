@@ -6,7 +6,7 @@
 typedef struct judge_options {
     model_args model;
     const char *machine;
-    size_arg budget; /* verify only */
+    budget_args budgets; /* verify only */
     bool json;
 } judge_options;
 
@@ -58,10 +58,9 @@ static int judge(const case_at_hand *c, const judge_options *o) {
     tide_verdict verdict = {.action = TIDE_NONE};
     unconstrained whole = {0};
     tide_status status = TIDE_OK;
-    if (o->budget.is_percent) status = plan_unconstrained(c->program.program, &c->machine, &whole);
+    if (budgets_relative(&o->budgets)) status = plan_unconstrained(c->program.program, &c->machine, &whole);
     if (status != TIDE_OK) return report_failure(status);
-    tide_budgets_init(&budgets);
-    budgets.arena_bytes = size_arg_bytes(&o->budget, whole.arena_bytes);
+    fill_budgets(&o->budgets, &c->machine, whole.arena_bytes, &budgets);
     status = tide_plan_verify(c->plan, c->program.program, &c->machine, &budgets, &verdict);
     if (status != TIDE_OK && status != TIDE_E_PLAN) return report_failure(status);
     if (o->json)
@@ -96,13 +95,16 @@ static int judge_command(int argc, char **argv, const char *usage, const char *s
         MODEL_OPTIONS(o.model),
         MACHINE_OPTION(o.machine),
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
-        {"--budget", ARG_SIZE, &o.budget, "SIZE", "bytes the arena may have [what the plan says]"},
+        {"--budget", ARG_SIZE, &o.budgets.arena, "SIZE", "bytes the arena may have [what the plan says]"},
+        {"--host-budget", ARG_SIZE, &o.budgets.host, "SIZE", "bytes RAM tiers may have [what the machine has]"},
+        {"--disk-budget", ARG_SIZE, &o.budgets.disk, "SIZE", "bytes disk tiers may have [what the machine has]"},
     };
+    enum { BUDGET_OPTIONS = 3 }; /* at the end; a prediction has none */
     const uint32_t n_options = sizeof options / sizeof *options;
     const arg_command command = {.usage = usage,
                                  .summary = summary,
                                  .options = options,
-                                 .n_options = act == judge ? n_options : n_options - 1, /* a prediction has no budget */
+                                 .n_options = act == judge ? n_options : n_options - BUDGET_OPTIONS,
                                  .positional = names,
                                  .min_positional = 2,
                                  .max_positional = 2};

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "progress.h"
 #include "train_data.h"
 #include "train_output.h"
@@ -219,7 +220,7 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         out->n_reruns = report.n_reruns;
         out->arena_bytes = report.arena_bytes;
         out->tier_bytes = report.staging_bytes;
-        for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += report.tier_bytes[t];
+        for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += out->tiers[t] = report.tier_bytes[t];
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
         status = after_step(s, trainer);
     }
@@ -248,6 +249,7 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     tide_trainer_options options;
     tide_trainer *trainer;
     snprintf(out->policy, sizeof out->policy, "%s", policy);
+    out->machine = &s->machine;
     tide_status status = trainer_options(s, policy, &options);
     if (status == TIDE_OK && budgeted) status = set_budgets(s, &options);
     if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
@@ -332,6 +334,21 @@ static int finish(const session *s, outcome *runs, int n) {
     return same ? 0 : report_failure(complain(TIDE_E_INTERNAL, "the bits differ"));
 }
 
+/* The op at fault has a name in the step that was to be trained. */
+static int report_run_failure(const session *s, tide_status status, const tide_fit_report *fit) {
+    const train_options *o = s->options;
+    char why[512];
+    tide_step *step = NULL;
+    if (!o->json || !is_mode(o, "planned") || fit->op == TIDE_NONE)
+        return report_misfit(status, fit, NULL, o->json && is_mode(o, "planned"));
+    snprintf(why, sizeof why, "%s", tide_last_error());
+    tide_status built = load_step(s->model, &o->model, &s->machine, s->device, &step);
+    complain(status, "%s", why);
+    int exit_code = report_misfit(status, fit, built == TIDE_OK ? tide_step_program(step) : NULL, true);
+    tide_step_destroy(step);
+    return exit_code;
+}
+
 static int run_all(const session *s, const run_list *list) {
     const train_options *o = s->options;
     outcome runs[MAX_RUNS] = {0};
@@ -342,7 +359,7 @@ static int run_all(const session *s, const run_list *list) {
     for (int i = 0; i < list->n && exit_code == 0; i++) {
         bool reference = o->verify_bits && i == 0;
         tide_status status = train_once(s, list->policy[i], !reference, &fit, &runs[i]);
-        if (status != TIDE_OK) exit_code = report_misfit(status, &fit, NULL, o->json && is_mode(o, "planned"));
+        if (status != TIDE_OK) exit_code = report_run_failure(s, status, &fit);
     }
     if (exit_code == 0) exit_code = finish(s, runs, list->n);
     for (int i = 0; i < MAX_RUNS; i++) free(runs[i].losses);
@@ -354,6 +371,12 @@ static bool runs_manual(const run_list *list) {
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->policy[i], "manual") == 0) return true;
     return false;
+}
+
+/* What the training would only find out at its end. */
+static tide_status check_files(const train_options *o) {
+    tide_status status = o->checkpoint ? tide__writer_check(o->checkpoint, true) : TIDE_OK;
+    return status == TIDE_OK && o->record ? tide__writer_check(o->record, false) : status;
 }
 
 static tide_status check(const train_options *o, const run_list *list) {
@@ -375,7 +398,8 @@ static tide_status check(const train_options *o, const run_list *list) {
     if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
     if (o->decisions && !runs_manual(list)) return complain(TIDE_E_ARGUMENT, "--decisions is for policy manual");
     tide_status status = check_data_args(&o->data);
-    return status == TIDE_OK ? check_schedule_args(&o->schedule) : status;
+    if (status == TIDE_OK) status = check_schedule_args(&o->schedule);
+    return status == TIDE_OK ? check_files(o) : status;
 }
 
 int cmd_train(int argc, char **argv) {

@@ -23,8 +23,8 @@ typedef struct story_list {
     size_t n;
 } story_list;
 
-/* Every gap of the program (of at least one op), by tensor, then time. free() the items. */
-tide_status tell_gaps(const tide__report *r, story_list *out);
+/* Every gap of the program (of at least one op), by tensor, then time. budgets: those of the plan. free() the items. */
+tide_status tell_gaps(const tide__report *r, const tide_budgets *budgets, story_list *out);
 /* "transfers hide behind 31 ms of other work": one clause. In a static buffer, good for one printf. */
 const char *show_reason(const gap_story *g);
 const char *show_decision(const tide__report *r, const gap_story *g);

@@ -8,10 +8,17 @@
 
 /* ---- costs of the two ways ---- */
 
-/* There and back, to RAM if there is such a tier, else to disk. */
-static uint64_t transfer_cost(const tide_machine *m, uint64_t bytes) {
-    uint32_t tier = tide_machine_find_tier(m, TIDE_TIER_RAM);
-    if (tier == TIDE_NONE) tier = tide_machine_find_tier(m, TIDE_TIER_DISK);
+/* Where values would go first: RAM if there is such a tier and a budget for it, else disk. */
+static uint32_t first_tier(const tide_machine *m, const tide_budgets *budgets) {
+    static const tide_tier_kind kinds[] = {TIDE_TIER_RAM, TIDE_TIER_DISK};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (uint32_t t = 0; t < m->n_tiers; t++)
+            if (m->tier[t].kind == kinds[k] && m->tier[t].capacity_bytes && budgets->tier_bytes[t]) return t;
+    return TIDE_NONE;
+}
+
+/* There and back. */
+static uint64_t transfer_cost(const tide_machine *m, uint32_t tier, uint64_t bytes) {
     if (tier == TIDE_NONE) return UINT64_MAX;
     uint32_t out = tide_machine_queue(m, tier, true), in = tide_machine_queue(m, tier, false);
     if (out == TIDE_NONE || in == TIDE_NONE) return UINT64_MAX;
@@ -58,16 +65,18 @@ static void decide(const tide__report *r, const tide__choice *c, uint32_t mark, 
     g->fate = c->kind == TIDE__DECIDED_RECOMPUTE ? TIDE__FATE_DROP : TIDE__FATE_SWAP_OUT;
     g->tier = c->tier;
     g->wait_ns += c->wait_ns;
+    if (c->kind == TIDE__DECIDED_SWAP && r->machine->tier[c->tier].kind != TIDE_TIER_CLIENT)
+        g->transfer_ns = transfer_cost(r->machine, c->tier, tide_program_tensor(r->program, c->tensor)->size_bytes);
 }
 
-static gap_story tell(const tide__report *r, const tide_gap *gap) {
+static gap_story tell(const tide__report *r, uint32_t tier, const tide_gap *gap) {
     uint64_t from = r->timeline->end_ns[r->first_run[gap->after_op]];
     uint64_t to = r->timeline->start_ns[r->first_run[gap->before_op]];
     tide_id peak = r->liveness->peak_op;
     return (gap_story){.gap = *gap,
                        .idle_ns = to > from ? to - from : 0,
                        .transfer_ns =
-                           transfer_cost(r->machine, tide_program_tensor(r->program, gap->tensor)->size_bytes),
+                           transfer_cost(r->machine, tier, tide_program_tensor(r->program, gap->tensor)->size_bytes),
                        .rerun_ns = rerun_cost(r->program, gap->tensor),
                        .at_peak = gap->after_op < peak && peak < gap->before_op,
                        .fate = TIDE__FATE_KEEP,
@@ -86,7 +95,8 @@ static bool may_cover(const tide__report *r, const tide__choice *c, const tide_g
 }
 
 /* Both lists are ordered by tensor, then time. */
-tide_status tell_gaps(const tide__report *r, story_list *out) {
+tide_status tell_gaps(const tide__report *r, const tide_budgets *budgets, story_list *out) {
+    uint32_t tier = first_tier(r->machine, budgets);
     tide_gap *gaps;
     size_t n, c = 0;
     tide_status status = tide_liveness_gaps(r->program, &gaps, &n);
@@ -94,7 +104,7 @@ tide_status tell_gaps(const tide__report *r, story_list *out) {
     gap_story *items = calloc(n + 1, sizeof *items);
     uint32_t *needed = calloc(tide_plan_residency_count(r->plan) + (size_t)1, sizeof *needed);
     for (size_t i = 0; items && needed && i < n; i++) {
-        items[i] = tell(r, &gaps[i]);
+        items[i] = tell(r, tier, &gaps[i]);
         while (c < r->choices.count && is_past(r, &r->choices.data[c], &gaps[i])) c++;
         for (size_t k = c; k < r->choices.count && may_cover(r, &r->choices.data[k], &gaps[i]); k++)
             decide(r, &r->choices.data[k], (uint32_t)i + 1, needed, &items[i]);
@@ -175,16 +185,21 @@ static void print_gap(const tide__report *r, const gap_story *g) {
 
 /* Absences that no gap has: a value that the step starts or ends without (weights, optimizer state). */
 static void print_ends(const tide__report *r) {
-    uint64_t bytes = 0;
+    uint64_t bytes[TIDE_MACHINE_MAX_TIERS] = {0}, all = 0;
     uint32_t n = 0;
     for (size_t i = 0; i < r->choices.count; i++) {
         const tide__choice *c = &r->choices.data[i];
         if (c->kind != TIDE__DECIDED_SWAP || (c->before != TIDE_NONE && c->after != TIDE_NONE)) continue;
-        bytes += tide_program_tensor(r->program, c->tensor)->size_bytes;
+        uint64_t size = tide_program_tensor(r->program, c->tensor)->size_bytes;
+        all += size;
+        bytes[c->tier] += size;
         n++;
     }
-    if (n)
-        printf("before their first or after their last use, %u values (%s) are in a tier, too\n", n, show_bytes(bytes));
+    if (n == 0) return;
+    printf("before their first or after their last use, %u values (%s) are in a tier, too:", n, show_bytes(all));
+    for (uint32_t t = 0; t < r->machine->n_tiers; t++)
+        if (bytes[t]) printf(" %s %s", show_name(r->machine->tier[t].name), show_bytes(bytes[t]));
+    putchar('\n');
 }
 
 void print_gaps(const tide__report *r, const story_list *gaps, uint32_t top) {

@@ -38,6 +38,10 @@ static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
     json_text(j, "policy", run->policy);
     json_u64(j, "arena_bytes", run->arena_bytes);
     json_u64(j, "tier_bytes", run->tier_bytes);
+    json_open(j, "tiers", '{');
+    for (uint32_t t = 0; t < run->machine->n_tiers; t++)
+        if (run->machine->tier[t].kind != TIDE_TIER_CLIENT) json_u64(j, run->machine->tier[t].name, run->tiers[t]);
+    json_close(j, '{');
     json_u64(j, "step_ns", run->step_ns);
     json_u64(j, "saved_bytes", run->saved_bytes);
     json_u64(j, "loaded_bytes", run->loaded_bytes);

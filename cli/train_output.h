@@ -8,7 +8,9 @@ enum { POLICY_BYTES = 32 };
 
 typedef struct outcome {
     char policy[POLICY_BYTES];
-    uint64_t arena_bytes, tier_bytes;
+    uint64_t arena_bytes, tier_bytes; /* tier_bytes: of all of them */
+    uint64_t tiers[TIDE_MACHINE_MAX_TIERS];
+    const tide_machine *machine;
     uint64_t first_step; /* steps that a checkpoint brought along */
     uint64_t step_ns;    /* median */
     uint64_t saved_bytes, loaded_bytes;

@@ -36,7 +36,7 @@ run 0 compare lenet.jsonl --policies liveness,delta --budgets 100%,min
 printf '%s\n' '{"tidemark":"program","version":1,"kind":"one-shot"}' '{"end":{"tensors":0,"ops":0,"carries":0}}' >none.jsonl
 run 0 compare none.jsonl --svg none.svg
 
-run 0 compare lenet --machine k40c --policies autoswap --budgets 80% --host-budget 1
+run 0 compare lenet --machine k40c --policies autoswap --budgets 80% --host-budget 1 --disk-budget 1
 out_has 'does not fit'
 
 # Long names make their column wider: every row has its budget in the same place.
@@ -45,6 +45,8 @@ run 0 compare lenet --policies 'superneurons:memory,noswap;liveness' --budgets 1
 
 # ---- refusals ----
 refuse 2 'is not a size' compare lenet --budgets 100%,half
+refuse 2 'nothing fits into 0%' compare lenet --budgets 0%
+refuse 2 'nothing fits into 0MiB' compare lenet --budgets 100%,0MiB
 refuse 2 'is empty' compare lenet --budgets 100%,,90%
 refuse 2 'is empty' compare lenet --policies ''
 refuse 2 'listed twice' compare lenet --policies dtr,delta,dtr

@@ -24,6 +24,9 @@ run 0 model resnet-cifar:1 --json
 run 0 explain lenet --machine k40c --policy autoswap --budget 85%
 out_has 'is loaded again'
 out_has 'are in a tier, too'
+run 0 explain lenet --machine k40c --policy cache --budget 80% --host-budget 200kB --top 100
+out_has 'moves to disk'
+out_has 'moves to ram'
 run 0 explain lenet --machine k40c --policy capuchin --budget 80%
 out_has 'moves to ram'
 out_has 'of transfers'

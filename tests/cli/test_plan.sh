@@ -82,11 +82,13 @@ run 0 plan lenet --budget 100%
 out_has '100.0 % of the unconstrained arena'
 refuse 4 'does not fit' plan lenet --policy liveness --budget 99%
 
-# A full tier is told to programs, too.
-refuse 4 'of tier "ram"' plan resnet-cifar:1 --batch 8 --machine k40c --policy autoswap:swdoa --budget 50% --host-budget 1
-run 4 plan resnet-cifar:1 --batch 8 --machine k40c --policy autoswap:swdoa --budget 50% --host-budget 1 --json
+# Without RAM moves go to disk; without either there are none, which is told to programs, too.
+run 0 plan resnet-cifar:1 --batch 8 --machine k40c --policy autoswap:swdoa --budget 50% --host-budget 1 --json
+[ "$(json_number ram)" = 0 ] || fail 'RAM is used without a budget'
+[ "$(json_number disk)" -gt 0 ] || fail 'disk is not used'
+run 4 plan resnet-cifar:1 --batch 8 --machine k40c --policy autoswap:swdoa --budget 50% --host-budget 0 --disk-budget 0 --json
 out_has '"fits": false'
-out_has '"tier_full": true'
+out_has '"tier_full": false'
 out_has '"reason": "'
 
 # A machine is any file; the bound says what it is a bound of.
@@ -111,6 +113,11 @@ run 0 simulate swap.plan lenet
 out_has 'in 1 saves'
 run 0 plan lenet --policy manual --decisions swap.jsonl --host-budget "$saved"
 refuse 4 'of tier "ram"' plan lenet --policy manual --decisions swap.jsonl --host-budget $((saved - 1))
+run 4 plan lenet --policy manual --decisions swap.jsonl --host-budget $((saved - 1)) --json
+out_has '"tier_full": true'
+run 0 verify swap.plan lenet --host-budget "$saved" --disk-budget 0
+run 5 verify swap.plan lenet --host-budget $((saved - 1))
+out_has 'rule budget'
 refuse 2 'needs a decisions file' plan lenet --policy manual
 refuse 6 'No such file' plan lenet --policy manual --decisions nosuch
 echo '{"swap":"nosuch","tier":"ram","after":"conv2"}' >>swap.jsonl

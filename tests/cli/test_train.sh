@@ -41,6 +41,7 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     needed=$(json_number needed_bytes)
     err_has "the smallest found to work is $needed"
     err_has 'the peak is at op "'
+    out_has '"peak_op_name": "conv2.bwd-weights"'
     run 0 train lenet $quick --policy liveness --budget "$needed" --json
     [ "$(json_number arena_bytes)" = "$needed" ] || fail 'the arena is not the budget'
     [ "$(bits)" = "$reference" ] || fail 'a budget changed the bits'
@@ -66,6 +67,18 @@ END
     refuse 6 'nosuch' train lenet $quick --policy manual --decisions decisions.jsonl --disk-path ./nosuch
     refuse 4 'of tier "disk"' train lenet $quick --policy manual --decisions decisions.jsonl --disk-budget 1
 
+    # RAM too small for all that moves: both tiers are in use, within their budgets.
+    for way in 'cache planned' 'delta online' 'cache auto'; do
+        run 0 train resnet-cifar:1 $quick --policy "${way% *}" --mode "${way#* }" --budget 70% --host-budget 512KiB \
+            --disk-budget 4MiB --disk-path spill --verify-bits --json
+        one "RAM and disk, $way"
+        ram=$(sed -n 's/^ *"ram": \([0-9]*\),*$/\1/p' "$work/out" | tail -1)
+        disk=$(sed -n 's/^ *"disk": \([0-9]*\),*$/\1/p' "$work/out" | tail -1)
+        { [ "$ram" -gt 0 ] && [ "$disk" -gt 0 ]; } || fail "$way: ram $ram, disk $disk: not both are in use"
+        { [ "$ram" -le 524288 ] && [ "$disk" -le 4194304 ]; } || fail "$way: ram $ram, disk $disk: over a budget"
+        only_files spill
+    done
+
     run 0 train resnet-cifar:1 $quick --compare none,liveness --json
     one 'resnet-cifar, one thread'
     run 0 train lenet ${quick% *} 2 --compare none,liveness --json
@@ -73,6 +86,16 @@ END
 }
 run 0 train lenet --steps 2 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30
 err_has 'the loss is no number'
+
+# What would only fail at the end is refused at the beginning, and a pipe is not waited for.
+mkdir empty && mkfifo pipe
+refuse 6 'cannot write ./nosuch/r.run' train lenet --record ./nosuch/r.run
+refuse 6 'cannot write ./nosuch/c' train lenet --checkpoint ./nosuch/c
+refuse 6 'it is not a regular file' train lenet --checkpoint pipe
+refuse 6 'it is not a regular file' train lenet --checkpoint /dev/null
+refuse 6 'it is not a regular file' train lenet --steps 1 --batch 2 --threads 1 --resume pipe
+refuse 2 'known: mlp' train nosuch --record empty/r.run
+only_files empty
 
 refuse 2 'known: mlp' train nosuch
 refuse 2 'there is no policy "nosuch"' train lenet --policy nosuch
