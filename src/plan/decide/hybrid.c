@@ -33,7 +33,9 @@ typedef struct hybrid {
     bool found;      /* a search has led to a draft within the budget */
     uint32_t n_best; /* how often there was a new one */
     uint64_t best_ns, best_bytes;
+    bool care;            /* drafts that would be the fastest, but for a little, are placed with care */
     uint64_t last_bytes;  /* the arena of the latest draft */
+    uint64_t last_ns;     /* its time */
     uint64_t least_bytes; /* the smallest arena of all drafts */
     tide_plan *strict;    /* the fastest draft within the budgets, to the byte; NULL: none, or on a ladder */
     /* On a ladder. */
@@ -43,7 +45,7 @@ typedef struct hybrid {
     uint64_t floor_bytes;       /* far below what the search has reached when asked for too little */
 } hybrid;
 
-enum { MAX_TRIES = 5, MAX_FILLS = 3, WARM_PART = 4, DRAFT_WORK = 400 };
+enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 4, DRAFT_WORK = 400 };
 
 /* Events to look at in one search, some 10 ns each. At normal effort programs of some hundred ops get the most: tiny ones
  * have been searched through before that, and the drafts of large ones take their time, too. */
@@ -171,11 +173,30 @@ static tide_status draft_filled(hybrid *h, tide__decisions *d, tide_plan **out) 
     return TIDE_OK;
 }
 
+/* Above the budget by less than this part of it: placing with care may do. */
+enum { CARE_PART = 8 };
+
+static bool is_worth_care(const hybrid *h, const tide_plan *draft) {
+    uint64_t budget = h->in->options->budgets.arena_bytes;
+    if (!h->care || draft->arena_bytes <= budget || draft->arena_bytes - budget > budget / CARE_PART) return false;
+    return !h->strict || draft->prediction.step_ns < h->strict->prediction.step_ns;
+}
+
+static tide_status draft_with_care(hybrid *h, const tide__decisions *d, tide_plan **plan) {
+    tide_plan *careful;
+    TIDE_TRY(tide__draft_with_care(h->in, d, &careful));
+    tide_plan_destroy(*plan);
+    *plan = careful;
+    return TIDE_OK;
+}
+
 /* Takes *d over if it is the best so far; empties it in any case. */
 static tide_status judge(hybrid *h, tide__decisions *d) {
     tide_plan *plan = NULL;
     tide_status status = d->variants.count ? draft(h, d, &plan) : draft_filled(h, d, &plan);
+    if (status == TIDE_OK && is_worth_care(h, plan)) status = draft_with_care(h, d, &plan);
     if (status == TIDE_OK) h->last_bytes = plan->arena_bytes;
+    if (status == TIDE_OK) h->last_ns = plan->prediction.step_ns;
     if (status == TIDE_OK) h->least_bytes = tide__min_u64(h->least_bytes, plan->arena_bytes);
     if (status == TIDE_OK && is_better(h, plan, fits(h, plan))) take_over(h, d, plan);
     if (status == TIDE_OK && h->ladder) status = tide__ladder_offer(h->ladder, &plan);
@@ -320,20 +341,25 @@ static uint64_t least_ns(const tide__policy_input *in) {
 
 static bool is_ideal(const hybrid *h) { return h->fits && h->best_ns <= least_ns(h->in); }
 
-/* Another policy's decisions; asked again for a smaller load where placement missed the budget. */
+static bool is_slower(const hybrid *h) { return h->strict && h->last_ns >= h->strict->prediction.step_ns; }
+
+/* Another policy's decisions. Where placement missed the budget it is asked again for a smaller load, as the pipeline
+ * does, while it could still be the fastest. */
 static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *argument) {
-    uint64_t budget = h->in->options->budgets.arena_bytes;
+    uint64_t budget = h->in->options->budgets.arena_bytes, before = UINT64_MAX, step = 0;
     tide__policy_input in = *h->in;
     in.argument = argument;
-    for (int i = 0; i < (h->ladder ? 1 : MAX_TRIES); i++) {
+    for (int i = 0; i < (h->ladder ? 1 : MAX_POLICY_TRIES) && !(i > 0 && (is_slower(h) || is_spent(h))); i++) {
         tide__decisions d = {0};
         tide_status status = decide(&in, &d);
         if (status == TIDE_OK) status = judge(h, &d);
         tide__decisions_free(&d);
         TIDE_TRY(status);
         uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, budget);
-        if (over == 0 || over >= in.target_bytes / 4) break;
-        in.target_bytes -= over;
+        step = tide__max_u64(over, h->last_bytes >= before ? 2 * step : 0);
+        if (over == 0 || step >= in.target_bytes / 2) break;
+        before = h->last_bytes;
+        in.target_bytes -= step;
     }
     return TIDE_OK;
 }
@@ -373,7 +399,12 @@ static tide_status try_policies(hybrid *h, policy_kind from, policy_kind to) {
     return TIDE_OK;
 }
 
-static tide_status try_others(hybrid *h) { return try_policies(h, FIRST, SLOW); }
+static tide_status try_others(hybrid *h) {
+    h->care = !h->ladder;
+    tide_status status = try_policies(h, FIRST, SLOW);
+    h->care = false;
+    return status;
+}
 
 /* The step with its passes, for a load of the target, and for less where placement misses the budget. */
 static tide_status search_passes(hybrid *h, const tide__passes *p) {

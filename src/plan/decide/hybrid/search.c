@@ -9,11 +9,13 @@
 #include "plan/decide/hybrid/belady.h"
 
 static const double TOLERANCE = 0.001; /* of the time */
+static const double MIN_PROGRESS = 0.02;
 enum {
     MAX_REMOVED = 20,
     MAX_MOVES_REMOVED = 6,
     PATIENCE = 50,
     MAX_SYNCS = 3,
+    MAX_REFILLS = 8,
     MAX_WALKED = 20 * 1000,
     MAX_WALKED_OPS = 6000,
     WALK_WORK = 100 /* per op of one walk */
@@ -31,6 +33,7 @@ typedef struct searcher {
     tide__transfers *moves; /* NULL: the sketch's moves stay as they are */
     tide__repair repair;
     state best, current; /* the best that fits; where the search is */
+    bool *given_chosen;  /* the moves that starts begin with */
     tide__keys reruns;   /* scratch */
     bool fits;
     uint64_t limit;  /* of work */
@@ -89,6 +92,19 @@ static tide_status sync_moves(searcher *x) {
 /* All ways to get inputs, or just one of them. */
 static uint32_t mask_of(uint32_t way) { return way == 0 ? (1u << TIDE__N_HOLDS) - 1 : 1u << (way - 1); }
 
+/* Where re-runs alone do not get any further: more moves, which have a longer clock to hide on by now, and re-runs for what
+ * those leave, by turns. */
+static tide_status refill(searcher *x) {
+    for (uint32_t i = 0; i < MAX_REFILLS && !tide__sketch_fits(x->s) && work_done(x) < x->repair.limit; i++) {
+        double before = x->s->excess;
+        TIDE_TRY(tide__transfers_sync(x->moves, x->s));
+        TIDE_TRY(tide__transfers_fill(x->moves, x->s, (tide__transfers_taste){.power = i % 2 ? 0.5 : 1}));
+        TIDE_TRY(tide__repair_run(&x->repair));
+        if (x->s->excess > (1 - MIN_PROGRESS) * before) break;
+    }
+    return TIDE_OK;
+}
+
 static tide_status finish_start(searcher *x) {
     TIDE_TRY(tide__sketch_build(x->s));
     if (!tide__sketch_fits(x->s)) return TIDE_OK;
@@ -103,6 +119,7 @@ static tide_status finish_start(searcher *x) {
 static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, double part) {
     uint64_t target = x->s->target_bytes;
     TIDE_TRY(tide__keys_copy(from, &x->s->extra));
+    if (x->moves) memcpy(x->moves->chosen, x->given_chosen, chosen_bytes(x));
     x->repair.mask = mask;
     x->repair.noise = 0;
     x->repair.limit = x->repair.work + x->limit; /* one start may take all that is meant for the rounds, no more */
@@ -110,6 +127,7 @@ static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, dou
     tide_status status = tide__repair_run(&x->repair);
     x->s->target_bytes = target;
     TIDE_TRY(status);
+    if (x->moves && !tide__sketch_fits(x->s)) TIDE_TRY(refill(x));
     return finish_start(x);
 }
 
@@ -242,6 +260,7 @@ static tide_status start_without_moves(searcher *x) {
     x->s->extra.count = 0;
     TIDE_TRY(tide__transfers_sync(x->moves, x->s));
     tide_status status = tide__keys_copy(&x->s->extra, &forced);
+    memcpy(x->given_chosen, x->moves->chosen, chosen_bytes(x));
     for (uint32_t k = 0; k <= TIDE__N_HOLDS && status == TIDE_OK && goes_on(x, 0); k++)
         status = start(x, &forced, mask_of(k), 1);
     if (status == TIDE_OK) status = start_by_walks(x, &forced);
@@ -279,7 +298,9 @@ static tide_status begin(searcher *x, tide__keys *given) {
     if (x->moves) x->moves->work = 0;
     x->best.chosen = malloc(n + 1);
     x->current.chosen = malloc(n + 1);
-    if (!x->best.chosen || !x->current.chosen) return tide__fail_memory();
+    x->given_chosen = malloc(n + 1);
+    if (!x->best.chosen || !x->current.chosen || !x->given_chosen) return tide__fail_memory();
+    if (x->moves) memcpy(x->given_chosen, x->moves->chosen, n);
     TIDE_TRY(tide__repair_init(x->s, &x->repair));
     return tide__keys_copy(&x->s->extra, given);
 }
@@ -291,6 +312,7 @@ static void end(searcher *x) {
     tide__vec_free(&x->reruns);
     free(x->best.chosen);
     free(x->current.chosen);
+    free(x->given_chosen);
 }
 
 tide_status tide__search(tide__sketch *s, tide__transfers *moves, uint64_t work, uint64_t most, uint64_t *spent) {
