@@ -536,6 +536,7 @@ static int run_checks(const kernel_modes *modes) {
     static rig_config two = {.device = "cpu", .threads = 2};
 #endif
     static rig_config opencl = {.device = "opencl"}, clblast = {.device = "opencl", .products = "clblast"};
+    static rig_config lanes = {.device = "opencl", .lanes = "8"}; /* the kernels of GPUs */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_reference, &one),
         cmocka_unit_test_prestate(test_reference, &two),
@@ -567,6 +568,14 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
         cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
         cmocka_unit_test_prestate(test_wrong_label, &opencl),
+        cmocka_unit_test_prestate(test_reference, &lanes),
+        cmocka_unit_test_prestate(test_same_bits, &lanes),
+        cmocka_unit_test_prestate(test_in_place, &lanes),
+        cmocka_unit_test_prestate(test_variants, &lanes),
+        cmocka_unit_test_prestate(test_maxpool_ties, &lanes),
+        cmocka_unit_test_prestate(test_nan_comes_through, &lanes),
+        cmocka_unit_test_prestate(test_dropout_replays, &lanes),
+        cmocka_unit_test_prestate(test_wrong_label, &lanes),
     };
     const struct CMUnitTest clblast_tests[] = {cmocka_unit_test_prestate(test_products, &clblast)};
     int failed = 0;
@@ -579,7 +588,9 @@ static int run_checks(const kernel_modes *modes) {
 static int run_grads(const kernel_modes *modes) {
     static rig_config cpu = {.device = "cpu", .threads = 1}, opencl = {.device = "opencl"};
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_finite_differences, &cpu)};
-    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_finite_differences, &opencl)};
+    static rig_config lanes = {.device = "opencl", .lanes = "8"};
+    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_finite_differences, &opencl),
+                                              cmocka_unit_test_prestate(test_finite_differences, &lanes)};
     int failed = 0;
     if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
     if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);

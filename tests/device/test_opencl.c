@@ -3,18 +3,13 @@
 #include "support/test.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "device/opencl/kernel.h"
 #include "support/opencl.h"
 #include "support/training.h"
-
-static tide_device *open_opencl(void) {
-    tide_device *device = NULL;
-    assert_ok(tide_device_open("opencl", NULL, &device));
-    return device;
-}
 
 /* ---- opening ---- */
 
@@ -84,12 +79,6 @@ static tide_status source(void *context, uint64_t position, void *data, uint64_t
     return TIDE_OK;
 }
 
-static tide_device *open_staged(void) {
-    tide_device *device = open_opencl();
-    ((tide__opencl *)device)->host_visible = false;
-    return device;
-}
-
 static void round_trip(tide_device *device, tide_queue_kind kind, uint64_t size) {
     tide_arena *arena = NULL;
     tide_queue *queue = NULL;
@@ -118,7 +107,7 @@ static void test_staged_copies(void **state) {
                                      TIDE__OPENCL_SLOT_BYTES / 2 + 1,
                                      TIDE__OPENCL_SLOT_BYTES,
                                      3 * TIDE__OPENCL_SLOT_BYTES + 12345};
-    tide_device *device = open_staged();
+    tide_device *device = open_staged_opencl();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         round_trip(device, TIDE_QUEUE_COPY, sizes[i]);
         round_trip(device, TIDE_QUEUE_COMPUTE, sizes[i]);
@@ -129,7 +118,7 @@ static void test_staged_copies(void **state) {
 static void test_staged_failures(void **state) {
     (void)state;
     const uint64_t half = TIDE__OPENCL_SLOT_BYTES / 2, size = 4 * half;
-    tide_device *device = open_staged();
+    tide_device *device = open_staged_opencl();
     tide_arena *arena = NULL;
     tide_queue *out = NULL, *in = NULL;
     store s = {malloc(size), 0, 2 * half};
@@ -158,7 +147,7 @@ static tide_status nothing(void *context) {
 
 static void test_no_host_functions(void **state) {
     (void)state;
-    tide_device *device = open_staged();
+    tide_device *device = open_staged_opencl();
     tide_queue *queue = NULL;
     assert_ok(tide_queue_create(device, TIDE_QUEUE_COMPUTE, &queue));
     assert_status(tide_queue_launch(queue, nothing, NULL, 0), TIDE_E_UNSUPPORTED);
@@ -340,7 +329,7 @@ static void test_host_budget(void **state) {
 /* A plan that was made without regard to the pinned memory does not run. */
 static void test_budgets_of_plans(void **state) {
     (void)state;
-    tide_device *device = open_staged();
+    tide_device *device = open_staged_opencl();
     tide_machine machine;
     tide_budgets budgets;
     assert_ok(tide_machine_load("cpu", &machine));
@@ -358,40 +347,52 @@ static void test_budgets_of_plans(void **state) {
     tide_device_close(device);
 }
 
-/* ---- commands that end abnormally ---- */
+/* ---- lanes ---- */
 
-static cl_int CL_API_CALL break_event(cl_event event, cl_int type, void(CL_CALLBACK *notify)(cl_event, cl_int, void *),
-                                      void *context) {
-    notify(event, CL_OUT_OF_RESOURCES, context);
-    return CL_SUCCESS;
+static void test_wrong_lanes(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"0", "3", "x", "", "-1", "512", "8 "};
+    tide_device *device = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("TIDE_OPENCL_LANES", wrong[i], 1);
+        assert_status(tide_device_open("opencl", NULL, &device), TIDE_E_ARGUMENT);
+        assert_error_has("not a power of two up to 256");
+    }
+    unsetenv("TIDE_OPENCL_LANES");
+    assert_null(device);
 }
 
-static void test_abnormal_end(void **state) {
-    (void)state;
-    tide_device *device = open_opencl();
-    tide_op_desc d = {.kind = TIDE_OP_RELU_FWD, .x = {1, 1, 1, 9}, .y = {1, 1, 1, 9}};
-    tide_kernel *kernel = NULL;
-    tide_queue *queue = NULL;
-    tide_arena *arena = NULL;
-    tide_event *event = NULL;
-    ((tide__opencl *)device)->cl.SetEventCallback = break_event;
-    assert_ok(tide_kernel_create(device, &d, &kernel));
-    assert_ok(tide_queue_create(device, TIDE_QUEUE_COMPUTE, &queue));
-    assert_ok(tide_arena_create(device, 4096, &arena));
-    assert_ok(tide_event_create(device, &event));
-    memset(tide_arena_host(arena), 0, 4096);
-    assert_ok(tide_kernel_enqueue(kernel, 0, queue, arena, (uint64_t[]){0, 1024}, 2, NULL));
-    assert_ok(tide_event_record(event, queue));
-    assert_ok(tide_event_sync(event)); /* does not hang */
-    for (int i = 0; i < 2; i++) {
-        assert_status(tide_queue_sync(queue), TIDE_E_DEVICE);
-        assert_error_has("complete a kernel: CL_OUT_OF_RESOURCES");
+/* A training through the kernels of GPUs and staged copies, as a GPU would do it: the same bits under a budget, the
+ * same losses as through those of processors. */
+static float train_with(const char *lanes, bool constrained, uint64_t *hash) {
+    training t;
+    setenv("TIDE_OPENCL_LANES", lanes, 1);
+    training_open_on(&t, "opencl", "lenet", 8);
+    unsetenv("TIDE_OPENCL_LANES");
+    ((tide__opencl *)t.device)->host_visible = false;
+    t.options.learning_rate = 0.01f;
+    t.options.plan.policy = "liveness";
+    tide_trainer *trainer = training_start(&t);
+    if (constrained) {
+        uint64_t arena = tide_plan_arena_bytes(tide_trainer_plan(trainer));
+        tide_trainer_destroy(trainer);
+        t.options.plan.policy = "hybrid";
+        t.options.plan.budgets.arena_bytes = arena / 10 * 7;
+        trainer = training_start(&t);
     }
-    tide_event_destroy(event);
-    tide_queue_destroy(queue);
-    tide_arena_destroy(arena);
-    tide_kernel_destroy(kernel);
-    tide_device_close(device);
+    float loss = training_run(trainer, 3);
+    *hash = training_hash(trainer);
+    close_session(&t, trainer);
+    return loss;
+}
+
+static void test_training_with_lanes(void **state) {
+    (void)state;
+    uint64_t one, many, again;
+    const float a = train_with("1", false, &one), b = train_with("16", false, &many);
+    train_with("16", true, &again);
+    assert_true(many == again);
+    assert_true(fabsf(a - b) <= 1e-4f * fabsf(a));
 }
 
 int main(void) {
@@ -401,7 +402,7 @@ int main(void) {
         cmocka_unit_test(test_no_host_functions), cmocka_unit_test(test_cache),
         cmocka_unit_test(test_one_wait_per_step), cmocka_unit_test(test_staged_training_has_the_same_bits),
         cmocka_unit_test(test_host_budget),       cmocka_unit_test(test_budgets_of_plans),
-        cmocka_unit_test(test_abnormal_end),
+        cmocka_unit_test(test_wrong_lanes),       cmocka_unit_test(test_training_with_lanes),
     };
     const struct CMUnitTest always[] = {cmocka_unit_test(test_without_a_library)};
     int failed = cmocka_run_group_tests(always, NULL, NULL);

@@ -177,12 +177,13 @@ static placement place(const kernel_rig *rig, const rig_case *c, const tide_kern
 }
 
 /* Every byte from the shift to the end that belongs to no operand. */
-static void check_guards(const unsigned char *host, const placement *p, uint64_t shift) {
+static void check_guards(const unsigned char *host, const placement *p, uint64_t shift, const tide_op_desc *d) {
     unsigned char *used = calloc(1, p->end - shift);
     for (uint32_t i = 0; i < p->n_offsets; i++) memset(used + (p->offset[i] - shift), 1, p->size[i]);
     for (uint64_t b = shift; b < p->end; b++)
         if (!used[b - shift] && host[b] != GUARD)
-            fail_msg("a kernel wrote outside its operands, at %llu", (unsigned long long)b);
+            fail_msg("%s, x (%lld, %lld, %lld, %lld) wrote outside its operands, at %llu", tide_op_kind_name(d->kind),
+                     (long long)d->x.n, (long long)d->x.c, (long long)d->x.h, (long long)d->x.w, (unsigned long long)b);
     free(used);
 }
 
@@ -238,7 +239,7 @@ uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
         assert_ok(tide_operand_pack(kernel, i, c->plain[i], host + p.offset[i]));
     assert_ok(tide_kernel_enqueue(kernel, options->variant, rig->queue, rig->arena, p.offset, p.n_offsets, &c->args));
     assert_ok(tide_queue_sync(rig->queue));
-    check_guards(host, &p, options->shift);
+    check_guards(host, &p, options->shift, &c->desc);
     uint64_t hash = collect(kernel, c, host, &p);
     tide_kernel_destroy(kernel);
     return hash;

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <tidemark/device.h>
+#include "device/opencl/opencl.h"
+#include "support/test.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -37,4 +38,16 @@ bool has_clblast(void) {
     const bool yes = opens("CLBlast");
     unsetenv("TIDE_OPENCL_PRODUCTS");
     return yes;
+}
+
+tide_device *open_opencl(void) {
+    tide_device *device = NULL;
+    assert_ok(tide_device_open("opencl", NULL, &device));
+    return device;
+}
+
+tide_device *open_staged_opencl(void) {
+    tide_device *device = open_opencl();
+    ((tide__opencl *)device)->host_visible = false;
+    return device;
 }

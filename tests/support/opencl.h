@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include <tidemark/device.h>
+
 /* What a program returns that has nothing to test without OpenCL: tests/CMakeLists.txt. */
 enum { SKIPPED = 77 };
 
@@ -11,5 +13,9 @@ enum { SKIPPED = 77 };
 bool has_opencl(void);
 /* With has_opencl(): CLBlast can be loaded, too. */
 bool has_clblast(void);
+
+/* The device "opencl"; and one that takes the way of devices whose memory the host cannot see. Fails the test on error. */
+tide_device *open_opencl(void);
+tide_device *open_staged_opencl(void);
 
 #endif

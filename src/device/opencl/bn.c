@@ -25,9 +25,9 @@ static tide_status add_sums(tide__opencl_kernel *k, bool backward, uint32_t a, u
                           tide__place(backward ? 3 : 0), tide__place(backward ? 4 : 0), tide__place(workspace),
                           tide__int(d->x.n), tide__int(d->x.c), tide__int(pixels_of(d)), tide__int(chunks),
                           tide__int(backward)));
-    return TIDE__LAUNCH(k, "norm", "batch_totals", d->x.c, 1, 1, tide__place(workspace), tide__place(a), tide__place(b),
-                        tide__int(d->x.c), tide__int(chunks), tide__float(count_of(d)), tide__float(d->eps),
-                        tide__int(backward));
+    return TIDE__LAUNCH(k, "norm", "batch_totals", tide__lane_groups(k, (uint64_t)d->x.c), 1, 1, tide__place(workspace),
+                        tide__place(a), tide__place(b), tide__int(d->x.c), tide__int(chunks), tide__float(count_of(d)),
+                        tide__float(d->eps), tide__int(backward));
 }
 
 static tide_status add_normalise(tide__opencl_kernel *k, uint32_t mean, uint32_t spread, uint32_t y, bool variance) {
@@ -58,9 +58,9 @@ static tide_status build_statistics(tide__opencl_kernel *k) {
     const float m = count_of(d), unbias = m > 1 ? m / (m - 1) : 1;
     TIDE_TRY(add_vectors(k, true, 4));
     TIDE_TRY(add_vectors(k, false, 2));
-    return TIDE__LAUNCH(k, "norm", "batch_statistics", d->x.c, 1, 1, tide__place(0), tide__place(1), tide__place(2),
-                        tide__place(3), tide__place(4), tide__place(5), tide__float(d->momentum), tide__float(unbias),
-                        tide__float(d->eps));
+    return TIDE__LAUNCH(k, "norm", "batch_statistics", tide__lane_groups(k, (uint64_t)d->x.c), 1, 1, tide__place(0),
+                        tide__place(1), tide__place(2), tide__place(3), tide__place(4), tide__place(5),
+                        tide__int(d->x.c), tide__float(d->momentum), tide__float(unbias), tide__float(d->eps));
 }
 
 static tide_status build_backward(tide__opencl_kernel *k) {

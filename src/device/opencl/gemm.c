@@ -1,10 +1,18 @@
 /* See gemm.h; and fully connected layers, which are products and nothing else. */
 #include "device/opencl/gemm.h"
 
-#define ROWS 6 /* of a panel */
-#define COLUMNS 16
-#define MAX_MC 96
-#define MAX_NC 192 /* MAX_NC in kernels/tile.cl */
+/* Of panels and blocks at most: with one lane, where local memory is a cache, with one lane and little of it, and with
+ * many lanes. kc does not depend on the product: it decides about bits. */
+typedef struct limits {
+    int64_t rows, columns, mc, nc, kc; /* rows, columns and nc as in kernels/tile.cl */
+} limits;
+static const limits roomy = {6, 16, 96, 192, 256}, narrow = {6, 16, 24, 32, 32}, shared = {4, 4, 64, 64, 16};
+#define ROOMY_BYTES (UINT64_C(384) << 10)
+
+static const limits *limits_of(const tide__opencl *opencl) {
+    if (opencl->lanes > 1) return &shared;
+    return opencl->local_bytes >= ROOMY_BYTES ? &roomy : &narrow;
+}
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -24,25 +32,31 @@ static void measure(tide__blocks *b, int64_t m, int64_t n) {
     b->c_bytes = (uint64_t)(b->mc * b->nc) * sizeof(float);
 }
 
-/* As large as local memory allows, but so many that every unit has a few. kc does not depend on the product: it
- * decides about bits. */
+/* As large as local memory allows, but so many that every unit has a few. */
 tide__blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times) {
-    const bool roomy = opencl->local_bytes >= UINT64_C(384) << 10;
-    tide__blocks b = {.kc = roomy ? 256 : 32};
-    int64_t most_nc = roomy ? MAX_NC : 32;
-    b.mc = cut(m, roomy ? MAX_MC : 4 * ROWS, ROWS);
+    const limits *l = limits_of(opencl);
+    tide__blocks b = {.kc = l->kc};
+    int64_t most_nc = l->nc;
+    b.mc = cut(m, l->mc, l->rows);
     for (;;) {
-        b.nc = cut(n, most_nc, COLUMNS);
+        b.nc = cut(n, most_nc, l->columns);
         measure(&b, m, n);
         int64_t blocks = times * (int64_t)(b.rows * b.columns);
-        if (blocks >= 3 * (int64_t)opencl->units || most_nc <= 2 * COLUMNS || n <= 2 * COLUMNS) break;
+        if (blocks >= 3 * (int64_t)opencl->units || most_nc <= 2 * l->columns || n <= 2 * l->columns) break;
         most_nc /= 2;
     }
-    while (local_bytes(&b) > opencl->local_bytes && b.mc > ROWS) {
-        b.mc -= ROWS;
+    while (local_bytes(&b) > opencl->local_bytes && b.mc > l->rows) {
+        b.mc -= l->rows;
         measure(&b, m, n);
     }
     return b;
+}
+
+tide_status tide__cl_sum_rows(tide__opencl_kernel *k, uint32_t from, uint32_t to, int64_t rows, int64_t columns) {
+    const bool one = ((const tide__opencl *)k->base.device)->lanes == 1; /* then an item has 8 columns */
+    return TIDE__LAUNCH(k, "gemm", "sum_rows",
+                        one ? (size_t)ceil_div(columns, 8) : tide__lane_groups(k, (uint64_t)columns), 1, 1,
+                        tide__place(from), tide__place(to), tide__int(rows), tide__int(columns));
 }
 
 tide_status tide__cl_gemm(tide__opencl_kernel *k, const tide__gemm *g) {
@@ -109,8 +123,7 @@ static tide_status build_weights(tide__opencl_kernel *k, int64_t rows, int64_t i
                                             .alpha = 1}));
     if (!bias) return TIDE_OK;
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, (uint64_t)outputs));
-    return TIDE__LAUNCH(k, "gemm", "sum_rows", ceil_div(outputs, 8), 1, 1, tide__place(1), tide__place(3),
-                        tide__int(rows), tide__int(outputs));
+    return tide__cl_sum_rows(k, 1, 3, rows, outputs);
 }
 
 tide_status tide__cl_build_fc(tide__opencl_kernel *k, const tide_op_desc *d) {

@@ -40,6 +40,8 @@ typedef struct tide__gemm {
 } tide__gemm;
 
 tide_status tide__cl_gemm(tide__opencl_kernel *k, const tide__gemm *g);
+/* The sums of the columns of operand `from`, (rows, columns). */
+tide_status tide__cl_sum_rows(tide__opencl_kernel *k, uint32_t from, uint32_t to, int64_t rows, int64_t columns);
 
 /* ---- who computes a product (products.c) ---- */
 

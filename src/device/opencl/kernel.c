@@ -71,9 +71,9 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
 
 /* ---- launches ---- */
 
-tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, const char *name, const size_t items[3],
+tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, const char *name, const size_t groups[3],
                                 const tide__cl_arg *args, size_t n_args) {
-    tide__cl_launch launch = {.items = {items[0], items[1], items[2]},
+    tide__cl_launch launch = {.groups = {groups[0], groups[1], groups[2]},
                               .first_arg = k->args.count,
                               .n_args = n_args,
                               .variant = k->n_variants - 1};
@@ -205,17 +205,15 @@ static size_t evaluate(const tide__opencl_kernel *k, const tide__command *comman
     case TIDE__ARG_M_SHARE: out->f = bias_share(d->beta1, step->step); return sizeof out->f;
     case TIDE__ARG_V_SHARE: out->f = bias_share(d->beta2, step->step); return sizeof out->f;
     case TIDE__ARG_KEEP: out->f = 1 - step->learning_rate * d->weight_decay; return sizeof out->f;
-    case TIDE__ARG_LOCAL:
-    case TIDE__ARG_FAULTS: break;
+    case TIDE__ARG_LOCAL: break;
     }
     return 0;
 }
 
-static cl_int set_arg(const tide__cl *cl, const tide__opencl_queue *queue, const tide__opencl_kernel *k,
-                      const tide__command *command, cl_kernel function, cl_uint index, const tide__cl_arg *arg) {
+static cl_int set_arg(const tide__cl *cl, const tide__opencl_kernel *k, const tide__command *command,
+                      cl_kernel function, cl_uint index, const tide__cl_arg *arg) {
     word value;
     if (arg->kind == TIDE__ARG_LOCAL) return cl->SetKernelArg(function, index, (size_t)arg->number, NULL);
-    if (arg->kind == TIDE__ARG_FAULTS) return cl->SetKernelArg(function, index, sizeof(cl_mem), &queue->faults);
     size_t size = evaluate(k, command, arg, &value);
     return cl->SetKernelArg(function, index, size, &value);
 }
@@ -223,14 +221,16 @@ static cl_int set_arg(const tide__cl *cl, const tide__opencl_queue *queue, const
 /* Under the device's lock: functions, and with them their arguments, are shared by kernels and queues. */
 static cl_int launch(const tide__opencl_queue *queue, const tide__opencl_kernel *k, const tide__command *command,
                      const tide__cl_launch *l) {
-    static const size_t one[3] = {1, 1, 1};
-    const tide__cl *cl = &((const tide__opencl *)k->base.device)->cl;
+    const tide__opencl *opencl = (const tide__opencl *)k->base.device;
+    const tide__cl *cl = &opencl->cl;
     const tide__opencl_arena *arena = (const tide__opencl_arena *)command->kernel.arena;
+    const size_t lanes[3] = {opencl->lanes, 1, 1}, items[3] = {l->groups[0] * lanes[0], l->groups[1], l->groups[2]};
     cl_int error = cl->SetKernelArg(l->function, 0, sizeof(cl_mem), &arena->buffer);
+    if (error == CL_SUCCESS) error = cl->SetKernelArg(l->function, 1, sizeof(cl_mem), &queue->faults);
     for (size_t i = 0; i < l->n_args && error == CL_SUCCESS; i++)
-        error = set_arg(cl, queue, k, command, l->function, (cl_uint)i + 1, &k->args.data[l->first_arg + i]);
+        error = set_arg(cl, k, command, l->function, (cl_uint)i + 2, &k->args.data[l->first_arg + i]);
     if (error != CL_SUCCESS) return error;
-    return cl->EnqueueNDRangeKernel(queue->cl, l->function, 3, NULL, l->items, one, 0, NULL, NULL);
+    return cl->EnqueueNDRangeKernel(queue->cl, l->function, 3, NULL, items, lanes, 0, NULL, NULL);
 }
 
 static tide_status run_launch(const tide__opencl_queue *queue, const tide__opencl_kernel *k,

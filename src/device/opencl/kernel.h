@@ -2,9 +2,9 @@
  * first, and lists the *launches* that compute it: a function of one of the files in kernels/, a number of work items,
  * and arguments that are constants, places of operands or values of the step. Enqueueing then only fills in places.
  *
- * All operands are stored plainly, row-major, without padding. A work item takes a whole run of elements, a row or a
- * tile and works with vectors of 8, so groups have one item: what a driver for CPUs turns into good code. Reductions
- * have one fixed order and no atomics, so bits do not depend on how a driver schedules items.
+ * All operands are stored plainly, row-major, without padding. A work group takes a whole run of elements, a row or a
+ * tile, and has as many items as the device has lanes (kernels/common.cl). Reductions have one fixed order and no
+ * atomics, so bits do not depend on how a driver schedules groups.
  *
  * To add an op: a builder in the file of its family, its functions in kernels/FAMILY.cl, a line in kernel.c. */
 #ifndef TIDE_DEVICE_OPENCL_KERNEL_H
@@ -56,7 +56,6 @@ typedef enum tide__cl_arg_kind {
     TIDE__ARG_LONG,
     TIDE__ARG_FLOAT,
     TIDE__ARG_LOCAL,   /* `number` bytes of local memory */
-    TIDE__ARG_FAULTS,  /* the queue's tide__opencl_fault */
     TIDE__ARG_SEED,    /* ulong, of the step */
     TIDE__ARG_STREAM,  /* ulong: of the op in this step */
     TIDE__ARG_RATE,    /* float: the learning rate */
@@ -82,8 +81,8 @@ typedef struct tide__cl_product {
 typedef struct tide__cl_launch {
     cl_kernel function; /* NULL: `product` of the kernel */
     size_t product;
-    size_t items[3];
-    size_t first_arg, n_args; /* after the arena, which is every function's argument 0 */
+    size_t groups[3];
+    size_t first_arg, n_args; /* after the arena and the queue's faults, which every function begins with */
     uint32_t variant;         /* that it belongs to */
 } tide__cl_launch;
 
@@ -112,15 +111,20 @@ static inline tide__cl_arg tide__local(uint64_t bytes) { return (tide__cl_arg){T
 static inline tide__cl_arg tide__of_step(tide__cl_arg_kind kind) { return (tide__cl_arg){kind, 0, 0, 0}; }
 
 /* Appends a launch to the newest variant. */
-tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, const char *name, const size_t items[3],
+tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, const char *name, const size_t groups[3],
                                 const tide__cl_arg *args, size_t n_args);
 #define TIDE__LAUNCH(k, family, name, x, y, z, ...)                                                      \
     tide__cl_launch_add((k), (family), (name), (const size_t[3]){(size_t)(x), (size_t)(y), (size_t)(z)}, \
                         (const tide__cl_arg[]){__VA_ARGS__},                                             \
                         sizeof((const tide__cl_arg[]){__VA_ARGS__}) / sizeof(tide__cl_arg))
-/* Items of a launch over n elements, each with a run of TIDE__RUN of them (RUN in kernels/common.cl). */
+/* Groups of a launch over n elements, each with a run of TIDE__RUN of them (RUN in kernels/common.cl). */
 #define TIDE__RUN 4096
 static inline size_t tide__runs(uint64_t n) { return (size_t)((n + TIDE__RUN - 1) / TIDE__RUN); }
+/* Groups of a launch where every lane takes one of n things. */
+static inline size_t tide__lane_groups(const tide__opencl_kernel *k, uint64_t n) {
+    const uint32_t lanes = ((const tide__opencl *)k->base.device)->lanes;
+    return (size_t)((n + lanes - 1) / lanes);
+}
 /* Appends a product to the newest variant. */
 tide_status tide__cl_product_add(tide__opencl_kernel *k, const tide__cl_product *product);
 /* The workspace of the newest variant is operand n_reads + n_writes. */

@@ -26,8 +26,8 @@ static tide_status build_backward(tide__opencl_kernel *k, const tide_op_desc *d)
     TIDE_TRY(TIDE__LAUNCH(k, "norm", "layer_backward", chunks, 1, 1, tide__place(0), tide__place(1), tide__place(2),
                           tide__place(3), tide__place(4), tide__place(5), tide__place(8), tide__int(d->x.n),
                           tide__int(d->x.c), tide__int((int64_t)chunks)));
-    return TIDE__LAUNCH(k, "norm", "layer_totals", width, 1, 1, tide__place(8), tide__place(6), tide__place(7),
-                        tide__int(d->x.c), tide__int((int64_t)chunks));
+    return TIDE__LAUNCH(k, "norm", "layer_totals", tide__lane_groups(k, width), 1, 1, tide__place(8), tide__place(6),
+                        tide__place(7), tide__int(d->x.c), tide__int((int64_t)chunks));
 }
 
 tide_status tide__cl_build_layernorm(tide__opencl_kernel *k, const tide_op_desc *d) {

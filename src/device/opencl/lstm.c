@@ -80,8 +80,7 @@ static tide_status build_weights(tide__opencl_kernel *k, const tide_op_desc *d, 
     TIDE_TRY(writes(k, 4 * c->n, 1));
     TIDE_TRY(add_weights(k, c, 0, c->inputs, 0, c->rows));
     TIDE_TRY(add_weights(k, c, d->has_prev ? 1 : 0, c->n, c->inputs, d->has_prev ? c->rows : 0));
-    return TIDE__LAUNCH(k, "gemm", "sum_rows", (4 * c->n + 7) / 8, 1, 1, tide__place(k->n_reads - 1),
-                        tide__place(k->n_reads + 1), tide__int(c->rows), tide__int(4 * c->n));
+    return tide__cl_sum_rows(k, k->n_reads - 1, k->n_reads + 1, c->rows, 4 * c->n);
 }
 
 /* dgates w, of the columns from `first` on. */

@@ -63,6 +63,25 @@ static tide_status ask(const tide__opencl *opencl, cl_device_info what, size_t s
     return tide__cl_check(opencl->cl.GetDeviceInfo(opencl->id, what, size, out, NULL), "describe a device");
 }
 
+/* One on processors, else as many as groups may have, up to MAX_LANES. TIDE_OPENCL_LANES asks for another number, so that
+ * the kernels of GPUs can be tested without one. */
+static tide_status find_lanes(tide__opencl *opencl, cl_device_type type) {
+    enum { MAX_LANES = 256 };
+    size_t most = 1;
+    const char *asked = getenv("TIDE_OPENCL_LANES");
+    TIDE_TRY(ask(opencl, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most));
+    opencl->lanes = type & CL_DEVICE_TYPE_CPU ? 1 : MAX_LANES;
+    while (opencl->lanes > most) opencl->lanes /= 2;
+    if (!asked) return TIDE_OK;
+    char *end;
+    const unsigned long lanes = strtoul(asked, &end, 10);
+    if (*end || lanes > MAX_LANES || lanes > most || !tide__is_power_of_two(lanes))
+        return tide__fail(TIDE_E_ARGUMENT, "TIDE_OPENCL_LANES is \"%s\", not a power of two up to %d that %s has",
+                          asked, MAX_LANES, opencl->name);
+    opencl->lanes = (uint32_t)lanes;
+    return TIDE_OK;
+}
+
 /* Memory is shared where the device is a CPU: drivers of others may keep copies even of memory they can see. */
 static tide_status read_limits(tide__opencl *opencl) {
     cl_device_type type = 0;
@@ -84,7 +103,7 @@ static tide_status read_limits(tide__opencl *opencl) {
     opencl->max_arena_bytes = alloc;
     opencl->memory_bytes = memory;
     opencl->local_bytes = local;
-    return TIDE_OK;
+    return find_lanes(opencl, type);
 }
 
 static tide_status start(tide__opencl *opencl, const char *which) {

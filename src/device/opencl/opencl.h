@@ -50,6 +50,7 @@ typedef struct tide__opencl {
     cl_context context;
     uint32_t units;       /* compute units */
     uint64_t local_bytes; /* local memory of a work group */
+    uint32_t lanes;       /* work items of a group: kernels/common.cl */
     uint64_t max_arena_bytes, memory_bytes;
     bool host_visible;
     /* How often the host waited for a compute queue or an event: in a planned step only at its end. */

@@ -8,7 +8,16 @@
 #include "device/opencl/kernel.h"
 #include "device/opencl/sources.h"
 
-#define OPTIONS "-cl-std=CL1.2 -w" /* -w: what a driver warns of goes to stderr, which is not ours */
+typedef struct options {
+    char text[64];
+} options;
+
+/* -w: what a driver warns of goes to stderr, which is not ours. */
+static options options_of(const tide__opencl *opencl) {
+    options o;
+    snprintf(o.text, sizeof o.text, "-cl-std=CL1.2 -w -DLANES=%u", opencl->lanes);
+    return o;
+}
 
 typedef struct function {
     char name[48];
@@ -66,7 +75,8 @@ static tide_status text_of(const tide__cl_source *family, text *out) {
 /* What the binary depends on. */
 static uint64_t key_of(const tide__opencl *opencl, const text *source) {
     static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_DEVICE_VENDOR};
-    uint64_t key = tide__hash_bytes(0, OPTIONS, sizeof OPTIONS);
+    const options built = options_of(opencl);
+    uint64_t key = tide__hash_bytes(0, built.text, strlen(built.text));
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         char answer[256];
         tide__opencl_text(opencl, asked[i], answer, sizeof answer);
@@ -88,6 +98,11 @@ static tide_status fail_build(const tide__opencl *opencl, const tide__opencl_pro
                       tide__cl_error_name(error), error, log);
 }
 
+static cl_int build_program(const tide__opencl *opencl, cl_program program) {
+    const options o = options_of(opencl);
+    return opencl->cl.BuildProgram(program, 1, &opencl->id, o.text, NULL, NULL);
+}
+
 static bool build_from_binary(tide__opencl *opencl, tide__opencl_program *p, uint64_t key) {
     size_t size = 0;
     cl_int error = CL_SUCCESS, loaded = CL_SUCCESS;
@@ -96,7 +111,7 @@ static bool build_from_binary(tide__opencl *opencl, tide__opencl_program *p, uin
     if (!binary) return false;
     p->program = opencl->cl.CreateProgramWithBinary(opencl->context, 1, &opencl->id, &size, &bytes, &loaded, &error);
     free(binary);
-    if (error == CL_SUCCESS) error = opencl->cl.BuildProgram(p->program, 1, &opencl->id, OPTIONS, NULL, NULL);
+    if (error == CL_SUCCESS) error = build_program(opencl, p->program);
     if (error == CL_SUCCESS && loaded == CL_SUCCESS) return true;
     if (p->program) opencl->cl.ReleaseProgram(p->program);
     p->program = NULL;
@@ -117,7 +132,7 @@ static tide_status build_from_source(tide__opencl *opencl, tide__opencl_program 
     cl_int error = CL_SUCCESS;
     p->program = opencl->cl.CreateProgramWithSource(opencl->context, 3, source->bytes, source->sizes, &error);
     TIDE_TRY(tide__cl_check(error, "create a program"));
-    error = opencl->cl.BuildProgram(p->program, 1, &opencl->id, OPTIONS, NULL, NULL);
+    error = build_program(opencl, p->program);
     return error == CL_SUCCESS ? TIDE_OK : fail_build(opencl, p, error);
 }
 

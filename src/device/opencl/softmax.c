@@ -1,16 +1,16 @@
 /* Softmax with cross-entropy loss (kernels/softmax.cl). */
 #include "device/opencl/kernel.h"
 
-#define STRIP 64 /* pixels of an item, as in kernels/softmax.cl */
+#define STRIP 64 /* pixels of a group, as in kernels/softmax.cl */
 #define WIDE_BYTES 8
 
 static tide_status add_forward(tide__opencl_kernel *k, const tide_op_desc *d, int64_t pixels) {
     const int64_t strips = (pixels + STRIP - 1) / STRIP;
     const uint32_t workspace = tide__workspace(k);
     tide__cl_set_workspace(k, (uint64_t)(d->x.n * strips) * WIDE_BYTES);
-    TIDE_TRY(TIDE__LAUNCH(k, "softmax", "loss_forward", strips, d->x.n, 1, tide__of_step(TIDE__ARG_FAULTS),
-                          tide__place(0), tide__place(1), tide__place(2), tide__place(workspace), tide__int(d->x.c),
-                          tide__int(pixels), tide__int(strips)));
+    TIDE_TRY(TIDE__LAUNCH(k, "softmax", "loss_forward", strips, d->x.n, 1, tide__place(0), tide__place(1),
+                          tide__place(2), tide__place(workspace), tide__int(d->x.c), tide__int(pixels),
+                          tide__int(strips)));
     return TIDE__LAUNCH(k, "softmax", "loss_total", 1, 1, 1, tide__place(workspace), tide__place(3),
                         tide__long((uint64_t)(d->x.n * strips)), tide__long((uint64_t)(d->x.n * pixels)));
 }
@@ -23,9 +23,8 @@ tide_status tide__cl_build_softmax_loss(tide__opencl_kernel *k, const tide_op_de
     TIDE_TRY(tide__cl_reads(k, TIDE__I32, (uint64_t)(d->x.n * pixels)));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, tide__shape_elements(&d->x)));
     if (d->kind == TIDE_OP_SOFTMAX_LOSS_BWD)
-        return TIDE__LAUNCH(k, "softmax", "loss_backward", d->x.n, 1, 1, tide__of_step(TIDE__ARG_FAULTS),
-                            tide__place(0), tide__place(1), tide__place(2), tide__int(d->x.c), tide__int(pixels),
-                            tide__float(share));
+        return TIDE__LAUNCH(k, "softmax", "loss_backward", d->x.n, 1, 1, tide__place(0), tide__place(1), tide__place(2),
+                            tide__int(d->x.c), tide__int(pixels), tide__float(share));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, 1));
     return add_forward(k, d, pixels);
 }

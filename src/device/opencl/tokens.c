@@ -9,9 +9,9 @@ static tide_status build_forward(tide__opencl_kernel *k, const tide_op_desc *d) 
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(d->vocabulary * width)));
     if (d->bias) TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(d->x.c * width)));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, tide__shape_elements(&d->y)));
-    return TIDE__LAUNCH(k, "tokens", "embed", d->y.n, 1, 1, tide__of_step(TIDE__ARG_FAULTS), tide__place(0),
-                        tide__place(1), tide__place(d->bias ? 2 : 1), tide__place(d->bias ? 3 : 2), tide__int(width),
-                        tide__int(d->x.c), tide__int(d->vocabulary), tide__int(d->bias ? 1 : 0));
+    return TIDE__LAUNCH(k, "tokens", "embed", d->y.n, 1, 1, tide__place(0), tide__place(1),
+                        tide__place(d->bias ? 2 : 1), tide__place(d->bias ? 3 : 2), tide__int(width), tide__int(d->x.c),
+                        tide__int(d->vocabulary), tide__int(d->bias ? 1 : 0));
 }
 
 static tide_status add_zero(tide__opencl_kernel *k, uint32_t operand, int64_t n) {
@@ -30,9 +30,8 @@ static tide_status build_backward(tide__opencl_kernel *k, const tide_op_desc *d)
         TIDE_TRY(add_zero(k, 3, positions));
     }
     return TIDE__LAUNCH(k, "tokens", "embed_backward", (width + COLUMNS_OF_ITEM - 1) / COLUMNS_OF_ITEM, 1, 1,
-                        tide__of_step(TIDE__ARG_FAULTS), tide__place(0), tide__place(1), tide__place(2),
-                        tide__place(d->bias ? 3 : 2), tide__int(d->y.n), tide__int(width), tide__int(d->x.c),
-                        tide__int(d->vocabulary), tide__int(d->bias ? 1 : 0));
+                        tide__place(0), tide__place(1), tide__place(2), tide__place(d->bias ? 3 : 2), tide__int(d->y.n),
+                        tide__int(width), tide__int(d->x.c), tide__int(d->vocabulary), tide__int(d->bias ? 1 : 0));
 }
 
 tide_status tide__cl_build_embedding(tide__opencl_kernel *k, const tide_op_desc *d) {

@@ -1,7 +1,8 @@
 /* Ops that treat every float alike. A write may lie exactly on a read. */
 
 /* NaN comes through: a diverging run should look like one. */
-kernel void relu(global char *arena, ulong x_at, ulong y_at, ulong n) {
+KERNEL void relu(ARENA, ulong x_at, ulong y_at, ulong n) {
+    SKIP_AFTER_FAULT;
     global const float *x = FLOATS(x_at);
     global float *y = FLOATS(y_at);
     FOR_RUN(n,
@@ -12,20 +13,23 @@ kernel void relu(global char *arena, ulong x_at, ulong y_at, ulong n) {
             y[i] = x[i] < 0 ? 0 : x[i]);
 }
 
-kernel void relu_backward(global char *arena, ulong y_at, ulong dy_at, ulong dx_at, ulong n) {
+KERNEL void relu_backward(ARENA, ulong y_at, ulong dy_at, ulong dx_at, ulong n) {
+    SKIP_AFTER_FAULT;
     global const float *y = FLOATS(y_at), *dy = FLOATS(dy_at);
     global float *dx = FLOATS(dx_at);
     FOR_RUN(n, vstore8(select((float8)(0), vload8(0, dy + i), vload8(0, y + i) > (float8)(0)), 0, dx + i),
             dx[i] = y[i] > 0 ? dy[i] : 0);
 }
 
-kernel void sum(global char *arena, ulong a_at, ulong b_at, ulong y_at, ulong n) {
+KERNEL void sum(ARENA, ulong a_at, ulong b_at, ulong y_at, ulong n) {
+    SKIP_AFTER_FAULT;
     global const float *a = FLOATS(a_at), *b = FLOATS(b_at);
     global float *y = FLOATS(y_at);
     FOR_RUN(n, vstore8(vload8(0, a + i) + vload8(0, b + i), 0, y + i), y[i] = a[i] + b[i]);
 }
 
-kernel void zero(global char *arena, ulong y_at, ulong n) {
+KERNEL void zero(ARENA, ulong y_at, ulong n) {
+    SKIP_AFTER_FAULT;
     global float *y = FLOATS(y_at);
     FOR_RUN(n, vstore8((float8)(0), 0, y + i), y[i] = 0);
 }
@@ -36,7 +40,8 @@ kernel void zero(global char *arena, ulong y_at, ulong n) {
 #define GELU_SHARE(v) (1 / (1 + exp(-TWICE_ROOT * ((v) + CUBE * (v) * (v) * (v)))))
 #define GELU_SLOPE(v, s) ((s) + (v) * (s) * (1 - (s)) * (TWICE_ROOT * (1 + 3 * CUBE * (v) * (v))))
 
-kernel void gelu(global char *arena, ulong x_at, ulong y_at, ulong n) {
+KERNEL void gelu(ARENA, ulong x_at, ulong y_at, ulong n) {
+    SKIP_AFTER_FAULT;
     global const float *x = FLOATS(x_at);
     global float *y = FLOATS(y_at);
     FOR_RUN(n,
@@ -47,7 +52,8 @@ kernel void gelu(global char *arena, ulong x_at, ulong y_at, ulong n) {
             y[i] = x[i] * GELU_SHARE(x[i]));
 }
 
-kernel void gelu_backward(global char *arena, ulong x_at, ulong dy_at, ulong dx_at, ulong n) {
+KERNEL void gelu_backward(ARENA, ulong x_at, ulong dy_at, ulong dx_at, ulong n) {
+    SKIP_AFTER_FAULT;
     global const float *x = FLOATS(x_at), *dy = FLOATS(dy_at);
     global float *dx = FLOATS(dx_at);
     FOR_RUN(n,

@@ -1,4 +1,4 @@
-/* Softmax with cross-entropy loss over the channels of each pixel. Item (strip, image): STRIP pixels at most; its share
+/* Softmax with cross-entropy loss over the channels of each pixel. Group (strip, image): STRIP pixels at most; its share
  * of the loss lies in the workspace until all are done. A classifier's scores are images of one pixel, whose channels
  * lie side by side. A label that is no class is reported, and counts as class 0. */
 #define STRIP 64 /* also in softmax.c */
@@ -9,50 +9,43 @@ inline int checked(global fault *faults, int label, int classes, int sample) {
     return 0;
 }
 
-inline wide softmax_row(global const float *x, int classes, int label, global float *prob) {
+/* One pixel; the loss. */
+inline wide softmax_row(global const float *x, int classes, int label, global float *prob, local float *scratch,
+                        local wide *wide_scratch) {
     float8 most = (float8)(x[0]);
-    float largest;
+    float largest = x[0];
     wide8 lanes = 0;
     wide sum = 0;
-    int i = 0;
-    for (; i + 8 <= classes; i += 8) most = fmax(most, vload8(0, x + i));
-    largest = largest8(most);
-    for (; i < classes; i++) largest = fmax(largest, x[i]);
+    FOR_ROW(classes, most = fmax(most, vload8(0, x + i)), largest = fmax(largest, x[i]));
+    largest = group_largest(fmax(largest8(most), largest), scratch);
     const float own = x[label] - largest;
-    for (i = 0; i + 8 <= classes; i += 8) {
-        float8 e = exp(vload8(0, x + i) - largest);
-        vstore8(e, 0, prob + i);
-        lanes += WIDE8(e);
-    }
-    for (; i < classes; i++) {
-        prob[i] = exp(x[i] - largest);
-        sum += (wide)prob[i];
-    }
-    sum += sum8(lanes);
+    FOR_ROW(classes,
+            {
+                const float8 e = exp(vload8(0, x + i) - largest);
+                vstore8(e, 0, prob + i);
+                lanes += WIDE8(e);
+            },
+            {
+                prob[i] = exp(x[i] - largest);
+                sum += (wide)prob[i];
+            });
+    sum = group_sum(sum + sum8(lanes), wide_scratch);
     const float share = (float)(1 / sum);
-    for (i = 0; i < classes; i++) prob[i] *= share;
+    FOR_ROW(classes, vstore8(vload8(0, prob + i) * share, 0, prob + i), prob[i] *= share);
     return log(sum) - (wide)own;
 }
 
-kernel void loss_forward(global char *arena, global fault *faults, ulong x_at, ulong label_at, ulong prob_at,
-                         ulong share_at, int classes, int pixels, int strips) {
-    const long n = (long)get_global_id(1);
-    const int first = (int)get_global_id(0) * STRIP, count = min(STRIP, pixels - first);
-    global const int *label = INTS(label_at) + n * pixels + first;
-    global const float *x = FLOATS(x_at) + n * classes * pixels + first;
-    global float *prob = FLOATS(prob_at) + n * classes * pixels + first;
-    global wide *share = (global wide *)(arena + share_at) + n * strips + get_global_id(0);
-    if (pixels == 1) {
-        *share = softmax_row(x, classes, checked(faults, label[0], classes, (int)n), prob);
-        return;
-    }
+/* A strip of `count` pixels; the loss of a lane's. */
+#if LANES == 1
+inline wide softmax_strip(global fault *faults, global const float *x, global const int *label, int classes, int pixels,
+                          int count, int image, global float *prob) {
     float largest[STRIP];
     wide sum[STRIP], loss = 0;
     for (int p = 0; p < count; p++) largest[p] = x[p], sum[p] = 0;
     for (int c = 1; c < classes; c++)
         for (int p = 0; p < count; p++) largest[p] = fmax(largest[p], x[(long)c * pixels + p]);
     for (int p = 0; p < count; p++)
-        loss -= (wide)(x[(long)checked(faults, label[p], classes, (int)n) * pixels + p] - largest[p]);
+        loss -= (wide)(x[(long)checked(faults, label[p], classes, image) * pixels + p] - largest[p]);
     for (int c = 0; c < classes; c++)
         for (int p = 0; p < count; p++) {
             const float e = exp(x[(long)c * pixels + p] - largest[p]);
@@ -62,25 +55,67 @@ kernel void loss_forward(global char *arena, global fault *faults, ulong x_at, u
     for (int c = 0; c < classes; c++)
         for (int p = 0; p < count; p++) prob[(long)c * pixels + p] *= (float)(1 / sum[p]);
     for (int p = 0; p < count; p++) loss += log(sum[p]);
-    *share = loss;
+    return loss;
+}
+#else
+inline wide softmax_strip(global fault *faults, global const float *x, global const int *label, int classes, int pixels,
+                          int count, int image, global float *prob) {
+    wide loss = 0;
+    for (int p = LANE; p < count; p += LANES) {
+        float largest = x[p];
+        wide sum = 0;
+        for (int c = 1; c < classes; c++) largest = fmax(largest, x[(long)c * pixels + p]);
+        loss -= (wide)(x[(long)checked(faults, label[p], classes, image) * pixels + p] - largest);
+        for (int c = 0; c < classes; c++) {
+            const float e = exp(x[(long)c * pixels + p] - largest);
+            prob[(long)c * pixels + p] = e;
+            sum += (wide)e;
+        }
+        for (int c = 0; c < classes; c++) prob[(long)c * pixels + p] *= (float)(1 / sum);
+        loss += log(sum);
+    }
+    return loss;
+}
+#endif
+
+KERNEL void loss_forward(ARENA, ulong x_at, ulong label_at, ulong prob_at, ulong share_at, int classes, int pixels,
+                         int strips) {
+    const long n = (long)get_group_id(1);
+    const int first = (int)get_group_id(0) * STRIP, count = min(STRIP, pixels - first);
+    global const int *label = INTS(label_at) + n * pixels + first;
+    global const float *x = FLOATS(x_at) + n * classes * pixels + first;
+    global float *prob = FLOATS(prob_at) + n * classes * pixels + first;
+    global wide *share = (global wide *)(arena + share_at) + n * strips + get_group_id(0);
+    local float scratch[LANES];
+    local wide wide_scratch[LANES];
+    wide loss;
+    if (pixels == 1) {
+        const int own = checked(faults, label[0], classes, (int)n);
+        loss = softmax_row(x, classes, own, prob, scratch, wide_scratch);
+    } else {
+        loss = group_sum(softmax_strip(faults, x, label, classes, pixels, count, (int)n, prob), wide_scratch);
+    }
+    if (LANE == 0) *share = loss;
 }
 
-kernel void loss_total(global char *arena, ulong share_at, ulong loss_at, ulong shares, ulong count) {
+KERNEL void loss_total(ARENA, ulong share_at, ulong loss_at, ulong shares, ulong count) {
+    SKIP_AFTER_FAULT;
     global const wide *share = (global const wide *)(arena + share_at);
+    local wide scratch[LANES];
     wide sum = 0;
-    for (ulong i = 0; i < shares; i++) sum += share[i];
-    FLOATS(loss_at)[0] = (float)(sum / (wide)count);
+    for (ulong i = LANE; i < shares; i += LANES) sum += share[i];
+    sum = group_sum(sum, scratch);
+    if (LANE == 0) FLOATS(loss_at)[0] = (float)(sum / (wide)count);
 }
 
-/* dx = (prob - [class is label]) * share; dx may lie on prob. Item: an image. */
-kernel void loss_backward(global char *arena, global fault *faults, ulong prob_at, ulong label_at, ulong dx_at,
-                          int classes, int pixels, float share) {
-    const long n = (long)get_global_id(0), image = (long)classes * pixels;
+/* dx = (prob - [class is label]) * share; dx may lie on prob. Group: an image. */
+KERNEL void loss_backward(ARENA, ulong prob_at, ulong label_at, ulong dx_at, int classes, int pixels, float share) {
+    const long n = (long)get_group_id(0), image = (long)classes * pixels;
     global const float *prob = FLOATS(prob_at) + n * image;
     global const int *label = INTS(label_at) + n * pixels;
     global float *dx = FLOATS(dx_at) + n * image;
-    long i = 0;
-    for (; i + 8 <= image; i += 8) vstore8(vload8(0, prob + i) * share, 0, dx + i);
-    for (; i < image; i++) dx[i] = prob[i] * share;
-    for (int p = 0; p < pixels; p++) dx[(long)checked(faults, label[p], classes, (int)n) * pixels + p] -= share;
+    FOR_ROW(image, vstore8(vload8(0, prob + i) * share, 0, dx + i), dx[i] = prob[i] * share);
+    MEET; /* another lane may have written the element of the label */
+    for (int p = LANE; p < pixels; p += LANES)
+        dx[(long)checked(faults, label[p], classes, (int)n) * pixels + p] -= share;
 }

@@ -1,22 +1,24 @@
 /* What language models have beside matrix products: embeddings, the causal softmax, the gates of LSTM cells. */
 #define COLUMNS_OF_ITEM 64 /* also in tokens.c */
 
-/* A token that is not in the vocabulary is reported; its row is zero, and it has no gradient. Item: a row of y. */
-kernel void embed(global char *arena, global fault *faults, ulong token_at, ulong table_at, ulong positions_at,
+/* A token that is not in the vocabulary is reported; its row is zero, and it has no gradient. Group: a row of y. */
+KERNEL void embed(ARENA, ulong token_at, ulong table_at, ulong positions_at,
                   ulong y_at, int width, int context, int vocabulary, int has_positions) {
-    const long row = (long)get_global_id(0);
+    SKIP_AFTER_FAULT;
+    const long row = (long)get_group_id(0);
     const int token = INTS(token_at)[row], known = token >= 0 && token < vocabulary;
     global const float *from = FLOATS(table_at) + (known ? (long)token * width : 0);
     global const float *position = FLOATS(positions_at) + row % context * width;
     global float *y = FLOATS(y_at) + row * width;
     if (!known) report(faults, 2, token, (int)row, vocabulary);
-    for (int i = 0; i < width; i++) y[i] = (known ? from[i] : 0) + (has_positions ? position[i] : 0);
+    for (int i = LANE; i < width; i += LANES) y[i] = (known ? from[i] : 0) + (has_positions ? position[i] : 0);
 }
 
-/* All rows of dy to the rows of their tokens, which are zero before, in order. Item: a range of columns. */
-kernel void embed_backward(global char *arena, global fault *faults, ulong token_at, ulong dy_at, ulong table_at,
+/* All rows of dy to the rows of their tokens, which are zero before, in order. Group: a range of columns. */
+KERNEL void embed_backward(ARENA, ulong token_at, ulong dy_at, ulong table_at,
                            ulong positions_at, int rows, int width, int context, int vocabulary, int has_positions) {
-    const int first = (int)get_global_id(0) * COLUMNS_OF_ITEM, n = min(COLUMNS_OF_ITEM, width - first);
+    SKIP_AFTER_FAULT;
+    const int first = (int)get_group_id(0) * COLUMNS_OF_ITEM, n = min(COLUMNS_OF_ITEM, width - first);
     for (long row = 0; row < rows; row++) {
         const int token = INTS(token_at)[row];
         global const float *dy = FLOATS(dy_at) + row * width + first;
@@ -25,68 +27,73 @@ kernel void embed_backward(global char *arena, global fault *faults, ulong token
             continue;
         }
         global float *to = FLOATS(table_at) + (long)token * width + first;
-        for (int i = 0; i < n; i++) to[i] += dy[i];
+        for (int i = LANE; i < n; i += LANES) to[i] += dy[i];
         global float *position = FLOATS(positions_at) + row % context * width + first;
-        for (int i = 0; i < n && has_positions; i++) position[i] += dy[i];
+        for (int i = LANE; i < n && has_positions; i += LANES) position[i] += dy[i];
     }
 }
 
-/* ---- causal softmax: row r of a square sees r + 1 elements, the others are zero. Item: a row ---- */
+/* ---- causal softmax: row r of a square sees r + 1 elements, the others are zero. Group: a row ---- */
 
-kernel void causal_softmax(global char *arena, ulong x_at, ulong prob_at, int context) {
-    const long row = (long)get_global_id(0);
+KERNEL void causal_softmax(ARENA, ulong x_at, ulong prob_at, int context) {
+    SKIP_AFTER_FAULT;
+    const long row = (long)get_group_id(0);
     const int n = (int)(row % context) + 1;
     global const float *x = FLOATS(x_at) + row * context;
     global float *prob = FLOATS(prob_at) + row * context;
+    local float scratch[LANES];
+    local wide wide_scratch[LANES];
     float8 most = (float8)(x[0]);
+    float largest = x[0];
     wide8 lanes = 0;
     wide sum = 0;
-    int i = 0;
-    for (; i + 8 <= n; i += 8) most = fmax(most, vload8(0, x + i));
-    float largest = largest8(most);
-    for (; i < n; i++) largest = fmax(largest, x[i]);
-    for (i = 0; i + 8 <= n; i += 8) {
-        float8 e = exp(vload8(0, x + i) - largest);
-        vstore8(e, 0, prob + i);
-        lanes += WIDE8(e);
-    }
-    for (; i < n; i++) {
-        prob[i] = exp(x[i] - largest);
-        sum += (wide)prob[i];
-    }
-    const float share = (float)(1 / (sum8(lanes) + sum));
-    for (i = 0; i < n; i++) prob[i] *= share;
-    for (; i < context; i++) prob[i] = 0;
+    FOR_ROW(n, most = fmax(most, vload8(0, x + i)), largest = fmax(largest, x[i]));
+    largest = group_largest(fmax(largest8(most), largest), scratch);
+    FOR_ROW(n,
+            {
+                const float8 e = exp(vload8(0, x + i) - largest);
+                vstore8(e, 0, prob + i);
+                lanes += WIDE8(e);
+            },
+            {
+                prob[i] = exp(x[i] - largest);
+                sum += (wide)prob[i];
+            });
+    const float share = (float)(1 / group_sum(sum8(lanes) + sum, wide_scratch));
+    FOR_ROW(n, vstore8(vload8(0, prob + i) * share, 0, prob + i), prob[i] *= share);
+    FOR_RANGE(n, context, vstore8((float8)(0), 0, prob + i), prob[i] = 0);
 }
 
-kernel void causal_softmax_backward(global char *arena, ulong prob_at, ulong dprob_at, ulong dx_at, int context) {
-    const long row = (long)get_global_id(0);
+KERNEL void causal_softmax_backward(ARENA, ulong prob_at, ulong dprob_at, ulong dx_at, int context) {
+    SKIP_AFTER_FAULT;
+    const long row = (long)get_group_id(0);
     const int n = (int)(row % context) + 1;
     global const float *prob = FLOATS(prob_at) + row * context, *dprob = FLOATS(dprob_at) + row * context;
     global float *dx = FLOATS(dx_at) + row * context;
+    local wide scratch[LANES];
     wide8 lanes = 0;
     wide rest = 0;
-    int i = 0;
-    for (; i + 8 <= n; i += 8) lanes += WIDE8(vload8(0, prob + i)) * WIDE8(vload8(0, dprob + i));
-    for (; i < n; i++) rest += (wide)prob[i] * (wide)dprob[i];
-    const float sum = (float)(sum8(lanes) + rest);
-    for (i = 0; i + 8 <= n; i += 8) vstore8(vload8(0, prob + i) * (vload8(0, dprob + i) - sum), 0, dx + i);
-    for (; i < n; i++) dx[i] = prob[i] * (dprob[i] - sum);
-    for (; i < context; i++) dx[i] = 0;
+    FOR_ROW(n, lanes += WIDE8(vload8(0, prob + i)) * WIDE8(vload8(0, dprob + i)),
+            rest += (wide)prob[i] * (wide)dprob[i]);
+    const float sum = (float)group_sum(sum8(lanes) + rest, scratch);
+    FOR_ROW(n, vstore8(vload8(0, prob + i) * (vload8(0, dprob + i) - sum), 0, dx + i),
+            dx[i] = prob[i] * (dprob[i] - sum));
+    FOR_RANGE(n, context, vstore8((float8)(0), 0, dx + i), dx[i] = 0);
 }
 
-/* ---- LSTM cells: gates (rows, 4 n) are input, forget, candidate, output. Item: a row ---- */
+/* ---- LSTM cells: gates (rows, 4 n) are input, forget, candidate, output. Group: a row ---- */
 
 inline float sigmoid(float x) { return 1 / (1 + exp(-x)); }
 
 /* Before their functions, and then after. */
-kernel void finish_gates(global char *arena, ulong c_at, ulong h_out_at, ulong c_out_at, ulong gates_at, int n,
+KERNEL void finish_gates(ARENA, ulong c_at, ulong h_out_at, ulong c_out_at, ulong gates_at, int n,
                          int has_prev) {
-    const long row = (long)get_global_id(0);
+    SKIP_AFTER_FAULT;
+    const long row = (long)get_group_id(0);
     global const float *c = FLOATS(c_at) + row * n;
     global float *h_out = FLOATS(h_out_at) + row * n, *c_out = FLOATS(c_out_at) + row * n;
     global float *gates = FLOATS(gates_at) + row * 4 * n;
-    for (int k = 0; k < n; k++) {
+    for (int k = LANE; k < n; k += LANES) {
         const float i = sigmoid(gates[k]), f = sigmoid(gates[n + k]), g = tanh(gates[2 * n + k]);
         const float o = sigmoid(gates[3 * n + k]), fresh = i * g + (has_prev ? f * c[k] : 0);
         gates[k] = i;
@@ -99,14 +106,15 @@ kernel void finish_gates(global char *arena, ulong c_at, ulong h_out_at, ulong c
 }
 
 /* dgates may lie on gates. */
-kernel void gates_backward(global char *arena, ulong gates_at, ulong c_out_at, ulong c_at, ulong dh_at, ulong dc_next_at,
+KERNEL void gates_backward(ARENA, ulong gates_at, ulong c_out_at, ulong c_at, ulong dh_at, ulong dc_next_at,
                            ulong dgates_at, ulong dc_at, int n, int has_prev, int has_next) {
-    const long row = (long)get_global_id(0);
+    SKIP_AFTER_FAULT;
+    const long row = (long)get_group_id(0);
     global const float *gates = FLOATS(gates_at) + row * 4 * n, *c_out = FLOATS(c_out_at) + row * n;
     global const float *c = FLOATS(c_at) + row * n, *dh = FLOATS(dh_at) + row * n;
     global const float *dc_next = FLOATS(dc_next_at) + row * n;
     global float *dgates = FLOATS(dgates_at) + row * 4 * n, *dc = FLOATS(dc_at) + row * n;
-    for (int k = 0; k < n; k++) {
+    for (int k = LANE; k < n; k += LANES) {
         const float i = gates[k], f = gates[n + k], g = gates[2 * n + k], o = gates[3 * n + k];
         const float t = tanh(c_out[k]), d = dh[k], e = (has_next ? dc_next[k] : 0) + d * o * (1 - t * t);
         dgates[k] = e * g * i * (1 - i);

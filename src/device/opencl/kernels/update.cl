@@ -1,8 +1,9 @@
 /* Optimizers: one pass over a weight, in place. g = dw * scale (1 without clipping); see ops.h. */
 #define SCALE (clipped ? FLOATS(scale_at)[0] : 1.0f)
 
-kernel void sgd(global char *arena, ulong w_at, ulong dw_at, ulong scale_at, ulong w_out_at, ulong n, int clipped,
+KERNEL void sgd(ARENA, ulong w_at, ulong dw_at, ulong scale_at, ulong w_out_at, ulong n, int clipped,
                 float rate, float decay) {
+    SKIP_AFTER_FAULT;
     global const float *w = FLOATS(w_at), *dw = FLOATS(dw_at);
     global float *w_out = FLOATS(w_out_at);
     const float scale = SCALE;
@@ -14,8 +15,9 @@ kernel void sgd(global char *arena, ulong w_at, ulong dw_at, ulong scale_at, ulo
             w_out[i] = w[i] - rate * (dw[i] * scale + decay * w[i]));
 }
 
-kernel void momentum(global char *arena, ulong w_at, ulong v_at, ulong dw_at, ulong scale_at, ulong w_out_at,
+KERNEL void momentum(ARENA, ulong w_at, ulong v_at, ulong dw_at, ulong scale_at, ulong w_out_at,
                      ulong v_out_at, ulong n, int clipped, float rate, float decay, float mu) {
+    SKIP_AFTER_FAULT;
     global const float *w = FLOATS(w_at), *v = FLOATS(v_at), *dw = FLOATS(dw_at);
     global float *w_out = FLOATS(w_out_at), *v_out = FLOATS(v_out_at);
     const float scale = SCALE;
@@ -34,9 +36,10 @@ kernel void momentum(global char *arena, ulong w_at, ulong v_at, ulong dw_at, ul
 }
 
 /* adamw has decay 0 here and shrinks w by `keep`. */
-kernel void adam(global char *arena, ulong w_at, ulong m_at, ulong v_at, ulong dw_at, ulong scale_at, ulong w_out_at,
+KERNEL void adam(ARENA, ulong w_at, ulong m_at, ulong v_at, ulong dw_at, ulong scale_at, ulong w_out_at,
                  ulong m_out_at, ulong v_out_at, ulong n, int clipped, float rate, float decay, float keep, float beta1,
                  float beta2, float eps, float m_share, float v_share) {
+    SKIP_AFTER_FAULT;
     global const float *w = FLOATS(w_at), *m = FLOATS(m_at), *v = FLOATS(v_at), *dw = FLOATS(dw_at);
     global float *w_out = FLOATS(w_out_at), *m_out = FLOATS(m_out_at), *v_out = FLOATS(v_out_at);
     const float scale = SCALE;
@@ -62,7 +65,8 @@ kernel void adam(global char *arena, ulong w_at, ulong m_at, ulong v_at, ulong d
 
 /* ---- the norm of all gradients: one sum of squares per run, then all of them in order ---- */
 
-kernel void squares(global char *arena, ulong x_at, ulong partial_at, ulong n) {
+KERNEL void squares(ARENA, ulong x_at, ulong partial_at, ulong n) {
+    SKIP_AFTER_FAULT;
     global const float *x = FLOATS(x_at);
     wide8 lanes = 0;
     wide rest = 0;
@@ -72,13 +76,18 @@ kernel void squares(global char *arena, ulong x_at, ulong partial_at, ulong n) {
                 lanes += v * v;
             },
             rest += (wide)x[i] * (wide)x[i]);
-    ((global wide *)(arena + partial_at))[get_global_id(0)] = sum8(lanes) + rest;
+    local wide scratch[LANES];
+    const wide sum = group_sum(sum8(lanes) + rest, scratch);
+    if (LANE == 0) ((global wide *)(arena + partial_at))[get_group_id(0)] = sum;
 }
 
-kernel void clip_factor(global char *arena, ulong partial_at, ulong scale_at, ulong n, float clip) {
+KERNEL void clip_factor(ARENA, ulong partial_at, ulong scale_at, ulong n, float clip) {
+    SKIP_AFTER_FAULT;
     global const wide *partial = (global const wide *)(arena + partial_at);
+    local wide scratch[LANES];
     wide sum = 0;
-    for (ulong i = 0; i < n; i++) sum += partial[i];
+    for (ulong i = LANE; i < n; i += LANES) sum += partial[i];
+    sum = group_sum(sum, scratch);
     wide factor = (wide)clip / (sqrt(sum) + (wide)1e-6f);
-    FLOATS(scale_at)[0] = factor < 1 ? (float)factor : 1;
+    if (LANE == 0) FLOATS(scale_at)[0] = factor < 1 ? (float)factor : 1;
 }
