@@ -62,6 +62,13 @@ typedef struct loaded {
 } loaded;
 bool is_path(const char *name);
 tide_status load_model(const char *spec, const model_args *args, tide_model **out);
+/* A part of it, see tide_model_options. */
+typedef struct model_variation {
+    const uint8_t *skip;
+    uint32_t n_skip, length;
+} model_variation;
+tide_status load_variation(const char *spec, const model_args *args, const model_variation *variation,
+                           tide_model **out);
 /* --optimizer and its kin; device and machine are the caller's. */
 tide_status fill_step_options(const model_args *args, tide_step_options *out);
 tide_status load_step(const tide_model *model, const model_args *args, const tide_machine *machine, tide_device *device,

@@ -12,6 +12,7 @@
 #include "train_output.h"
 #include "train_record.h"
 #include "train_schedule.h"
+#include "train_vary.h"
 
 enum { MAX_RUNS = 8 };
 
@@ -19,6 +20,7 @@ typedef struct train_options {
     model_args model;
     data_args data;
     schedule_args schedule;
+    vary_args vary;
     const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort,
         *record, *plan_cache;
     budget_args budgets;
@@ -31,6 +33,7 @@ typedef struct session {
     tide_machine machine;
     tide_device *device;
     tide_model *model;
+    model_parts parts;
     train_data data;
     uint64_t steps; /* of the whole training */
 } session;
@@ -71,6 +74,7 @@ static tide_status open_session(session *s, const char *spec) {
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
     if (status == TIDE_OK) status = drop_ram(&o->budgets, s->device, &s->machine);
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
+    if (status == TIDE_OK) status = make_parts(&o->vary, spec, &args, s->model, o->data.seed, &s->parts);
     if (status == TIDE_OK) status = open_data(&o->data, s->model, &s->data);
     if (status == TIDE_OK) count_steps(s);
     return status;
@@ -78,6 +82,7 @@ static tide_status open_session(session *s, const char *spec) {
 
 static void close_session(session *s) {
     close_data(&s->data);
+    free_parts(&s->parts);
     tide_model_destroy(s->model);
     tide_device_close(s->device);
 }
@@ -93,6 +98,8 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     tide_trainer_options_init(t);
     tide_status status = fill_step_options(&o->model, &t->step);
     t->model = s->model;
+    t->parts = s->parts.parts;
+    t->n_parts = s->parts.n_parts;
     t->device = s->device;
     t->machine = &s->machine;
     t->data = &s->data.train;
@@ -205,11 +212,15 @@ static tide_status take_step(tide_trainer *trainer, const outcome *out, bool las
 
 /* The step times go to `times`, the losses to out->losses. */
 static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *times, outcome *out) {
-    bool tokens = tide_model_takes_tokens(s->model);
+    bool tokens = tide_model_takes_tokens(s->model) && !s->options->vary.min_length; /* else samples are counted */
     uint64_t todo = s->steps - out->first_step, units = batch_of(s) * (tokens ? tide_model_labels(s->model) : 1);
     tide_status status = TIDE_OK;
     progress bar;
-    progress_start(&bar, out->policy, todo, tokens ? "tokens" : "img", units, s->options->quiet);
+    progress_start(&bar, out->policy, todo,
+                   tokens                              ? "tokens"
+                   : tide_model_takes_tokens(s->model) ? "samples"
+                                                       : "img",
+                   units, s->options->quiet);
     for (uint64_t i = 0; i < todo && status == TIDE_OK; i++) {
         tide_step_report report;
         status = take_step(trainer, out, i + 1 == todo, &out->losses[i], &report);
@@ -389,6 +400,12 @@ static tide_status check(const train_options *o, const run_list *list) {
         return complain(TIDE_E_ARGUMENT, "--plan-cache is for runs that follow a plan; leave --mode online out");
     if (o->plan_cache && access(o->plan_cache, R_OK | W_OK | X_OK) != 0)
         return complain(TIDE_E_IO, "--plan-cache: cannot use %s: %s", o->plan_cache, strerror(errno));
+    if (varies(&o->vary) && (o->record || o->decisions || o->model.accumulate || o->budgets.arena.is_smallest))
+        return complain(
+            TIDE_E_ARGUMENT,
+            "--record, --decisions, --accumulate and --budget min are for networks that do not change; leave"
+            " %s out",
+            o->vary.min_length ? "--min-length" : "--drop-path");
     if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
@@ -398,6 +415,7 @@ static tide_status check(const train_options *o, const run_list *list) {
     if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
     if (o->decisions && !runs_manual(list)) return complain(TIDE_E_ARGUMENT, "--decisions is for policy manual");
     tide_status status = check_data_args(&o->data);
+    if (status == TIDE_OK) status = check_vary_args(&o->vary);
     if (status == TIDE_OK) status = check_schedule_args(&o->schedule);
     return status == TIDE_OK ? check_files(o) : status;
 }
@@ -408,7 +426,8 @@ int cmd_train(int argc, char **argv) {
                        .device = "cpu",
                        .mode = "planned",
                        .data = {.seed = 1},
-                       .schedule = NO_SCHEDULE};
+                       .schedule = NO_SCHEDULE,
+                       .vary = NO_VARIATION};
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
@@ -423,6 +442,7 @@ int cmd_train(int argc, char **argv) {
         {"--save-every", ARG_COUNT, &o.save_every, "N", "and after every N steps"},
         {"--resume", ARG_TEXT, &o.resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
         SCHEDULE_OPTIONS(o.schedule),
+        VARY_OPTIONS(o.vary),
         {"--seed", ARG_U64, &o.data.seed, "N", "of weights, order and dropout [1]"},
         {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
         {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},

@@ -46,10 +46,17 @@ static bool parse_input(const char *text, tide_model_options *o) {
 }
 
 tide_status load_model(const char *spec, const model_args *args, tide_model **out) {
+    return load_variation(spec, args, &(model_variation){0}, out);
+}
+
+tide_status load_variation(const char *spec, const model_args *args, const model_variation *v, tide_model **out) {
     tide_model_options o;
     tide_model_options_init(&o);
     o.batch = args->batch;
     o.classes = args->classes;
+    o.skip = v->skip;
+    o.n_skip = v->n_skip;
+    o.length = v->length;
     if (args->input && !parse_input(args->input, &o))
         return complain(TIDE_E_ARGUMENT, "--input: \"%s\" is not CxHxW, e.g. 3x32x32", args->input);
     return tide_model_create(spec, &o, out);

@@ -25,6 +25,7 @@ typedef struct tide_model_options {
      * Blocks that change the shape cannot be. */
     const uint8_t *skip;
     uint32_t n_skip; /* numbers in skip; blocks beyond are there */
+    uint32_t length; /* language models: tokens of a sample, at most the context of the spec; 0: that many */
 } tide_model_options;
 TIDE_API void tide_model_options_init(tide_model_options *options);
 
@@ -39,6 +40,10 @@ TIDE_API tide_shape tide_model_input(const tide_model *model);         /* langua
 TIDE_API uint32_t tide_model_classes(const tide_model *model);         /* language models: the vocabulary */
 TIDE_API bool tide_model_takes_tokens(const tide_model *model);        /* a language model */
 TIDE_API uint64_t tide_model_labels(const tide_model *model); /* per sample: 1, or one per pixel, or one per token */
+/* Residual blocks of a ResNet, those that are left out included; 0 elsewhere. Fixed ones change the shape and cannot be. */
+TIDE_API uint32_t tide_model_block_count(const tide_model *model);
+TIDE_API bool tide_model_block_is_fixed(const tide_model *model, uint32_t block);
+TIDE_API bool tide_model_skips(const tide_model *model, uint32_t block); /* it is left out */
 /* Families for help texts; NULL after the last. */
 TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
 

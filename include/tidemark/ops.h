@@ -171,6 +171,7 @@ typedef struct tide_op_desc {
     uint32_t n_grads;              /* grad-norm: number of reads */
     const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
     int64_t vocabulary;            /* embedding: rows of the table */
+    int64_t positions;             /* embedding with positions: rows of their table, at least x.c; 0: x.c */
     int32_t steps, step;           /* slice, stack: number of steps; slice: which one */
     int32_t has_prev, has_next;    /* lstm: there is a step before, after this one */
     uint32_t n_parts;              /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */

@@ -120,7 +120,8 @@ TIDE_API const char *tide_policy_name(uint32_t i, const char **summary);
 typedef struct tide_fit_report {
     uint64_t needed_bytes; /* the arena of the smallest plan that the policy found; a lower bound if is_bound */
     tide_id op;            /* the op at the peak; TIDE_NONE if none decides it */
-    bool is_bound; /* told at once, without a plan: no budget below needed_bytes works, whatever moves and is re-run; for
+    bool
+        is_bound; /* told at once, without a plan: no budget below needed_bytes works, whatever moves and is re-run; for
                     * policies that never move, whatever is re-run */
 } tide_fit_report;
 

@@ -99,6 +99,12 @@ typedef enum tide_train_mode {
 typedef struct tide_trainer_options {
     size_t size; /* sizeof(tide_trainer_options) */
     const tide_model *model;
+    /* A network that changes: each step trains one of these parts of the model (blocks left out, shorter samples), drawn by
+     * seed and step; one may stand here more than once. Their parameters are the model's, which is what is saved and
+     * evaluated. Steps are online until a part comes up again, then planned (see tide_session); no micro-batches, no
+     * traces. Borrowed until tide_trainer_destroy. */
+    const tide_model *const *parts;
+    uint32_t n_parts;            /* 0: the whole model, always */
     tide_device *device;         /* one with kernels */
     const tide_machine *machine; /* tiers and channels; align_bytes is raised to the device's */
     tide_step_options step;      /* device and machine are filled in here */

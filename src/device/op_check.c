@@ -133,12 +133,17 @@ static tide_status check_grad_norm(const tide_op_desc *d) {
 
 /* ---- language models ---- */
 
+int64_t tide__position_rows(const tide_op_desc *d) { return d->positions ? d->positions : d->x.c; }
+
 static tide_status check_embedding(const tide_op_desc *d) {
     TIDE_TRY(check_both_rows(d));
     if (d->y.n != d->x.n * d->x.c)
         return tide__fail(TIDE_E_ARGUMENT, "%lld rows for %lld samples of %lld tokens", (long long)d->y.n,
                           (long long)d->x.n, (long long)d->x.c);
-    TIDE_TRY(check_shape(&(tide_shape){d->x.c, d->y.c, 1, 1}, "positions"));
+    if (d->positions && d->positions < d->x.c)
+        return tide__fail(TIDE_E_ARGUMENT, "%lld positions for samples of %lld tokens", (long long)d->positions,
+                          (long long)d->x.c);
+    TIDE_TRY(check_shape(&(tide_shape){tide__position_rows(d), d->y.c, 1, 1}, "positions"));
     return check_shape(&(tide_shape){d->vocabulary, d->y.c, 1, 1}, "table");
 }
 

@@ -13,4 +13,7 @@ tide_status tide__op_check(const tide_op_desc *d);
 /* Of SCORES and CAUSAL_SOFTMAX ...: the (N, heads, T, T) of an attention op. */
 const tide_shape *tide__attention_square(const tide_op_desc *d);
 
+/* Embedding: rows of the table of positions. */
+int64_t tide__position_rows(const tide_op_desc *desc);
+
 #endif

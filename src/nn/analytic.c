@@ -100,7 +100,7 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t *out) {
     case 'l': return shape_bytes((tide_shape){d->x.n, 1, d->x.h, d->x.w}, 4, out);
     case 'r': return *out = 4 * (uint64_t)d->x.n, true;
     case 'v': return shape_bytes((tide_shape){d->vocabulary, d->y.c, 1, 1}, 4, out);
-    case 'o': return shape_bytes((tide_shape){d->x.c, d->y.c, 1, 1}, 4, out);
+    case 'o': return shape_bytes((tide_shape){d->positions ? d->positions : d->x.c, d->y.c, 1, 1}, 4, out);
     case 'q': return shape_bytes(d->y, 12, out);
     case 'd': return shape_bytes((tide_shape){d->x.n, d->x.c / 3, 1, 1}, 4, out);
     case 'g': return shape_bytes(d->y, 16, out);

@@ -170,7 +170,7 @@ static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *
 }
 
 tide_status tide_trainer_load(tide_trainer *t, const char *path) {
-    if (!t->network.run) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
+    if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
     tide__safetensors s;
     FILE *stream;
     TIDE_TRY(tide__stream_open_regular(path, &stream));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "nn/parts.h"
 #include "nn/schedule.h"
 
 static const char format_name[] = "tidemark-checkpoint";
@@ -64,6 +65,7 @@ void tide__checkpoint_write_keys(FILE *f, const tide_trainer *t) {
     write_float(f, "weight_decay", o->step.weight_decay);
     write_float(f, "clip_norm", o->step.clip_norm);
     write_u64(f, "seed", o->seed);
+    if (o->n_parts) write_u64(f, "parts", tide__parts_fingerprint(o));
     write_schedule(f, o->learning_rate, &o->schedule);
     write_u64(f, "step", t->step);
     write_u64(f, "seen", t->seen);
@@ -103,6 +105,15 @@ static tide_status check_float(const tide__safetensors *s, const char *key, floa
     return tide__fail(TIDE_E_FORMAT, "its %s is %.9g, here it is %.9g", key, (double)theirs, (double)ours);
 }
 
+static tide_status check_parts(const tide__safetensors *s, const tide_trainer_options *o) {
+    char text[32];
+    uint64_t theirs = 0;
+    if (tide__safetensors_text(s, "parts", text, sizeof text) == TIDE_OK)
+        TIDE_TRY(tide__safetensors_u64(s, "parts", &theirs));
+    if (theirs == tide__parts_fingerprint(o)) return TIDE_OK;
+    return tide__fail(TIDE_E_FORMAT, "its network changes from step to step in another way, or not at all");
+}
+
 tide_status tide__checkpoint_check_keys(const tide_trainer *t, const tide__safetensors *s) {
     const tide_trainer_options *o = &t->options;
     TIDE_TRY(check_text(s, "format", format_name));
@@ -115,7 +126,8 @@ tide_status tide__checkpoint_check_keys(const tide_trainer *t, const tide__safet
     TIDE_TRY(check_u64(s, "accumulate", micros_of(t)));
     TIDE_TRY(check_float(s, "weight_decay", o->step.weight_decay));
     TIDE_TRY(check_float(s, "clip_norm", o->step.clip_norm));
-    return check_u64(s, "seed", o->seed);
+    TIDE_TRY(check_u64(s, "seed", o->seed));
+    return check_parts(s, o);
 }
 
 /* ---- reading ---- */

@@ -6,43 +6,13 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/vec.h"
-#include "nn/network.h"
+#include "nn/dynamic.h"
 
 enum { MAX_PREPARED = 64 };
 
-/* What the closure of an op needs; it lives as long as the model is prepared. */
-typedef struct played_op {
-    tide_kernel *kernel;
-    uint64_t counter;
-} played_op;
-
-typedef struct played {
-    const tide_model *model;
-    tide__network network; /* its step and kernels; it has no run */
-    played_op *ops;
-    tide_id *ids;      /* per tensor: its id in the session, in the step at hand */
-    tide_id *last;     /* per tensor: the last op that uses it */
-    tide_id *state;    /* per state: its id in the session */
-    tide_id *becomes;  /* per tensor: the state that it is at the end; TIDE_NONE: none */
-    tide_id *operands; /* in the session, of the op at hand */
-    void *input;
-    uint64_t last_use; /* of the clock */
-} played;
-
-typedef struct parameter {
-    char *name;
-    uint64_t size_bytes, layout;
-} parameter; /* its place in the list is its id in the session */
-
-struct tide_dynamic {
-    tide_dynamic_options options;
-    tide_session *session;
-    TIDE_VEC(played *) models; /* those that are prepared */
-    uint64_t clock;            /* models looked for so far */
-    TIDE_VEC(parameter) parameters;
-    uint64_t n_steps;
-};
+typedef tide__played played;
+typedef tide__played_op played_op;
+typedef tide__parameter parameter;
 
 void tide_dynamic_options_init(tide_dynamic_options *options) {
     *options = (tide_dynamic_options){.size = sizeof *options, .seed = 1, .learning_rate = 0.05f};
@@ -151,8 +121,11 @@ static tide_status find_parameter(tide_dynamic *d, const played *p, const tide_s
 
 static tide_status open_network(tide_dynamic *d, played *p) {
     tide__network *n = &p->network;
+    tide_step_options step = d->options.step;
     n->n_micros = 1;
-    TIDE_TRY(tide_step_create(p->model, &d->options.step, &n->step));
+    n->session = d->session;
+    if (p->inference) tide__step_for_inference(&step);
+    TIDE_TRY(tide_step_create(p->model, &step, &n->step));
     n->program = tide_step_program(n->step);
     return tide__network_create_kernels(n, d->options.session.device);
 }
@@ -191,11 +164,13 @@ static tide_status prepare(tide_dynamic *d, played *p) {
     p->input = malloc(tide_program_tensor(program, tide_step_input(p->network.step, 0))->size_bytes + 1);
     if (!p->ops || !p->ids || !p->last || !p->state || !p->becomes || !p->operands || !p->input)
         return tide__fail_memory();
+    p->network.ids = p->ids;
     find_last_uses(p);
     memset(p->becomes, 0xff, n_tensors * sizeof *p->becomes); /* TIDE_NONE in each */
     for (uint32_t i = 0; i < n_states; i++) {
         const tide_state *s = tide_step_state(p->network.step, i);
         TIDE_TRY(find_parameter(d, p, s, &p->state[i]));
+        p->ids[s->at_start] = p->state[i];
         if (s->at_end != s->at_start) p->becomes[s->at_end] = p->state[i];
     }
     return TIDE_OK;
@@ -203,35 +178,39 @@ static tide_status prepare(tide_dynamic *d, played *p) {
 
 /* The model that has not come up for the longest time: never that of the last step, which may not have ended. */
 static void drop_oldest(tide_dynamic *d) {
-    played **oldest = &d->models.data[0];
-    for (size_t i = 1; i < d->models.count; i++)
-        if (d->models.data[i]->last_use < (*oldest)->last_use) oldest = &d->models.data[i];
+    played **oldest = NULL;
+    for (size_t i = 0; i < d->models.count; i++) {
+        played **p = &d->models.data[i];
+        if (!(*p)->pinned && (!oldest || (*p)->last_use < (*oldest)->last_use)) oldest = p;
+    }
+    if (!oldest) return;
     close_played(*oldest);
     *oldest = d->models.data[--d->models.count];
 }
 
-static tide_status add_played(tide_dynamic *d, const tide_model *model, played **out) {
+static tide_status add_played(tide_dynamic *d, const tide_model *model, bool inference, played **out) {
     TIDE_TRY(tide__vec_reserve(&d->models, 1));
     played *p = calloc(1, sizeof *p);
     if (!p) return tide__fail_memory();
     p->model = model;
+    p->inference = inference;
     tide_status status = prepare(d, p);
     if (status != TIDE_OK) {
         close_played(p);
         return status;
     }
-    if (d->models.count == MAX_PREPARED) drop_oldest(d);
+    if (d->models.count >= MAX_PREPARED) drop_oldest(d);
     *out = d->models.data[d->models.count++] = p;
     return TIDE_OK;
 }
 
-static tide_status find_played(tide_dynamic *d, const tide_model *model, played **out) {
+tide_status tide__dynamic_find(tide_dynamic *d, const tide_model *model, bool inference, played **out) {
     size_t i = 0;
-    while (i < d->models.count && d->models.data[i]->model != model) i++;
+    while (i < d->models.count && (d->models.data[i]->model != model || d->models.data[i]->inference != inference)) i++;
     if (i < d->models.count)
         *out = d->models.data[i];
     else
-        TIDE_TRY(add_played(d, model, out));
+        TIDE_TRY(add_played(d, model, inference, out));
     (*out)->last_use = ++d->clock;
     return TIDE_OK;
 }
@@ -302,18 +281,23 @@ static tide_status play_ops(tide_dynamic *d, played *p) {
     return TIDE_OK;
 }
 
+tide_status tide__dynamic_play(tide_dynamic *d, played *p, const float *plain, const int32_t *labels,
+                               const tide_step_args *args, tide_step_report *report) {
+    TIDE_TRY(tide__network_pack_input(&p->network, 0, plain, p->input));
+    TIDE_TRY(tide_session_begin(d->session, args));
+    TIDE_TRY(declare_inputs(d, p, labels));
+    TIDE_TRY(play_ops(d, p));
+    return tide_session_end(d->session, report);
+}
+
 tide_status tide_dynamic_step(tide_dynamic *d, const tide_model *model, const float *plain, const int32_t *labels,
                               float *loss, tide_step_report *report) {
     played *p;
     tide_step_args args = {.seed = d->options.seed, .step = d->n_steps, .learning_rate = d->options.learning_rate};
-    TIDE_TRY(find_played(d, model, &p));
-    TIDE_TRY(tide__network_pack_input(&p->network, 0, plain, p->input));
-    TIDE_TRY(tide_session_begin(d->session, &args));
-    TIDE_TRY(declare_inputs(d, p, labels));
-    TIDE_TRY(play_ops(d, p));
-    TIDE_TRY(tide_session_end(d->session, report));
+    TIDE_TRY(tide__dynamic_find(d, model, false, &p));
+    TIDE_TRY(tide__dynamic_play(d, p, plain, labels, &args, report));
     d->n_steps++;
-    return tide_session_read(d->session, p->ids[tide_step_loss(p->network.step, 0)], loss, sizeof *loss);
+    return tide__network_read(&p->network, tide_step_loss(p->network.step, 0), loss, sizeof *loss);
 }
 
 /* In the order of their names, because models may come up in any order. */

@@ -18,6 +18,7 @@ void tide__graph_deinit(tide__graph *g) {
     tide__vec_free(&g->inputs);
     tide__vec_free(&g->input_channels);
     tide__vec_free(&g->names);
+    tide__vec_free(&g->blocks);
 }
 
 void tide__graph_prefix(tide__graph *g, const char *format, ...) {

@@ -40,6 +40,11 @@ typedef struct tide__param {
     bool trainable;
 } tide__param;
 
+typedef struct tide__block {
+    bool fixed; /* it changes the shape and cannot be left out */
+    bool skipped;
+} tide__block;
+
 typedef struct tide__graph {
     TIDE_VEC(tide__layer) layers;
     TIDE_VEC(tide__param) params;
@@ -47,6 +52,7 @@ typedef struct tide__graph {
     TIDE_VEC(uint32_t) inputs;        /* layers; those of one layer after those of the one before */
     TIDE_VEC(int64_t) input_channels; /* of each of `inputs` */
     TIDE_VEC(char) names;             /* zero-terminated, one after the other */
+    TIDE_VEC(tide__block) blocks;     /* residual ones */
     char prefix[48];                  /* put before the names of the layers to come */
     uint64_t parameter_count;         /* trainable scalars */
     tide_status status;
@@ -89,7 +95,7 @@ uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x);
 
 /* input is N x T tokens; a table of `vocabulary` rows ("weight") and, if asked for, one of T rows ("positions"). */
 uint32_t tide__graph_embedding(tide__graph *g, const char *name, uint32_t x, uint32_t vocabulary, uint32_t width,
-                               bool positions);
+                               uint32_t positions);
 uint32_t tide__graph_layernorm(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_gelu(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_scores(tide__graph *g, const char *name, uint32_t qkv, uint32_t heads, uint32_t context);

@@ -6,10 +6,12 @@
 #define INIT_DEVIATION 0.02f /* of embeddings, as GPT-2 has it */
 
 static tide_status append_embedding(tide__graph *g, const char *name, uint32_t x, uint32_t vocabulary, uint32_t width,
-                                    bool positions) {
+                                    uint32_t positions) {
     tide_shape in = tide__layer_shape(g, x);
-    tide_op_desc desc = {.kind = TIDE_OP_EMBEDDING_FWD, .x = in, .y = {in.n * in.c, width, 1, 1}, .bias = positions};
+    tide_op_desc desc = {.kind = TIDE_OP_EMBEDDING_FWD, .x = in, .y = {in.n * in.c, width, 1, 1}};
+    desc.bias = positions > 0;
     desc.vocabulary = vocabulary;
+    desc.positions = positions;
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
     tide__param table = {.role = "weight", .shape = {vocabulary, width, 1, 1}, .init = TIDE_INIT_NORMAL};
     table.init_scale = INIT_DEVIATION;
@@ -17,12 +19,12 @@ static tide_status append_embedding(tide__graph *g, const char *name, uint32_t x
     TIDE_TRY(tide__graph_add_param(g, table));
     if (!positions) return TIDE_OK;
     table.role = "positions";
-    table.shape.n = in.c;
+    table.shape.n = positions;
     return tide__graph_add_param(g, table);
 }
 
 uint32_t tide__graph_embedding(tide__graph *g, const char *name, uint32_t x, uint32_t vocabulary, uint32_t width,
-                               bool positions) {
+                               uint32_t positions) {
     if (g->status != TIDE_OK) return 0;
     return tide__graph_settle(g, append_embedding(g, name, x, vocabulary, width, positions));
 }

@@ -30,7 +30,7 @@ static uint64_t shuffled(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i) 
 }
 
 /* The i-th sample of the batch. An epoch ends in the middle of a batch if it has to. */
-static uint64_t order(const void *context, uint64_t i) {
+uint64_t tide__cursor_order(const void *context, uint64_t i) {
     const tide__cursor *c = context;
     uint64_t at = c->seen + i;
     return shuffled(c->seed, at / c->n_samples, c->n_samples, at % c->n_samples);
@@ -57,7 +57,7 @@ void tide__loader_close(tide__loader *l) {
 
 static tide_status fill_spare(void *context) {
     tide__loader *l = context;
-    return tide__network_fill(l->network, &l->spare, l->data, order, &l->cursor);
+    return tide__network_fill(l->network, &l->spare, l->data, tide__cursor_order, &l->cursor);
 }
 
 void tide__loader_begin(tide__loader *l, const tide__cursor *cursor) {
@@ -79,7 +79,7 @@ tide_status tide__loader_take(tide__loader *l, const tide__cursor *cursor) {
     tide__loader_rest(l);
     bool loaded = l->ahead && l->cursor.seen == cursor->seen;
     l->ahead = false;
-    if (!loaded) return tide__network_fill(l->network, now, l->data, order, cursor);
+    if (!loaded) return tide__network_fill(l->network, now, l->data, tide__cursor_order, cursor);
     tide__batch filled = l->spare;
     l->spare = *now;
     *now = filled;

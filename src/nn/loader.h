@@ -13,6 +13,9 @@ typedef struct tide__cursor {
     uint64_t seen;            /* samples before this batch */
 } tide__cursor;
 
+/* tide__order_fn; its context is a cursor. */
+uint64_t tide__cursor_order(const void *cursor, uint64_t i);
+
 typedef struct tide__loader {
     tide__network *network;
     const tide_data *data;

@@ -133,7 +133,10 @@ static tide_status fill_tokens(const family *f, const tide_model_options *o, con
     if (o->channels || o->height || o->width)
         return tide__fail(TIDE_E_ARGUMENT, "a language model takes tokens: no channels, height or width");
     bool own_vocabulary = numbers->count > f->context_at + 1;
-    r->input.c = numbers->count > f->context_at ? numbers->data[f->context_at] : f->channels;
+    r->context = numbers->count > f->context_at ? numbers->data[f->context_at] : f->channels;
+    if (o->length > r->context)
+        return tide__fail(TIDE_E_ARGUMENT, "samples of %u tokens, but the context is %u", o->length, r->context);
+    r->input.c = or_default(o->length, r->context);
     r->input.h = r->input.w = 1;
     r->classes = own_vocabulary ? numbers->data[f->context_at + 1] : or_default(o->classes, f->classes);
     if (o->classes && o->classes != r->classes)
@@ -154,6 +157,7 @@ static tide_status fill_request(const family *f, const tide_model_options *o, co
     if (o->n_skip && strncmp(f->name, "resnet", strlen("resnet")) != 0)
         return tide__fail(TIDE_E_ARGUMENT, "%s has no residual blocks to leave out", f->name);
     if (f->context_at) return fill_tokens(f, o, numbers, r);
+    if (o->length) return tide__fail(TIDE_E_ARGUMENT, "%s takes images, which have no length", f->name);
     r->input.c = own_shape ? first : or_default(o->channels, or_default(f->channels, 1));
     r->input.h = own_shape ? 1 : or_default(o->height, or_default(f->height, 1));
     r->input.w = own_shape ? 1 : or_default(o->width, or_default(f->width, 1));
@@ -224,6 +228,16 @@ uint32_t tide_model_classes(const tide_model *model) { return model->classes; }
 
 bool tide_model_takes_tokens(const tide_model *model) {
     return model->graph.layers.data[1].desc.kind == TIDE_OP_EMBEDDING_FWD;
+}
+
+uint32_t tide_model_block_count(const tide_model *model) { return (uint32_t)model->graph.blocks.count; }
+
+bool tide_model_block_is_fixed(const tide_model *model, uint32_t block) {
+    return block >= model->graph.blocks.count || model->graph.blocks.data[block].fixed;
+}
+
+bool tide_model_skips(const tide_model *model, uint32_t block) {
+    return block < model->graph.blocks.count && model->graph.blocks.data[block].skipped;
 }
 
 uint64_t tide_model_labels(const tide_model *model) {

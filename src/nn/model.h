@@ -15,7 +15,8 @@ typedef struct tide__request {
     const uint32_t *numbers; /* those after the colon */
     uint32_t n_numbers;
     uint32_t depth;   /* of the family's row: 50 for resnet50 */
-    tide_shape input; /* n = batch */
+    tide_shape input; /* n = batch; language models: c = tokens of a sample */
+    uint32_t context; /* language models: the most tokens that a sample may have */
     uint32_t classes;
     const uint8_t *skip; /* as in tide_model_options */
     uint32_t n_skip;

@@ -231,6 +231,25 @@ tide_status tide__network_fill(const tide__network *n, const tide__batch *b, con
     return TIDE_OK;
 }
 
+/* ---- values ---- */
+
+tide_status tide__network_read(const tide__network *n, tide_id tensor, void *data, uint64_t size_bytes) {
+    return n->session ? tide_session_read(n->session, n->ids[tensor], data, size_bytes)
+                      : tide_run_read(n->run, tensor, data, size_bytes);
+}
+
+tide_status tide__network_write(const tide__network *n, tide_id tensor, const void *data, uint64_t size_bytes) {
+    return n->session ? tide_session_write(n->session, n->ids[tensor], data, size_bytes)
+                      : tide_run_write(n->run, tensor, data, size_bytes);
+}
+
+void tide__step_for_inference(tide_step_options *step) {
+    step->inference = true;
+    step->accumulate = 0;
+    step->fused_update = false;
+    step->clip_norm = 0;
+}
+
 /* ---- states ---- */
 
 static uint64_t stored_bytes(const tide__network *n, uint32_t state) {
@@ -251,7 +270,7 @@ tide_status tide__room_open(tide__network *n, const tide__network *other, tide__
     uint64_t stored = 64, plain = 64;
     measure_room(n, &stored, &plain);
     if (other) measure_room(other, &stored, &plain);
-    char *bytes = tide_run_scratch(n->run, stored + plain);
+    char *bytes = n->run ? tide_run_scratch(n->run, stored + plain) : NULL;
     room->heap = NULL;
     if (!bytes) bytes = room->heap = malloc(stored + plain);
     if (!bytes) return tide__fail_memory();
@@ -265,12 +284,12 @@ void tide__room_close(tide__room *room) { free(room->heap); }
 tide_status tide__network_write_state(tide__network *n, uint32_t index, tide__room *room) {
     const tide_state *s = tide_step_state(n->step, index);
     TIDE_TRY(tide_operand_pack(n->kernels[s->op], s->operand, room->plain, room->stored));
-    return tide_run_write(n->run, s->at_start, room->stored, stored_bytes(n, index));
+    return tide__network_write(n, s->at_start, room->stored, stored_bytes(n, index));
 }
 
 tide_status tide__network_read_stored(tide__network *n, uint32_t index, tide__room *room, uint64_t *size_bytes) {
     *size_bytes = stored_bytes(n, index);
-    return tide_run_read(n->run, tide_step_state(n->step, index)->at_start, room->stored, *size_bytes);
+    return tide__network_read(n, tide_step_state(n->step, index)->at_start, room->stored, *size_bytes);
 }
 
 tide_status tide__network_read_state(tide__network *n, uint32_t index, tide__room *room) {

@@ -23,6 +23,8 @@ typedef struct tide__network {
     tide_plan *plan; /* NULL: online */
     bool recalled;   /* it comes from a folder */
     tide_run *run;
+    tide_session *session; /* instead of the run, of networks that change: their values are the session's */
+    const tide_id *ids;    /* then: per tensor, its id in the session */
     uint32_t n_micros;
     tide__batch batch;     /* of the step at hand */
     float *plain;          /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
@@ -56,6 +58,10 @@ typedef struct tide__room {
 tide_status tide__room_open(tide__network *network, const tide__network *other, tide__room *room);
 void tide__room_close(tide__room *room);
 
+/* Between steps: a value of the start or of the end. */
+tide_status tide__network_read(const tide__network *network, tide_id tensor, void *data, uint64_t size_bytes);
+tide_status tide__network_write(const tide__network *network, tide_id tensor, const void *data, uint64_t size_bytes);
+
 /* Between room->plain and the run. */
 tide_status tide__network_write_state(tide__network *network, uint32_t state, tide__room *room);
 tide_status tide__network_read_state(tide__network *network, uint32_t state, tide__room *room);
@@ -66,6 +72,8 @@ tide_status tide__network_read_stored(tide__network *network, uint32_t state, ti
 tide_status tide__network_create_kernels(tide__network *network, tide_device *device);
 /* The operand that reads an input gives the layout: from row-major pixels or tokens to what the device stores. */
 tide_status tide__network_pack_input(const tide__network *network, uint32_t micro, const float *plain, float *stored);
+/* What evaluations have: forward only. */
+void tide__step_for_inference(tide_step_options *step);
 /* train.c: the first value of a state, plain. */
 void tide__state_init(const tide_state *state, uint64_t seed, float *plain);
 

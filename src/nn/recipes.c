@@ -74,6 +74,7 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         float_words(d->loss_scale, 0.0f),
         d->n_parts,
         (uint64_t)d->vocabulary,
+        (uint64_t)d->positions,
         pair_word(d->steps, d->step),
         pair_word(d->has_prev, d->has_next),
         (uint64_t)(uintptr_t)d->part_channels,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "nn/parts.h"
 #include "nn/schedule.h"
 #include "nn/trainer.h"
 
@@ -37,6 +38,7 @@ static tide_status check_options(const tide_trainer_options *o) {
                           (unsigned long long)d->labels);
     if (d->n_samples == 0 || d->n_samples >> 62)
         return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^62 - 1 samples");
+    TIDE_TRY(tide__parts_check(o));
     return tide__schedule_check(&o->schedule);
 }
 
@@ -97,6 +99,7 @@ static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
     const tide_trainer_options *o = &t->options;
     uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
+    if (o->n_parts) return tide__parts_open(t); /* parameters have their first values */
     TIDE_TRY(tide__network_open(o, &o->step, NULL, fit, &t->network));
     TIDE_TRY(watch_losses(t));
     tide__learning_open(t);
@@ -121,6 +124,7 @@ void tide_trainer_destroy(tide_trainer *t) {
     if (!t) return;
     tide__loader_close(&t->loader);
     tide__learning_close(t);
+    tide__parts_close(t);
     tide__network_close(&t->network);
     free(t->losses);
     free(t);
@@ -146,10 +150,24 @@ static tide_status load_batch(tide_trainer *t) {
     return TIDE_OK;
 }
 
+static tide_step_args step_args(const tide_trainer *t) {
+    const tide_trainer_options *o = &t->options;
+    return (tide_step_args){
+        .seed = o->seed, .step = t->step, .learning_rate = tide_schedule_rate(&o->schedule, o->learning_rate, t->step)};
+}
+
+static tide_status train_part(tide_trainer *t, float *loss, tide_step_report *report, bool traced) {
+    const tide_step_args args = step_args(t);
+    if (traced) return tide__fail(TIDE_E_UNSUPPORTED, "steps of a network that changes cannot be traced");
+    TIDE_TRY(tide__parts_step(t, &args, loss, report));
+    t->step++;
+    t->seen += t->batch;
+    return TIDE_OK;
+}
+
 /* timeline: NULL if nobody wants it. */
 static tide_status run_step(tide_trainer *t, tide_step_report *report, tide_timeline **timeline) {
-    tide_step_args args = {.seed = t->options.seed, .step = t->step};
-    args.learning_rate = tide_schedule_rate(&t->options.schedule, t->options.learning_rate, t->step);
+    const tide_step_args args = step_args(t);
     TIDE_TRY(load_batch(t));
     TIDE_TRY(timeline ? tide_run_step_traced(t->network.run, &args, report, timeline)
                       : tide_run_step(t->network.run, &args, report));
@@ -163,6 +181,7 @@ static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *re
     tide_timeline *own = NULL;
     tide_step_report own_report;
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
+    if (t->parts) return train_part(t, loss, report, timeline != NULL);
     TIDE_TRY(tide__learning_settle(t));
     if (!timeline && tide__learning_wants_times(t)) timeline = &own;
     if (!report) report = &own_report;
@@ -188,6 +207,7 @@ tide_status tide_trainer_step_traced(tide_trainer *t, float *loss, tide_step_rep
 }
 
 tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_report *report, uint64_t *op_ns) {
+    if (t->parts) return tide__fail(TIDE_E_UNSUPPORTED, "steps of a network that changes cannot be timed");
     tide__op_timer timer = {.device = t->options.device};
     uint64_t sum = 0;
     t->network.timer = &timer;
@@ -268,7 +288,7 @@ static tide_status read_probabilities(tide__network *n, tide_id op, float *plain
     uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes;
     void *stored = malloc(size + 1);
     if (!stored) return tide__fail_memory();
-    tide_status status = tide_run_read(n->run, tensor, stored, size);
+    tide_status status = tide__network_read(n, tensor, stored, size);
     if (status == TIDE_OK)
         status = tide_operand_unpack(n->kernels[op], tide_program_op(n->program, op)->n_reads, stored, plain);
     free(stored);
@@ -297,7 +317,7 @@ static void add_label(const float *p, uint64_t classes, uint64_t pixels, uint64_
 }
 
 /* The first `limit` labels. */
-static tide_status add_labels(tide__network *n, uint64_t limit, score *sum) {
+static tide_status add_labels(tide__network *n, const int32_t *labels, uint64_t limit, score *sum) {
     tide_id op = loss_op(n);
     tide_shape shape = tide_step_op_desc(n->step, op)->x;
     uint64_t classes = (uint64_t)shape.c, pixels = (uint64_t)(shape.h * shape.w);
@@ -305,8 +325,7 @@ static tide_status add_labels(tide__network *n, uint64_t limit, score *sum) {
     if (!p) return tide__fail_memory();
     tide_status status = read_probabilities(n, op, p);
     for (uint64_t i = 0; status == TIDE_OK && i < limit; i++)
-        add_label(p + i / pixels * classes * pixels + i % pixels, classes, pixels, (uint64_t)n->batch.labels[0][i],
-                  sum);
+        add_label(p + i / pixels * classes * pixels + i % pixels, classes, pixels, (uint64_t)labels[i], sum);
     free(p);
     return status;
 }
@@ -320,8 +339,23 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *
         uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
         TIDE_TRY(tide__network_fill(n, &n->batch, data, in_order, &s));
         TIDE_TRY(tide_run_step(n->run, &args, NULL));
-        TIDE_TRY(add_labels(n, limit * tide_model_labels(t->options.model), sum));
+        TIDE_TRY(add_labels(n, n->batch.labels[0], limit * tide_model_labels(t->options.model), sum));
         args.step++;
+    }
+    return TIDE_OK;
+}
+
+/* The same for a network that changes: the whole of it, through its session. */
+static tide_status evaluate_parts(tide_trainer *t, const tide_data *data, uint64_t n_samples, score *sum) {
+    uint64_t batch = (uint64_t)tide_model_input(t->options.model).n;
+    tide_step_args args = {.seed = t->options.seed};
+    for (uint64_t at = 0; at < n_samples; at += batch, args.step++) {
+        stretch s = {.first = at, .n_samples = data->n_samples};
+        uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
+        tide__network *n;
+        const int32_t *labels;
+        TIDE_TRY(tide__parts_look(t, data, in_order, &s, &args, &n, &labels));
+        TIDE_TRY(add_labels(n, labels, limit * tide_model_labels(t->options.model), sum));
     }
     return TIDE_OK;
 }
@@ -332,10 +366,7 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *
 static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     tide_trainer_options options = t->options;
     tide_step_options step = t->options.step;
-    step.inference = true;
-    step.accumulate = 0;
-    step.fused_update = false;
-    step.clip_norm = 0;
+    tide__step_for_inference(&step);
     options.plan.policy = "liveness";
     options.plan.decisions = NULL;
     options.plan_folder = NULL;
@@ -352,16 +383,21 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     return tide__network_open(&options, &step, NULL, NULL, network);
 }
 
+static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64_t n_samples, score *sum) {
+    tide__network network;
+    tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
+    TIDE_TRY(open_evaluation(t, &network));
+    tide_status status = evaluate(t, &network, data, n_samples, sum);
+    tide__network_close(&network);
+    return status;
+}
+
 tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {
     if (n_samples == 0 || n_samples > data->n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
                           (unsigned long long)data->n_samples);
-    tide__network network;
     score sum = {0};
-    tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
-    TIDE_TRY(open_evaluation(t, &network));
-    tide_status status = evaluate(t, &network, data, n_samples, &sum);
-    tide__network_close(&network);
+    tide_status status = t->parts ? evaluate_parts(t, data, n_samples, &sum) : evaluate_apart(t, data, n_samples, &sum);
     double labels = (double)(n_samples * tide_model_labels(t->options.model));
     if (status == TIDE_OK) *out = (tide_evaluation){(double)sum.right / labels, sum.loss / labels};
     return status;

@@ -18,11 +18,12 @@ struct tide_trainer {
     tide__network network;
     tide__loader loader;
     tide__learning learning;
-    uint64_t step;  /* steps done */
-    uint64_t seen;  /* samples given out */
-    uint64_t batch; /* samples per step */
-    float *losses;  /* of the micro-batches of the last step */
-    bool spoiled;   /* a checkpoint was read half: neither its values nor those before it */
+    struct tide__parts *parts; /* of a network that changes; NULL: it does not */
+    uint64_t step;             /* steps done */
+    uint64_t seen;             /* samples given out */
+    uint64_t batch;            /* samples per step */
+    float *losses;             /* of the micro-batches of the last step */
+    bool spoiled;              /* a checkpoint was read half: neither its values nor those before it */
 };
 
 /* learn.c */

@@ -6,6 +6,7 @@
 
 #include "device/cpu/rows.h"
 #include "device/cpu/view.h"
+#include "device/op_check.h"
 
 #define COLUMNS 64 /* of a range */
 
@@ -57,7 +58,7 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
     float *table = tide__floats(call, 2), *positions = d->bias ? tide__floats(call, 3) : NULL;
     TIDE_TRY(check_tokens(token, d));
     tide__for_ranges(d->vocabulary * width, zero_range, &table);
-    if (positions) tide__for_ranges(d->x.c * width, zero_range, &positions);
+    if (positions) tide__for_ranges(tide__position_rows(d) * width, zero_range, &positions);
 #pragma omp parallel for schedule(static) if (d->y.n * width > TIDE__PARALLEL_FLOATS)
     for (int64_t first = 0; first < width; first += COLUMNS) add_columns(d, token, dy, first, table, positions);
     return TIDE_OK;
@@ -79,7 +80,7 @@ tide_status tide__build_embedding(tide__cpu_kernel *k, const tide_op_desc *sourc
     TIDE_TRY(tide__add_vector(k, TIDE__READ, source->y.n, dnnl_s32));
     if (!forward) TIDE_TRY(tide__add_activation(k, TIDE__READ, source->y));
     TIDE_TRY(add_table(k, tables, source->vocabulary));
-    if (source->bias) TIDE_TRY(add_table(k, tables, source->x.c));
+    if (source->bias) TIDE_TRY(add_table(k, tables, tide__position_rows(source)));
     k->run = forward ? run_forward : run_backward;
     return forward ? tide__add_activation(k, TIDE__WRITE, source->y) : TIDE_OK;
 }

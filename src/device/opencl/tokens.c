@@ -1,5 +1,6 @@
 /* Embeddings and the causal softmax (kernels/tokens.cl). */
 #include "device/opencl/kernel.h"
+#include "device/op_check.h"
 
 #define COLUMNS_OF_ITEM 64 /* as in kernels/tokens.cl */
 
@@ -7,7 +8,7 @@ static tide_status build_forward(tide__opencl_kernel *k, const tide_op_desc *d) 
     const int64_t width = d->y.c;
     TIDE_TRY(tide__cl_reads(k, TIDE__I32, (uint64_t)d->y.n));
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(d->vocabulary * width)));
-    if (d->bias) TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(d->x.c * width)));
+    if (d->bias) TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)(tide__position_rows(d) * width)));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, tide__shape_elements(&d->y)));
     return TIDE__LAUNCH(k, "tokens", "embed", d->y.n, 1, 1, tide__place(0), tide__place(1),
                         tide__place(d->bias ? 2 : 1), tide__place(d->bias ? 3 : 2), tide__int(width), tide__int(d->x.c),
@@ -20,7 +21,7 @@ static tide_status add_zero(tide__opencl_kernel *k, uint32_t operand, int64_t n)
 }
 
 static tide_status build_backward(tide__opencl_kernel *k, const tide_op_desc *d) {
-    const int64_t width = d->y.c, table = d->vocabulary * width, positions = d->x.c * width;
+    const int64_t width = d->y.c, table = d->vocabulary * width, positions = tide__position_rows(d) * width;
     TIDE_TRY(tide__cl_reads(k, TIDE__I32, (uint64_t)d->y.n));
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->y)));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, (uint64_t)table));

@@ -23,7 +23,7 @@ static uint32_t perceptron(tide__graph *g, uint32_t x, const sizes *s) {
 
 static void build_layers(tide__graph *g, const tide__request *r, const sizes *s) {
     uint32_t tokens = tide__graph_input(g, r->input);
-    uint32_t wte = tide__graph_embedding(g, "wte", tokens, r->classes, s->width, true), x = wte;
+    uint32_t wte = tide__graph_embedding(g, "wte", tokens, r->classes, s->width, r->context), x = wte;
     for (uint32_t i = 0; i < s->layers && g->status == TIDE_OK; i++) {
         tide__graph_prefix(g, "h.%u.", i);
         x = tide__graph_add(g, "attn.add", attention(g, x, s), x);

@@ -20,7 +20,7 @@ static void append_layer(tide__graph *g, uint32_t number, uint32_t width, uint32
 static void build_layers(tide__graph *g, const tide__request *r, uint32_t *at) {
     uint32_t layers = r->numbers[0], width = r->numbers[1], steps = (uint32_t)r->input.c;
     uint32_t x = tide__graph_input(g, r->input);
-    x = tide__graph_embedding(g, "embedding", x, r->classes, width, false);
+    x = tide__graph_embedding(g, "embedding", x, r->classes, width, 0);
     tide__graph_slices(g, "step", x, steps, at);
     for (uint32_t i = 1; i <= layers && g->status == TIDE_OK; i++) append_layer(g, i, width, steps, at);
     tide__graph_prefix(g, "%s", "");
