@@ -1,6 +1,7 @@
 /* The budget is real: what the process holds at its peak, as the kernel counts it, is what it held before the arena was
- * touched, plus the budget, plus two percent. Trains with the disk tier, evaluates and saves on the way; and once more
- * with the data segment limited to just that. In a child each, so that nothing else is counted. */
+ * touched, plus the budget, plus two percent. Trains with the disk tier, evaluates and saves on the way; once more with
+ * RAM and disk, where the budget of RAM counts, too; and once with the data segment limited to just that. In a child each,
+ * so that nothing else is counted. */
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -38,12 +39,12 @@ static bool reset_peak(void) {
     return done;
 }
 
-/* Swaps every early activation to disk; the budget is what that plan needs. */
-static void decide(training *t, const char *path) {
+/* Swaps every early activation, the largest to `tier` and the rest to disk; the budgets are what that plan needs. */
+static void decide(training *t, const char *path, const char *tier) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fputs("{\"tidemark\":\"decisions\",\"version\":1}\n", f);
-    fputs("{\"swap\":\"relu1\",\"tier\":\"disk\",\"after\":\"pool1\",\"before\":\"relu1.bwd\"}\n", f);
+    fprintf(f, "{\"swap\":\"relu1\",\"tier\":\"%s\",\"after\":\"pool1\",\"before\":\"relu1.bwd\"}\n", tier);
     fputs("{\"swap\":\"relu2\",\"tier\":\"disk\",\"after\":\"pool2\",\"before\":\"relu2.bwd\"}\n", f);
     assert_int_equal(fclose(f), 0);
     t->options.plan.policy = "manual";
@@ -74,6 +75,8 @@ static uint64_t train(const training *t, tide_trainer *trainer, const char *chec
     return training_hash(trainer);
 }
 
+static uint64_t in_pages(uint64_t bytes) { return (bytes + 4095) & ~UINT64_C(4095); }
+
 /* Resident bytes of the mapping that has exactly this size: the arena. */
 static uint64_t resident_in(uint64_t mapping_bytes) {
     char line[512];
@@ -90,17 +93,22 @@ static uint64_t resident_in(uint64_t mapping_bytes) {
 
 /* The first training makes libraries load and pools fill; the second is judged. What it holds after initialisation
  * counts without the pages of the arena, where the first weights are by then. */
-static int peak_child(const paths *p, bool limited) {
+static int peak_child(const paths *p, const char *tier, bool limited) {
     training t;
     training_open(&t, "lenet", BATCH);
     t.data.sample = sample;
-    decide(&t, p->decisions);
+    decide(&t, p->decisions, tier);
     tide_trainer *trainer = training_start(&t);
+    uint32_t ram_tier = tide_machine_find_tier(t.options.machine, TIDE_TIER_RAM);
+    uint64_t ram = ram_tier == TIDE_NONE ? 0 : tide_plan_tier_bytes(tide_trainer_plan(trainer), ram_tier);
     uint64_t budget = tide_plan_arena_bytes(tide_trainer_plan(trainer)), hash = train(&t, trainer, p->checkpoint);
+    assert_true((ram > MIB) == (strcmp(tier, "ram") == 0));
     tide_trainer_destroy(trainer);
     t.options.plan.budgets.arena_bytes = budget;
+    if (ram) t.options.plan.budgets.tier_bytes[ram_tier] = ram;
     trainer = training_start(&t);
-    uint64_t arena = resident_in((budget + 4095) & ~UINT64_C(4095));
+    uint64_t arena = resident_in(in_pages(budget));
+    if (arena == 0) arena = resident_in(in_pages(budget) + in_pages(ram)); /* neighbours become one mapping */
     if (!reset_peak() || arena == 0) return 77;
     uint64_t before = status_bytes("VmHWM:") - arena;
     if (limited) {
@@ -110,9 +118,9 @@ static int peak_child(const paths *p, bool limited) {
         if (setrlimit(RLIMIT_DATA, &limit) != 0) return 77;
     }
     bool same = train(&t, trainer, p->checkpoint) == hash;
-    uint64_t after = status_bytes("VmHWM:"), allowed = before + budget + budget / 50;
-    printf("budget %.1f MiB, peak %.1f MiB before the arena is touched, %.1f MiB after training\n",
-           (double)budget / 0x1p20, (double)before / 0x1p20, (double)after / 0x1p20);
+    uint64_t after = status_bytes("VmHWM:"), allowed = before + budget + budget / 50 + ram;
+    printf("budget %.1f MiB, RAM %.1f MiB, peak %.1f MiB before the arena is touched, %.1f MiB after training\n",
+           (double)budget / 0x1p20, (double)ram / 0x1p20, (double)before / 0x1p20, (double)after / 0x1p20);
     fflush(stdout);
     tide_trainer_destroy(trainer);
     training_close(&t);
@@ -121,7 +129,7 @@ static int peak_child(const paths *p, bool limited) {
     return after <= allowed || SANITIZED ? 0 : 1;
 }
 
-static void run_child(bool limited) {
+static void run_child(const char *tier, bool limited) {
     paths p;
     char folder[] = "/tmp/tidemark-budget-XXXXXX";
     int status = 0;
@@ -130,7 +138,7 @@ static void run_child(bool limited) {
     snprintf(p.checkpoint, sizeof p.checkpoint, "%s/c", folder);
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) _exit(peak_child(&p, limited));
+    if (child == 0) _exit(peak_child(&p, tier, limited));
     assert_int_equal(waitpid(child, &status, 0), child);
     unlink(p.decisions);
     unlink(p.checkpoint);
@@ -142,16 +150,22 @@ static void run_child(bool limited) {
 
 static void test_peak(void **state) {
     (void)state;
-    run_child(false);
+    run_child("disk", false);
+}
+
+static void test_ram_and_disk(void **state) {
+    (void)state;
+    run_child("ram", false);
 }
 
 static void test_limited(void **state) {
     (void)state;
     if (SANITIZED) skip();
-    run_child(true);
+    run_child("disk", true);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peak), cmocka_unit_test(test_limited)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peak), cmocka_unit_test(test_ram_and_disk),
+                                       cmocka_unit_test(test_limited)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,8 @@
 #include "plan/decide/workspaces.h"
 
 typedef struct hybrid {
-    const tide__policy_input *in;
+    const tide__policy_input *in; /* &own */
+    tide__policy_input own;       /* with less room in tiers whose slots came out too large */
     tide__model *model;
     tide__sketch *sketch;
     uint64_t work;  /* for one search */
@@ -197,6 +198,7 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
     if (status == TIDE_OK && is_worth_care(h, plan)) status = draft_with_care(h, d, &plan);
     if (status == TIDE_OK) h->last_bytes = plan->arena_bytes;
     if (status == TIDE_OK) h->last_ns = plan->prediction.step_ns;
+    if (status == TIDE_OK) (void)tide__tiers_shrink(&h->own, plan->tier_bytes);
     if (status == TIDE_OK) h->least_bytes = tide__min_u64(h->least_bytes, plan->arena_bytes);
     if (status == TIDE_OK && is_better(h, plan, fits(h, plan))) take_over(h, d, plan);
     if (status == TIDE_OK && h->ladder) status = tide__ladder_offer(h->ladder, &plan);
@@ -509,7 +511,8 @@ static tide_status check_argument(const char *argument) {
 
 /* Searches for one target, by `try`; the best is in h. */
 static tide_status search_target(hybrid *h, const tide__policy_input *in, tide_status (*try)(hybrid *)) {
-    h->in = in;
+    h->own = *in;
+    h->in = &h->own;
     h->moves = !tide__policy_has(in->argument, "nomove");
     h->reruns = !tide__policy_has(in->argument, "norerun");
     h->any = h->fits = false;

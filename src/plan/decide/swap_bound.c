@@ -50,12 +50,13 @@ static void add_gaps(fluid *f, uint32_t *wanted_to) {
     sum(s, f->clean);
 }
 
-/* Bytes per nanosecond of all channels of one direction that gaps use. */
+/* Bytes per nanosecond of all channels of one direction that gaps use, or may use where tiers are too small for all. */
 static double rate_of(const tide__swaps *s, bool out) {
     const tide_machine *m = s->in->machine;
     bool used[TIDE_MACHINE_MAX_TIERS] = {false};
     double rate = 0;
     for (size_t i = 0; i < s->gaps.count; i++) used[s->gaps.data[i].tier] = true;
+    for (uint32_t i = 0; i < s->tiers.n && s->limited; i++) used[s->tiers.tier[i]] = true;
     for (uint32_t c = 0; c < m->n_channels; c++)
         if (used[m->channel[c].tier] && m->channel[c].out == out) rate += (double)m->channel[c].bytes_per_s * 1e-9;
     return rate;
