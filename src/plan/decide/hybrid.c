@@ -17,6 +17,7 @@
 #include "plan/decide/hybrid/moves.h"
 #include "plan/decide/hybrid/passes.h"
 #include "plan/decide/hybrid/search.h"
+#include "plan/decide/hybrid/waits.h"
 #include "plan/decide/policies.h"
 #include "plan/decide/workspaces.h"
 
@@ -277,6 +278,28 @@ static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way wa
     return TIDE_OK;
 }
 
+/* The re-runs that the search ended with, and moves for what is left, for which compute waits if need be; for less where
+ * placement misses the budget. */
+static tide_status wait_beside(hybrid *h) {
+    uint64_t target = h->in->target_bytes;
+    for (int i = 0; i < MAX_TRIES; i++) {
+        tide__decisions d = {0};
+        tide__transfers t;
+        TIDE_TRY(tide__waits_init(h->in, h->sketch, &t));
+        tide_status status = tide__moves_choose(&t, TIDE__MOVES_WAIT, target, h->work / MAX_TRIES);
+        if (status == TIDE_OK) status = tide__swaps_decide(&t.swaps, t.chosen, &d);
+        if (status == TIDE_OK) status = add_reruns(h->sketch, &d);
+        if (status == TIDE_OK) status = judge(h, &d);
+        tide__transfers_deinit(&t);
+        tide__decisions_free(&d);
+        TIDE_TRY(status);
+        uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
+        if (over == 0 || over >= target / 4) break;
+        target -= over;
+    }
+    return TIDE_OK;
+}
+
 /* ---- from rung to rung ---- */
 
 static void drop_warm(hybrid *h) {
@@ -317,10 +340,30 @@ static tide_status try_from(hybrid *h, tide__moves_way way) {
     if (h->moves && tide__tiers_with_room(h->in).n > 0) TIDE_TRY(tide__transfers_init(h->in, h->model, &t));
     tide_status status = search_from(h, &t, way);
     bool waits = h->moves && way == TIDE__MOVES_WAIT;
+    if (status == TIDE_OK && t.swaps.work && h->reruns && !waits && !tide__sketch_fits(h->sketch) && !is_spent(h))
+        status = wait_beside(h);
     if (status == TIDE_OK && h->ladder && !waits && h->n_best > n_best && tide__sketch_fits(h->sketch))
         status = keep_warm(h, &t);
     tide__transfers_deinit(&t);
     return status;
+}
+
+/* Everything that cannot be made again is moved, whatever that takes; re-runs for the rest; and then moves for which
+ * compute waits beside those re-runs. Where weights are most of what is there, this is what fits. */
+static tide_status try_waiting(hybrid *h) {
+    tide__transfers t;
+    uint64_t spent = 0;
+    if (tide__tiers_with_room(h->in).n == 0) return TIDE_OK;
+    TIDE_TRY(tide__transfers_init(h->in, h->model, &t));
+    tide__sketch_clear(h->sketch);
+    h->sketch->target_bytes = h->in->target_bytes;
+    tide_status status = tide__moves_choose(&t, TIDE__MOVES_FIXED, h->in->target_bytes, 0);
+    if (status == TIDE_OK) status = tide__transfers_apply(&t, h->sketch);
+    if (status == TIDE_OK) status = tide__sketch_build(h->sketch);
+    if (status == TIDE_OK) status = tide__search(h->sketch, NULL, h->work / WARM_PART, h->work, &spent);
+    h->spent += spent;
+    tide__transfers_deinit(&t);
+    return status == TIDE_OK ? wait_beside(h) : status;
 }
 
 static tide_status try_alone(hybrid *h, bool moves) {
@@ -477,6 +520,7 @@ static tide_status try_every_way(hybrid *h, bool least) {
     if (least) TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
     if (is_ideal(h)) return TIDE_OK;
     if (both && !is_spent(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
+    if (both && !is_spent(h) && !h->found) TIDE_TRY(try_waiting(h));
     if (both && !is_spent(h)) TIDE_TRY(try_alone(h, false));
     if (h->moves && !is_spent(h)) TIDE_TRY(try_alone(h, true));
     if (!is_ideal(h)) TIDE_TRY(try_others(h));

@@ -93,6 +93,17 @@ static tide_status start_dearest(mover *m) {
     return TIDE_OK;
 }
 
+static tide_status choose_fixed(mover *m) {
+    bool fits;
+    for (size_t i = 0; i < m->swaps->gaps.count; i++) {
+        const tide__swap_gap *g = &m->swaps->gaps.data[i];
+        tide_id producer = m->model->producer[g->tensor];
+        m->chosen[i] = g->forced || g->head != TIDE_NONE || producer == TIDE_NONE || !m->model->rerunnable[producer];
+    }
+    tide__swaps_evaluate(m->swaps, m->chosen, m->target_bytes);
+    return tide__swaps_tighten(m->swaps, m->chosen, 0, &fits);
+}
+
 static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
     tide__swaps_outcome o;
     tide__swap_search_options search = {.target_bytes = m->target_bytes, .work = work};
@@ -110,7 +121,7 @@ static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
 tide_status tide__moves_choose(tide__transfers *t, tide__moves_way way, uint64_t target_bytes, uint64_t work) {
     mover m = {
         .model = t->model, .swaps = &t->swaps, .prices = t->price, .target_bytes = target_bytes, .chosen = t->chosen};
-    tide_status status = choose(&m, way, work);
+    tide_status status = way == TIDE__MOVES_FIXED ? choose_fixed(&m) : choose(&m, way, work);
     end(&m);
     return status;
 }

@@ -2,6 +2,7 @@
  * them, repair with noise, by moves that hide first and then by re-runs, prune, keep what is not slower. */
 #include "plan/decide/hybrid/search.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,8 @@ typedef struct searcher {
     tide__transfers *moves; /* NULL: the sketch's moves stay as they are */
     tide__repair repair;
     state best, current; /* the best that fits; where the search is */
+    state nearest;       /* until one fits: the least above the target */
+    double least;        /* its excess */
     bool *given_chosen;  /* the moves that starts begin with */
     tide__keys reruns;   /* scratch */
     bool fits;
@@ -76,6 +79,12 @@ static tide_status note_best(searcher *x) {
     return store(x, &x->best);
 }
 
+static tide_status note_nearest(searcher *x) {
+    if (x->fits || x->s->excess >= x->least) return TIDE_OK;
+    x->least = x->s->excess;
+    return store(x, &x->nearest);
+}
+
 /* Re-runs that went or came have changed the clock of the moves; what those then leave is repaired. */
 static tide_status sync_moves(searcher *x) {
     if (!x->moves) return TIDE_OK;
@@ -107,7 +116,7 @@ static tide_status refill(searcher *x) {
 
 static tide_status finish_start(searcher *x) {
     TIDE_TRY(tide__sketch_build(x->s));
-    if (!tide__sketch_fits(x->s)) return TIDE_OK;
+    if (!tide__sketch_fits(x->s)) return note_nearest(x);
     x->repair.limit = x->repair.work + x->limit;
     TIDE_TRY(tide__repair_prune(&x->repair, &x->s->extra));
     TIDE_TRY(sync_moves(x));
@@ -285,7 +294,7 @@ static tide_status search(searcher *x, const tide__keys *given, tide__keys *move
     for (size_t i = 0; i < given->count; i++)
         if (!is_rerun(given->data[i])) TIDE_TRY(tide__vec_push(moves, given->data[i]));
     TIDE_TRY(start_all(x, given, moves));
-    if (x->fits) TIDE_TRY(restore(x, &x->best));
+    TIDE_TRY(restore(x, x->fits ? &x->best : &x->nearest));
     TIDE_TRY(store(x, &x->current));
     x->current.run_ns = x->best.run_ns;
     for (; x->fits && work_done(x) < x->limit; x->rounds++) TIDE_TRY(improve_once(x));
@@ -298,8 +307,10 @@ static tide_status begin(searcher *x, tide__keys *given) {
     if (x->moves) x->moves->work = 0;
     x->best.chosen = malloc(n + 1);
     x->current.chosen = malloc(n + 1);
+    x->nearest.chosen = malloc(n + 1);
     x->given_chosen = malloc(n + 1);
-    if (!x->best.chosen || !x->current.chosen || !x->given_chosen) return tide__fail_memory();
+    if (!x->best.chosen || !x->current.chosen || !x->nearest.chosen || !x->given_chosen) return tide__fail_memory();
+    x->least = HUGE_VAL;
     if (x->moves) memcpy(x->given_chosen, x->moves->chosen, n);
     TIDE_TRY(tide__repair_init(x->s, &x->repair));
     return tide__keys_copy(&x->s->extra, given);
@@ -309,9 +320,11 @@ static void end(searcher *x) {
     tide__repair_deinit(&x->repair);
     tide__vec_free(&x->best.events);
     tide__vec_free(&x->current.events);
+    tide__vec_free(&x->nearest.events);
     tide__vec_free(&x->reruns);
     free(x->best.chosen);
     free(x->current.chosen);
+    free(x->nearest.chosen);
     free(x->given_chosen);
 }
 
