@@ -13,6 +13,7 @@
 
 #include "base/size.h"
 #include "plan/decide/draft.h"
+#include "plan/decide/hybrid/effort.h"
 #include "plan/decide/hybrid/ladder.h"
 #include "plan/decide/hybrid/moves.h"
 #include "plan/decide/hybrid/passes.h"
@@ -47,32 +48,7 @@ typedef struct hybrid {
     uint64_t floor_bytes;       /* far below what the search has reached when asked for too little */
 } hybrid;
 
-enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 4, DRAFT_WORK = 400 };
-
-/* Events to look at in one search, some 10 ns each. At normal effort programs of some hundred ops get the most: tiny ones
- * have been searched through before that, and the drafts of large ones take their time, too. */
-static uint64_t work_of(tide_effort effort, uint64_t n_ops) {
-    const uint64_t million = 1000 * 1000, thousand = 1000, n = n_ops + 1;
-    switch (effort) {
-    case TIDE_EFFORT_LOW: return million;
-    case TIDE_EFFORT_HIGH: return tide__min_u64(500 * million, 2 * million * n);
-    case TIDE_EFFORT_NORMAL: break;
-    }
-    uint64_t most = tide__min_u64(24 * million, 80 * thousand * n);
-    return tide__min_u64(tide__max_u64(12 * thousand * million / n, 6 * million), most);
-}
-
-/* Low effort ends some 0.3 s after it began; on large programs after some ten drafts. */
-static uint64_t limit_of(tide_effort effort, uint64_t n_ops) {
-    const uint64_t million = 1000 * 1000;
-    return effort == TIDE_EFFORT_LOW ? tide__max_u64(36 * million, 10 * DRAFT_WORK * n_ops) : UINT64_MAX;
-}
-
-/* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2. */
-static uint64_t low_work(uint64_t n_ops) {
-    const uint64_t million = 1000 * 1000;
-    return n_ops > 2000 ? 8 * million : tide__max_u64(million, 2 * n_ops * n_ops);
-}
+enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 4 };
 
 /* There is a plan, and no work left for a better one. */
 static bool is_spent(const hybrid *h) { return h->strict && h->spent >= h->limit; }
@@ -151,7 +127,7 @@ static void take_over(hybrid *h, tide__decisions *d, const tide_plan *draft) {
 
 static tide_status draft(hybrid *h, const tide__decisions *d, tide_plan **out) {
     TIDE_TRY(tide__draft(h->in, d, out));
-    h->spent += DRAFT_WORK * (*out)->actions.count;
+    h->spent += (uint64_t)TIDE__DRAFT_WORK * (*out)->actions.count;
     return TIDE_OK;
 }
 
@@ -374,17 +350,7 @@ static tide_status try_alone(hybrid *h, bool moves) {
     return status;
 }
 
-static uint64_t least_ns(const tide__policy_input *in) {
-    uint64_t sum = 0;
-    for (tide_id i = 0; i < tide_program_op_count(in->program); i++) {
-        const tide_op *op = tide_program_op(in->program, i);
-        uint32_t fastest = tide__workspaces_pick(op, in->options->bits_any, UINT64_MAX);
-        sum = tide__add_capped(sum, op->variants[fastest].cost_ns);
-    }
-    return sum;
-}
-
-static bool is_ideal(const hybrid *h) { return h->fits && h->best_ns <= least_ns(h->in); }
+static bool is_ideal(const hybrid *h) { return h->fits && h->best_ns <= tide__workspaces_least_ns(h->in); }
 
 static bool is_slower(const hybrid *h) { return h->strict && h->last_ns >= h->strict->prediction.step_ns; }
 
@@ -490,7 +456,7 @@ enum { LARGE = 20000 };
 
 /* So near to the ideal that looking further, at this size, takes longer than it could save. */
 static bool is_near_ideal(const hybrid *h) {
-    uint64_t least = least_ns(h->in);
+    uint64_t least = tide__workspaces_least_ns(h->in);
     return h->fits && h->best_ns <= tide__add_capped(least, least / 100);
 }
 
@@ -535,7 +501,7 @@ static tide_status try_all(hybrid *h) {
     if (h->in->options->effort != TIDE_EFFORT_LOW) return try_every_way(h, true);
     TIDE_TRY(try_low(h));
     if ((h->strict && h->found) || is_ideal(h) || is_spent(h)) return TIDE_OK;
-    h->work = work_of(TIDE_EFFORT_NORMAL, h->model->n_ops); /* else the search would find nothing */
+    h->work = tide__effort_work(TIDE_EFFORT_NORMAL, h->model->n_ops); /* else the search would find nothing */
     if (!h->strict) h->limit = UINT64_MAX;
     return try_every_way(h, false);
 }
@@ -570,8 +536,9 @@ static tide_status search_target(hybrid *h, const tide__policy_input *in, tide_s
 /* One search for the input's target. */
 static tide_status search_once(hybrid *h, const tide__policy_input *in) {
     uint32_t n_ops = tide_program_op_count(in->program);
-    h->work = in->options->effort == TIDE_EFFORT_LOW ? low_work(n_ops) : work_of(in->options->effort, n_ops);
-    h->limit = limit_of(in->options->effort, n_ops);
+    h->work = in->options->effort == TIDE_EFFORT_LOW ? tide__effort_low_work(n_ops)
+                                                     : tide__effort_work(in->options->effort, n_ops);
+    h->limit = tide__effort_limit(in->options->effort, n_ops);
     bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
     if (one) h->work *= 3; /* with moves there are four */
     TIDE_TRY(tide__model_create(in, &h->model));
@@ -622,7 +589,7 @@ static tide_status plan_at_budget(const tide__policy_input *in, tide_plan **out)
 /* A rung's part of the work. */
 static uint64_t rung_work(const tide__policy_input *in) {
     tide_effort effort = in->options->effort;
-    return work_of(effort, tide_program_op_count(in->program)) / (effort == TIDE_EFFORT_HIGH ? 60 : 6);
+    return tide__effort_work(effort, tide_program_op_count(in->program)) / (effort == TIDE_EFFORT_HIGH ? 60 : 6);
 }
 
 /* Placement needs a little more than the load. */
@@ -673,7 +640,7 @@ static tide_status try_nothing(hybrid *h) {
 
 static tide_status climb(hybrid *h, const tide__policy_input *in) {
     tide__ladder *l = h->ladder;
-    uint64_t least = least_ns(in);
+    uint64_t least = tide__workspaces_least_ns(in);
     tide_plan_options options = *in->options;
     tide__policy_input rung = *in;
     rung.options = &options;

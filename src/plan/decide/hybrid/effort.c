@@ -1,0 +1,29 @@
+/* See effort.h. */
+#include "plan/decide/hybrid/effort.h"
+
+#include "base/size.h"
+
+/* Events to look at in one search, some 10 ns each. At normal effort programs of some hundred ops get the most: tiny ones
+ * have been searched through before that, and the drafts of large ones take their time, too. */
+uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops) {
+    const uint64_t million = 1000 * 1000, thousand = 1000, n = n_ops + 1;
+    switch (effort) {
+    case TIDE_EFFORT_LOW: return million;
+    case TIDE_EFFORT_HIGH: return tide__min_u64(500 * million, 2 * million * n);
+    case TIDE_EFFORT_NORMAL: break;
+    }
+    uint64_t most = tide__min_u64(24 * million, 80 * thousand * n);
+    return tide__min_u64(tide__max_u64(12 * thousand * million / n, 6 * million), most);
+}
+
+/* Low effort ends some 0.3 s after it began; on large programs after some ten drafts. */
+uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops) {
+    const uint64_t million = 1000 * 1000;
+    return effort == TIDE_EFFORT_LOW ? tide__max_u64(36 * million, 10 * TIDE__DRAFT_WORK * n_ops) : UINT64_MAX;
+}
+
+/* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2. */
+uint64_t tide__effort_low_work(uint64_t n_ops) {
+    const uint64_t million = 1000 * 1000;
+    return n_ops > 2000 ? 8 * million : tide__max_u64(million, 2 * n_ops * n_ops);
+}

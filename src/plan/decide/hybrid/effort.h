@@ -1,0 +1,14 @@
+/* Effort: how much hybrid searches, in events looked at, so that a plan is the same on every machine. */
+#ifndef TIDE_PLAN_DECIDE_HYBRID_EFFORT_H
+#define TIDE_PLAN_DECIDE_HYBRID_EFFORT_H
+
+#include <tidemark/plan.h>
+
+/* What a draft counts for, per action. */
+enum { TIDE__DRAFT_WORK = 400 };
+
+uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops);  /* of one search */
+uint64_t tide__effort_low_work(uint64_t n_ops);                  /* the same at low effort, off the ladder */
+uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops); /* of everything together */
+
+#endif
