@@ -164,3 +164,9 @@ tide_status tide__host_copy(tide_queue *queue, tide_arena *arena, uint64_t offse
     tide__command command = {.kind = TIDE__COMMAND_COPY, .copy = {io, arena, offset, size_bytes, out}};
     return tide__host_enqueue((tide__host_queue *)queue, &command, NULL, 0);
 }
+
+tide_status tide__host_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
+                                      const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
+    tide__command command = {.kind = TIDE__COMMAND_KERNEL, .kernel = {kernel, variant, arena, *args}};
+    return tide__host_enqueue((tide__host_queue *)queue, &command, offsets, n_offsets);
+}

@@ -104,6 +104,8 @@ tide_status tide__host_queue_sync(tide_queue *queue);
 tide_status tide__host_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
 tide_status tide__host_copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                             bool out);
+tide_status tide__host_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
+                                      const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
 tide_status tide__host_event_create(tide_device *device, tide_event **out);
 void tide__host_event_destroy(tide_event *event);
 tide_status tide__host_event_record(tide_event *event, tide_queue *queue);

@@ -248,3 +248,11 @@ tide_status tide__op_check(const tide_op_desc *d) {
     default: TIDE_TRY(check_shape(&d->x, "x")); return check_layer(d);
     }
 }
+
+tide_op_desc tide__op_desc_own(const tide_op_desc *d) {
+    tide_op_desc own = *d;
+    own.grad_elements = NULL;
+    own.part_channels = NULL;
+    own.from = own.to = NULL;
+    return own;
+}

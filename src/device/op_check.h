@@ -16,4 +16,7 @@ const tide_shape *tide__attention_square(const tide_op_desc *d);
 /* Embedding: rows of the table of positions. */
 int64_t tide__position_rows(const tide_op_desc *desc);
 
+/* A copy that may outlive the caller's: without what its pointers point to. */
+tide_op_desc tide__op_desc_own(const tide_op_desc *d);
+
 #endif

@@ -328,23 +328,6 @@ static int run_checks(const kernel_modes *modes) {
     return failed;
 }
 
-static int run_grads(const kernel_modes *modes) {
-    static rig_config cpu = {.device = "cpu", .threads = 1}, opencl = {.device = "opencl"};
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_finite_differences, &cpu)};
-    static rig_config lanes = {.device = "opencl", .lanes = "8"};
-    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_finite_differences, &opencl),
-                                              cmocka_unit_test_prestate(test_finite_differences, &lanes)};
-    int failed = 0;
-    if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
-    if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
-    return failed;
-}
-
 int main(int argc, char **argv) {
-    const kernel_modes modes = kernel_modes_of(argc, argv);
-    int failed = 0;
-    if (modes.test) failed += run_checks(&modes);
-    if (modes.grad) failed += run_grads(&modes);
-    if (modes.perf) print_rates(&modes, visit_large);
-    return failed;
+    return kernel_modes_run(argc, argv, run_checks, test_finite_differences, visit_large);
 }

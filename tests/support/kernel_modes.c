@@ -4,7 +4,8 @@
 #include "support/opencl.h"
 #include "support/test.h"
 
-kernel_modes kernel_modes_of(int argc, char **argv) {
+/* Ends the program where the arguments make no sense. */
+static kernel_modes modes_of(int argc, char **argv) {
     kernel_modes m = {.cpu = true, .opencl = true};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "test") == 0)
@@ -84,7 +85,9 @@ static void print_rate(const tide_op_desc *d, void *context) {
     rig_case_deinit(&c);
 }
 
-void print_rates(const kernel_modes *modes, visit_all_fn visit_all) {
+/* A line per descriptor: its kind, its shape, and time and rate on each device. Speeds are per second of processor
+ * time, of all threads together, where the device is the processor. */
+static void print_rates(const kernel_modes *modes, visit_all_fn visit_all) {
     const rig_config configs[MAX_RIGS] = {{.device = "cpu"}, {.device = "opencl"}};
     const bool wanted[MAX_RIGS] = {modes->cpu, modes->opencl};
     rigs all = {.count = 0};
@@ -97,4 +100,28 @@ void print_rates(const kernel_modes *modes, visit_all_fn visit_all) {
     printf("\n");
     visit_all(print_rate, &all);
     for (int i = 0; i < all.count; i++) rig_close(&all.rig[i]);
+}
+
+/* ---- all of it ---- */
+
+static int run_gradients(const kernel_modes *modes, CMUnitTestFunction gradients) {
+    static rig_config cpu = {.device = "cpu", .threads = 1}, opencl = {.device = "opencl"};
+    static rig_config lanes = {.device = "opencl", .lanes = "8"}; /* the kernels of GPUs */
+    const struct CMUnitTest tests[] = {{"finite differences on cpu", gradients, NULL, NULL, &cpu}};
+    const struct CMUnitTest opencl_tests[] = {{"finite differences on opencl", gradients, NULL, NULL, &opencl},
+                                              {"finite differences with lanes", gradients, NULL, NULL, &lanes}};
+    int failed = 0;
+    if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
+    if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    return failed;
+}
+
+int kernel_modes_run(int argc, char **argv, int (*checks)(const kernel_modes *modes), void (*gradients)(void **state),
+                     visit_all_fn visit_large) {
+    const kernel_modes modes = modes_of(argc, argv);
+    int failed = 0;
+    if (modes.test) failed += checks(&modes);
+    if (modes.grad) failed += run_gradients(&modes, gradients);
+    if (modes.perf) print_rates(&modes, visit_large);
+    return failed;
 }

@@ -13,11 +13,9 @@ typedef struct kernel_modes {
     bool test, grad, perf, cpu, opencl; /* opencl only where there is one */
 } kernel_modes;
 
-/* Ends the program where the arguments make no sense. */
-kernel_modes kernel_modes_of(int argc, char **argv);
-
-/* A line per descriptor: its kind, its shape, and time and rate on each device. Speeds are per second of processor
- * time, of all threads together, where the device is the processor. */
-void print_rates(const kernel_modes *modes, visit_all_fn visit_all);
+/* Runs what the arguments ask for: the checks; the test of gradients, whose state is a rig_config; the rates of what
+ * `visit_large` shows. Returns what main returns. */
+int kernel_modes_run(int argc, char **argv, int (*checks)(const kernel_modes *modes), void (*gradients)(void **state),
+                     visit_all_fn visit_large);
 
 #endif

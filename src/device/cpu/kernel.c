@@ -133,10 +133,7 @@ tide_status tide__cpu_kernel_create(tide_device *device, const tide_op_desc *des
     tide__cpu_kernel *k = calloc(1, sizeof *k);
     if (!k) return tide__fail_memory();
     k->base.device = device;
-    k->desc = *desc;
-    k->desc.grad_elements = NULL;
-    k->desc.part_channels = NULL;
-    k->desc.from = k->desc.to = NULL;
+    k->desc = tide__op_desc_own(desc);
     TIDE_TRY_GOTO(build(k, desc), destroy);
     TIDE_TRY_GOTO(fill_info(k), destroy);
     *out = &k->base;
@@ -157,8 +154,6 @@ static tide_status prepare_variant(const tide__cpu_kernel *k, uint32_t variant) 
 
 tide_status tide__cpu_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                      const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
-    const tide__cpu_kernel *k = (const tide__cpu_kernel *)kernel;
-    tide__command command = {.kind = TIDE__COMMAND_KERNEL, .kernel = {kernel, variant, arena, *args}};
-    TIDE_TRY(prepare_variant(k, variant));
-    return tide__host_enqueue((tide__host_queue *)queue, &command, offsets, n_offsets);
+    TIDE_TRY(prepare_variant((const tide__cpu_kernel *)kernel, variant));
+    return tide__host_kernel_enqueue(kernel, variant, queue, arena, offsets, n_offsets, args);
 }

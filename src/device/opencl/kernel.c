@@ -158,10 +158,7 @@ tide_status tide__opencl_kernel_create(tide_device *device, const tide_op_desc *
     if (!k) return tide__fail_memory();
     k->base.device = device;
     k->n_variants = 1;
-    k->desc = *desc;
-    k->desc.grad_elements = NULL;
-    k->desc.part_channels = NULL;
-    k->desc.from = k->desc.to = NULL;
+    k->desc = tide__op_desc_own(desc);
     TIDE_TRY_GOTO(build(k, desc), destroy);
     TIDE_TRY_GOTO(fill_info(k), destroy);
     *out = &k->base;
@@ -169,12 +166,6 @@ tide_status tide__opencl_kernel_create(tide_device *device, const tide_op_desc *
 destroy:
     tide__opencl_kernel_destroy(&k->base);
     return status;
-}
-
-tide_status tide__opencl_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
-                                        const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
-    tide__command command = {.kind = TIDE__COMMAND_KERNEL, .kernel = {kernel, variant, arena, *args}};
-    return tide__host_enqueue((tide__host_queue *)queue, &command, offsets, n_offsets);
 }
 
 /* ---- running, on a queue's thread ---- */

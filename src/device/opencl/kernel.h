@@ -137,8 +137,6 @@ void tide__cl_variant(tide__opencl_kernel *k, bool same_bits);
 
 tide_status tide__opencl_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
 void tide__opencl_kernel_destroy(tide_kernel *kernel);
-tide_status tide__opencl_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
-                                        const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
 /* A hook of compute queues. */
 tide_status tide__opencl_run_kernel(tide__host_queue *queue, const tide__command *command);
 

@@ -54,7 +54,7 @@ static const tide__device_vtable vtable = {
     .copy = tide__host_copy,
     .kernel_create = tide__opencl_kernel_create,
     .kernel_destroy = tide__opencl_kernel_destroy,
-    .kernel_enqueue = tide__opencl_kernel_enqueue,
+    .kernel_enqueue = tide__host_kernel_enqueue,
     .operand_pack = tide__opencl_operand_pack,
     .operand_unpack = tide__opencl_operand_unpack,
 };

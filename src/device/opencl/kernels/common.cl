@@ -128,3 +128,31 @@ inline float group_largest(float v, local float *scratch) {
     for (int at_ = LANE; at_ < (h) * (w); at_ += LANES)       \
         for (int y = at_ / (w), x = at_ % (w), once_ = 1; once_; once_ = 0)
 #endif
+
+/* ---- rows ---- */
+
+/* prob = e^(x - largest) / sum; prob may lie on x. Returns the sum. The scratches have LANES elements. */
+inline wide row_softmax(global const float *x, int n, global float *prob, local float *scratch,
+                        local wide *wide_scratch, float *largest_out) {
+    float8 most = (float8)(x[0]);
+    float largest = x[0];
+    wide8 lanes = 0;
+    wide sum = 0;
+    FOR_ROW(n, most = fmax(most, vload8(0, x + i)), largest = fmax(largest, x[i]));
+    largest = group_largest(fmax(largest8(most), largest), scratch);
+    FOR_ROW(n,
+            {
+                const float8 e = exp(vload8(0, x + i) - largest);
+                vstore8(e, 0, prob + i);
+                lanes += WIDE8(e);
+            },
+            {
+                prob[i] = exp(x[i] - largest);
+                sum += (wide)prob[i];
+            });
+    sum = group_sum(sum + sum8(lanes), wide_scratch);
+    const float share = (float)(1 / sum);
+    FOR_ROW(n, vstore8(vload8(0, prob + i) * share, 0, prob + i), prob[i] *= share);
+    *largest_out = largest;
+    return sum;
+}

@@ -9,32 +9,6 @@ inline int checked(global fault *faults, int label, int classes, int sample) {
     return 0;
 }
 
-/* One pixel; the loss. */
-inline wide softmax_row(global const float *x, int classes, int label, global float *prob, local float *scratch,
-                        local wide *wide_scratch) {
-    float8 most = (float8)(x[0]);
-    float largest = x[0];
-    wide8 lanes = 0;
-    wide sum = 0;
-    FOR_ROW(classes, most = fmax(most, vload8(0, x + i)), largest = fmax(largest, x[i]));
-    largest = group_largest(fmax(largest8(most), largest), scratch);
-    const float own = x[label] - largest;
-    FOR_ROW(classes,
-            {
-                const float8 e = exp(vload8(0, x + i) - largest);
-                vstore8(e, 0, prob + i);
-                lanes += WIDE8(e);
-            },
-            {
-                prob[i] = exp(x[i] - largest);
-                sum += (wide)prob[i];
-            });
-    sum = group_sum(sum + sum8(lanes), wide_scratch);
-    const float share = (float)(1 / sum);
-    FOR_ROW(classes, vstore8(vload8(0, prob + i) * share, 0, prob + i), prob[i] *= share);
-    return log(sum) - (wide)own;
-}
-
 /* A strip of `count` pixels; the loss of a lane's. */
 #if LANES == 1
 inline wide softmax_strip(global fault *faults, global const float *x, global const int *label, int classes, int pixels,
@@ -90,8 +64,10 @@ KERNEL void loss_forward(ARENA, ulong x_at, ulong label_at, ulong prob_at, ulong
     local wide wide_scratch[LANES];
     wide loss;
     if (pixels == 1) {
+        float largest;
         const int own = checked(faults, label[0], classes, (int)n);
-        loss = softmax_row(x, classes, own, prob, scratch, wide_scratch);
+        loss = log(row_softmax(x, classes, prob, scratch, wide_scratch, &largest));
+        loss -= (wide)(x[own] - largest);
     } else {
         loss = group_sum(softmax_strip(faults, x, label, classes, pixels, count, (int)n, prob), wide_scratch);
     }

@@ -43,24 +43,8 @@ KERNEL void causal_softmax(ARENA, ulong x_at, ulong prob_at, int context) {
     global float *prob = FLOATS(prob_at) + row * context;
     local float scratch[LANES];
     local wide wide_scratch[LANES];
-    float8 most = (float8)(x[0]);
-    float largest = x[0];
-    wide8 lanes = 0;
-    wide sum = 0;
-    FOR_ROW(n, most = fmax(most, vload8(0, x + i)), largest = fmax(largest, x[i]));
-    largest = group_largest(fmax(largest8(most), largest), scratch);
-    FOR_ROW(n,
-            {
-                const float8 e = exp(vload8(0, x + i) - largest);
-                vstore8(e, 0, prob + i);
-                lanes += WIDE8(e);
-            },
-            {
-                prob[i] = exp(x[i] - largest);
-                sum += (wide)prob[i];
-            });
-    const float share = (float)(1 / group_sum(sum8(lanes) + sum, wide_scratch));
-    FOR_ROW(n, vstore8(vload8(0, prob + i) * share, 0, prob + i), prob[i] *= share);
+    float largest;
+    row_softmax(x, n, prob, scratch, wide_scratch, &largest);
     FOR_RANGE(n, context, vstore8((float8)(0), 0, prob + i), prob[i] = 0);
 }
 
