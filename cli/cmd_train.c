@@ -1,6 +1,7 @@
 /* tidemark train: trains a model from a plan, once or under several policies in turn, and compares the bits. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +149,7 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Ctrl-C ends the training between two steps; a second one ends the process as usual. */
+/* Ctrl-C ends the training between two steps; a second one, and any while no step runs, ends the process as usual. */
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int number) {
@@ -156,11 +157,14 @@ static void on_interrupt(int number) {
     interrupted = 1;
 }
 
-/* A file that may not grow further is an error that says so, not the end of the process. */
-static void watch_signals(void) {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND},
-                     ignore = {.sa_handler = SIG_IGN};
+static void watch_interrupts(bool watch) {
+    struct sigaction action = {.sa_handler = watch ? on_interrupt : SIG_DFL, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
+}
+
+/* A file that may not grow further is an error that says so, not the end of the process. */
+static void ignore_file_limit(void) {
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGXFSZ, &ignore, NULL);
 }
 
@@ -174,10 +178,8 @@ static tide_status after_step(const session *s, tide_trainer *trainer) {
         if (status != TIDE_OK) return status;
     }
     if (!interrupted) return TIDE_OK;
-    const char *saved = o->checkpoint ? "; saved to " : "";
-    fprintf(stderr, "\ntidemark: interrupted after step %" PRIu64 "%s%s\n", done, saved,
-            o->checkpoint ? o->checkpoint : "");
-    return TIDE_E_CANCELLED;
+    return complain(TIDE_E_CANCELLED, "interrupted after step %" PRIu64 "%s%s", done,
+                    o->checkpoint ? "; saved to " : "", o->checkpoint ? o->checkpoint : "");
 }
 
 /* A curve that ends before the training does leaves steps that learn nothing. */
@@ -202,30 +204,48 @@ static tide_status resume(const session *s, tide_trainer *trainer, outcome *out)
                     o->resume, out->first_step, s->steps);
 }
 
-/* The last step of a run that is recorded is timed action by action. */
-static tide_status take_step(tide_trainer *trainer, const outcome *out, bool last, float *loss,
-                             tide_step_report *report) {
+/* The last step of a run that is recorded is timed action by action, if it follows a plan. */
+static tide_status take_step(tide_trainer *trainer, outcome *out, bool last, float *loss, tide_step_report *report) {
     if (!last || !out->record) return tide_trainer_step(trainer, loss, report);
     tide_status status = tide_trainer_step_traced(trainer, loss, report, &out->record->timeline);
-    return status == TIDE_E_UNSUPPORTED ? complain(TIDE_E_FIT, "--record: the last step follows no plan") : status;
+    if (status != TIDE_E_UNSUPPORTED) return status;
+    out->record = NULL;
+    out->unrecorded = true;
+    return tide_trainer_step(trainer, loss, report);
+}
+
+/* Room for one more step; grows with the training. */
+static tide_status reserve_step(uint64_t i, uint64_t *room, uint64_t **times, outcome *out) {
+    if (i < *room) return TIDE_OK;
+    uint64_t more = 2 * *room + 64;
+    uint64_t *t = realloc(*times, more * sizeof *t);
+    if (t) *times = t;
+    float *l = realloc(out->losses, more * sizeof *l);
+    if (l) out->losses = l;
+    if (!t || !l) return complain(TIDE_E_MEMORY, "out of host memory");
+    *room = more;
+    return TIDE_OK;
 }
 
 /* The step times go to `times`, the losses to out->losses. */
-static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *times, outcome *out) {
+static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t **times, outcome *out) {
     bool tokens = tide_model_takes_tokens(s->model) && !s->options->vary.min_length; /* else samples are counted */
-    uint64_t todo = s->steps - out->first_step, units = batch_of(s) * (tokens ? tide_model_labels(s->model) : 1);
+    uint64_t room = 0, todo = s->steps - out->first_step,
+             units = batch_of(s) * (tokens ? tide_model_labels(s->model) : 1);
     tide_status status = TIDE_OK;
     progress bar;
-    progress_start(&bar, out->policy, todo,
+    progress_start(&bar, out->policy, out->first_step, todo,
                    tokens                              ? "tokens"
                    : tide_model_takes_tokens(s->model) ? "samples"
                                                        : "img",
                    units, s->options->quiet);
     for (uint64_t i = 0; i < todo && status == TIDE_OK; i++) {
         tide_step_report report;
+        status = reserve_step(i, &room, times, out);
+        if (status != TIDE_OK) break;
         status = take_step(trainer, out, i + 1 == todo, &out->losses[i], &report);
         if (status != TIDE_OK) break;
-        times[i] = report.step_ns;
+        (*times)[i] = report.step_ns;
         out->saved_bytes = report.saved_bytes;
         out->loaded_bytes = report.loaded_bytes;
         out->n_reruns = report.n_reruns;
@@ -241,19 +261,24 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
 
 static tide_status train_steps(const session *s, tide_trainer *trainer, outcome *out) {
     uint64_t steps = s->steps - out->first_step;
-    uint64_t *times = calloc(steps, sizeof *times);
-    out->losses = calloc(steps, sizeof *out->losses);
-    if (!times || !out->losses) {
-        free(times);
-        return complain(TIDE_E_MEMORY, "out of host memory");
-    }
-    tide_status status = run_steps(s, trainer, times, out);
+    uint64_t *times = NULL;
+    watch_interrupts(true);
+    tide_status status = run_steps(s, trainer, &times, out);
+    watch_interrupts(false);
     if (status == TIDE_OK) {
         qsort(times, steps, sizeof *times, by_value);
         out->step_ns = times[steps / 2];
     }
     free(times);
     return status;
+}
+
+/* A training stays what it is when its weights cannot be judged in these budgets: it has no accuracy then. */
+static void judge(const session *s, tide_trainer *trainer, outcome *out) {
+    out->judged = tide_trainer_test(trainer, &s->data.test, s->data.test.n_samples, &out->test);
+    if (out->judged == TIDE_OK) return;
+    out->test = (tide_evaluation){.accuracy = NAN, .loss = NAN};
+    snprintf(out->why_not_judged, sizeof out->why_not_judged, "%s", tide_last_error());
 }
 
 static tide_status train_once(const session *s, const char *policy, bool budgeted, tide_fit_report *fit, outcome *out) {
@@ -272,7 +297,7 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     if (status == TIDE_OK && out->record)
         status = record_begin(out->record, trainer, s->device, &s->machine, options.plan.budgets.arena_bytes);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
-    if (status == TIDE_OK) status = tide_trainer_test(trainer, &s->data.test, s->data.test.n_samples, &out->test);
+    if (status == TIDE_OK) judge(s, trainer, out);
     tide_trainer_destroy(trainer);
     return status;
 }
@@ -329,6 +354,21 @@ static tide_status list_runs(const train_options *o, run_list *list) {
     }
 }
 
+/* What was asked for and could not be had of a training that is there. */
+static int report_omissions(const outcome *runs, int n) {
+    int exit_code = 0;
+    for (int i = 0; i < n; i++) {
+        if (runs[i].unrecorded)
+            exit_code = report_failure(
+                complain(TIDE_E_UNSUPPORTED,
+                         "--record: the last step of policy %s followed no plan; nothing is recorded", runs[i].policy));
+        if (runs[i].judged != TIDE_OK)
+            exit_code = report_failure(complain(runs[i].judged, "policy %s: the evaluation at the end: %s",
+                                                runs[i].policy, runs[i].why_not_judged));
+    }
+    return exit_code;
+}
+
 static int finish(const session *s, outcome *runs, int n) {
     uint64_t steps = s->steps - runs[0].first_step; /* all resume from the same place */
     bool same = compare_bits(runs, n, steps);
@@ -342,7 +382,8 @@ static int finish(const session *s, outcome *runs, int n) {
             record_write(runs[n - 1].record, s->options->record, tide_model_name(s->model), runs, n, steps);
         if (status != TIDE_OK) return report_failure(status);
     }
-    return same ? 0 : report_failure(complain(TIDE_E_INTERNAL, "the bits differ"));
+    if (!same) return report_failure(complain(TIDE_E_INTERNAL, "the bits differ"));
+    return report_omissions(runs, n);
 }
 
 /* The op at fault has a name in the step that was to be trained. */
@@ -407,6 +448,11 @@ static tide_status check(const train_options *o, const run_list *list) {
             " %s out",
             o->vary.min_length ? "--min-length" : "--drop-path");
     if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
+    if (wants_stdout(o->checkpoint)) return complain(TIDE_E_ARGUMENT, "--checkpoint needs a file of its own");
+    if (o->record && o->checkpoint && strcmp(o->record, o->checkpoint) == 0)
+        return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
+    if (o->threads && strcmp(o->device, "cpu") != 0)
+        return complain(TIDE_E_ARGUMENT, "--threads is for device cpu, not %s", o->device);
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
     if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
@@ -477,7 +523,7 @@ int cmd_train(int argc, char **argv) {
                                  .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
-    watch_signals();
+    ignore_file_limit();
     session s = {.options = &o};
     run_list list;
     tide_status status = list_runs(&o, &list);

@@ -15,9 +15,10 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-void progress_start(progress *p, const char *label, uint64_t total, const char *unit, uint64_t units_per_step,
-                    bool quiet) {
-    *p = (progress){.label = label, .unit = unit, .total = total, .units_per_step = units_per_step, .quiet = quiet};
+void progress_start(progress *p, const char *label, uint64_t first, uint64_t total, const char *unit,
+                    uint64_t units_per_step, bool quiet) {
+    *p = (progress){
+        .label = label, .unit = unit, .first = first, .total = total, .units_per_step = units_per_step, .quiet = quiet};
     p->terminal = isatty(STDERR_FILENO);
     p->start_ns = p->shown_ns = now_ns();
 }
@@ -79,8 +80,9 @@ static void write_line(const progress *p, uint64_t done, double seconds, float l
     line[0] = '\0';
     if (!f) return;
     double left = seconds / (double)done * (double)(p->total - done);
-    fprintf(f, "%-10s step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.0f %s/s", p->label, done, p->total, (double)loss,
-            (double)(done * p->units_per_step) / (seconds > 0 ? seconds : 1), p->unit);
+    fprintf(f, "%-10s step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.0f %s/s", p->label, p->first + done,
+            p->first + p->total, (double)loss, (double)(done * p->units_per_step) / (seconds > 0 ? seconds : 1),
+            p->unit);
     add_memory(f, report, machine, bars);
     fprintf(f, "  %.0f s left", left);
     fclose(f);

@@ -21,13 +21,20 @@ static const char *bits_text(const outcome *runs, int i, int n) {
     return runs[i].same_bits ? "yes" : "NO";
 }
 
+static const char *accuracy_text(const outcome *run, char text[16]) {
+    if (run->judged != TIDE_OK) return "-";
+    snprintf(text, 16, "%.2f %%", 100 * run->test.accuracy);
+    return text;
+}
+
 void print_runs(const outcome *runs, int n, uint64_t steps) {
+    char text[16];
     printf("%-10s %12s %12s %10s %8s %9s %9s%s\n", "policy", "arena", "tiers", "step", "re-runs", "loss", "accuracy",
            n > 1 ? "  same bits" : "");
     for (int i = 0; i < n; i++)
-        printf("%-10s %12s %12s %10s %8u %9.4f %7.2f %%%s%s\n", runs[i].policy, show_bytes(runs[i].arena_bytes),
+        printf("%-10s %12s %12s %10s %8u %9.4f %9s%s%s\n", runs[i].policy, show_bytes(runs[i].arena_bytes),
                show_bytes(runs[i].tier_bytes), show_ns(runs[i].step_ns), runs[i].n_reruns,
-               (double)runs[i].losses[steps - 1], 100 * runs[i].test.accuracy, n > 1 ? "  " : "",
+               (double)runs[i].losses[steps - 1], accuracy_text(&runs[i], text), n > 1 ? "  " : "",
                bits_text(runs, i, n));
 }
 

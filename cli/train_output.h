@@ -20,6 +20,9 @@ typedef struct outcome {
     tide_evaluation test;        /* at the end */
     bool same_bits;              /* as the first: every loss and the hash */
     struct train_record *record; /* NULL: this run is not recorded */
+    bool unrecorded;             /* though it should have been */
+    tide_status judged;          /* TIDE_OK: `test` is there */
+    char why_not_judged[256];
 } outcome;
 
 /* Fills same_bits; true if all are the same. */

@@ -19,7 +19,7 @@ import tempfile
 
 # First line of a block -> where it is covered.
 ELSEWHERE = {
-    "make demo": "the test demo.run trains the same three ways, with fewer steps",
+    "make demo": "cli.test_tools trains the same three ways, with fewer steps",
     "make install PREFIX=/usr/local": "install.test_install installs into a folder of its own",
     "cmake --preset fuzz && cmake --build build/fuzz": "gate fuzz",
     "tidemark compare resnet50 --batch 64 --machine v100-16gb-pcie --policies liveness,dtr,autoswap,hybrid \\":

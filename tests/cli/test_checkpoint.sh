@@ -17,6 +17,8 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
     run 0 train $quick --steps 3 --checkpoint c.safetensors
     run 0 train $quick --steps 7 --resume c.safetensors
     same_bits 'resumed'
+    run 0 train ${quick/--quiet/} --steps 7 --resume c.safetensors
+    err_has 'step 7/7'
     run 0 train $quick --steps 7 --resume c.safetensors --policy none --checkpoint d.safetensors
     same_bits 'resumed under another policy'
     run 0 train $quick --steps 7 --resume c.safetensors --verify-bits
@@ -99,7 +101,9 @@ mkdir spill
     grep -q '"saved_bytes": 0' out && fail 'nothing went to disk'
     (ulimit -f 16 && run 6 train $budgeted --steps 2 --budget 50% --disk-path spill && err_has 'cannot' && exit $failures) || failures=$((failures + 1))
     only_files spill
-    [ ! -w /dev/full ] || refuse 6 'No space left' train $budgeted --steps 1 --checkpoint /dev/full
+    refuse 6 'not a regular file' train $budgeted --steps 1 --checkpoint /dev/full
+    (ulimit -f 16 && refuse 6 'File too large' train $budgeted --steps 1 --checkpoint full && exit $failures) || failures=$((failures + 1))
+    [ -z "$(ls -A | grep full)" ] || fail 'half a checkpoint is left'
 }
 
 # Other tools: every array in place, float32, finite.

@@ -29,6 +29,19 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     [ "$(bits)" != "$reference" ] || fail 'a schedule changes nothing'
     run 0 train lenet ${quick#* * } --epochs 2 --schedule step --decay-every 10 --json
     [ "$(json_number steps)" = 32 ] || fail 'two epochs of 64 samples, four at a time'
+    mkdir plans
+    run 0 train lenet $quick --budget 60% --plan-cache plans --json
+    [ "$(bits)" = "$reference" ] && [ -n "$(ls plans)" ] || fail 'no plan is kept, or other bits'
+    run 0 train lenet $quick --budget 60% --plan-cache plans --json
+    [ "$(bits)" = "$reference" ] || fail 'other bits from a plan that was kept'
+    refuse 6 'cannot use ./nosuch' train lenet $quick --plan-cache ./nosuch
+    refuse 2 'are the same file' train lenet $quick --record x --checkpoint x
+    refuse 2 '--checkpoint needs a file' train lenet $quick --checkpoint -
+    refuse 2 '--threads is for device cpu' train lenet $quick --device opencl
+    # A training that was to be recorded and followed no plan is there all the same.
+    run 10 train lenet ${quick#* * } --steps 1 --mode auto --record r.run --json
+    [ "$(json_number steps)" = 1 ] && [ ! -e r.run ] || fail 'no result of the training'
+    err_has 'followed no plan'
     run 0 train lstm:1,8,4 $quick
     err_has 'tokens/s'
     run 0 train lenet $quick --seed 2 --json
