@@ -48,6 +48,9 @@ typedef struct hybrid {
     uint64_t floor_bytes;       /* far below what the search has reached when asked for too little */
 } hybrid;
 
+/* Ops above which the search over re-runs takes too long for normal effort. */
+enum { LARGE = 20000 };
+
 enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 4 };
 
 /* There is a plan, and no work left for a better one. */
@@ -188,12 +191,15 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
 
 /* ---- searches ---- */
 
+/* The search over moves goes step by step, and each takes a look at the whole: in vain on large programs. */
+static uint64_t most_moves_work(const hybrid *h) { return h->model->n_ops > LARGE ? 8 * 1000 * 1000 : UINT64_MAX; }
+
 /* A choice of moves, alone in the sketch. */
 static tide_status begin_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
     tide__sketch_clear(h->sketch);
     h->sketch->target_bytes = h->in->target_bytes;
     if (t->swaps.work) {
-        TIDE_TRY(tide__moves_choose(t, way, h->in->target_bytes, h->work));
+        TIDE_TRY(tide__moves_choose(t, way, h->in->target_bytes, tide__min_u64(h->work, most_moves_work(h))));
         TIDE_TRY(tide__transfers_apply(t, h->sketch));
     }
     return tide__sketch_build(h->sketch);
@@ -231,6 +237,9 @@ static tide_status search_on(hybrid *h, tide__transfers *t, bool joint, uint64_t
     return status;
 }
 
+/* Low effort has no time for small ones. */
+static uint64_t least_step(const hybrid *h) { return h->limit == UINT64_MAX ? 0 : h->in->target_bytes / 2048; }
+
 /* Where placement misses the budget, on from there for a load that is smaller by as much, by ever more where that did
  * not help; half as much smaller where none is found. */
 static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
@@ -241,7 +250,7 @@ static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way wa
         TIDE_TRY(search_on(h, t, joint, work, most_work(h, work, i > 0)));
         if (tide__sketch_fits(h->sketch)) {
             uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
-            step = over == 0 ? 0 : tide__max_u64(over, h->last_bytes < last ? 0 : 2 * step);
+            step = over == 0 ? 0 : tide__max_u64(over, h->last_bytes < last ? least_step(h) : 2 * step);
             if (step == 0 || step >= *target / 8 || !h->reruns) break;
             last = h->last_bytes;
             *target -= step;
@@ -451,9 +460,6 @@ static tide_status try_passes(hybrid *h) {
     return TIDE_OK;
 }
 
-/* Ops above which the search over re-runs takes too long for all but the highest effort. */
-enum { LARGE = 20000 };
-
 /* So near to the ideal that looking further, at this size, takes longer than it could save. */
 static bool is_near_ideal(const hybrid *h) {
     uint64_t least = tide__workspaces_least_ns(h->in);
@@ -473,9 +479,12 @@ static tide_status try_large(hybrid *h) {
 
 /* A plan soon, and a better one as long as there is work left. */
 static tide_status try_low(hybrid *h) {
+    bool large = h->model->n_ops > LARGE;
+    if (large) TIDE_TRY(try_policies(h, FIRST, FIRST));
+    if (large && is_near_ideal(h)) return TIDE_OK;
     TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
-    if (is_ideal(h)) return TIDE_OK;
-    if (!h->strict) TIDE_TRY(try_policies(h, FIRST, FIRST));
+    if (is_ideal(h) || (large && h->found)) return TIDE_OK;
+    if (!h->strict && !large) TIDE_TRY(try_policies(h, FIRST, FIRST));
     if (h->moves && h->reruns && !is_spent(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
     return try_policies(h, QUICK, QUICK);
 }
@@ -494,14 +503,16 @@ static tide_status try_every_way(hybrid *h, bool least) {
 }
 
 static tide_status try_all(hybrid *h) {
-    if (h->model->n_ops > LARGE) {
+    bool low = h->in->options->effort == TIDE_EFFORT_LOW;
+    if (h->model->n_ops > LARGE && !low) {
         TIDE_TRY(try_large(h));
         if (h->fits && (h->in->options->effort != TIDE_EFFORT_HIGH || is_near_ideal(h))) return TIDE_OK;
     }
-    if (h->in->options->effort != TIDE_EFFORT_LOW) return try_every_way(h, true);
+    if (!low) return try_every_way(h, true);
     TIDE_TRY(try_low(h));
     if ((h->strict && h->found) || is_ideal(h) || is_spent(h)) return TIDE_OK;
-    h->work = tide__effort_work(TIDE_EFFORT_NORMAL, h->model->n_ops); /* else the search would find nothing */
+    uint64_t normal = tide__effort_work(TIDE_EFFORT_NORMAL, h->model->n_ops);
+    h->work = tide__max_u64(h->work, normal); /* else the search would find nothing */
     if (!h->strict) h->limit = UINT64_MAX;
     return try_every_way(h, false);
 }
@@ -561,10 +572,14 @@ tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *o
     return status;
 }
 
+/* Placing with care takes as long as several drafts: low effort does without where that saves less than 1/LITTLE_PART. */
+enum { LITTLE_PART = 400 };
+
 /* The best that was found, placed with care, where that makes it fit; else the fastest draft that fits as it is. */
 static tide_status finish(hybrid *h, tide_plan **out) {
     tide_plan *careful = NULL;
-    bool is_strict_best = h->strict && h->strict->prediction.step_ns <= h->best_ns;
+    uint64_t slack = h->in->options->effort == TIDE_EFFORT_LOW ? h->best_ns / LITTLE_PART : 0;
+    bool is_strict_best = h->strict && h->strict->prediction.step_ns <= h->best_ns + slack;
     if (h->any && !is_strict_best) TIDE_TRY(tide__draft_with_care(h->in, &h->best, &careful));
     if (careful) keep_strict(h, &careful);
     tide_plan_destroy(careful);

@@ -41,8 +41,10 @@ static uint32_t stay_before(const tide__sketch *s, tide_id tensor, uint32_t even
 }
 
 /* Long intervals are estimated: every event above the target stays above it by more than one value's bytes. */
-enum { LONG_EVENTS = 4096 };
+enum { LONG_EVENTS = 4096, LONG_WORK = 100 };
 static bool is_long(uint32_t from, uint32_t to) { return to - from > LONG_EVENTS; }
+
+uint64_t tide__chain_work(tide__span gap) { return is_long(gap.from, gap.to) ? LONG_WORK : gap.to - gap.from; }
 
 static double bytes_over(const tide__sketch *s, uint64_t size, uint32_t from, uint32_t to) {
     return (double)size * (double)(s->over[to + 1] - s->over[from]);

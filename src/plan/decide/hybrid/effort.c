@@ -16,14 +16,16 @@ uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops) {
     return tide__min_u64(tide__max_u64(12 * thousand * million / n, 6 * million), most);
 }
 
-/* Low effort ends some 0.3 s after it began; on large programs after some ten drafts. */
+/* Low effort ends some 0.3 s after it began; sooner on small programs, on large ones after some ten drafts. */
 uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops) {
-    const uint64_t million = 1000 * 1000;
-    return effort == TIDE_EFFORT_LOW ? tide__max_u64(36 * million, 10 * TIDE__DRAFT_WORK * n_ops) : UINT64_MAX;
+    const uint64_t thousand = 1000, most = 32 * thousand * thousand;
+    if (effort != TIDE_EFFORT_LOW) return UINT64_MAX;
+    return tide__max_u64(tide__min_u64(300 * thousand * n_ops, most), 10 * TIDE__DRAFT_WORK * n_ops);
 }
 
-/* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2. */
+/* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2; large
+ * programs are repaired by batches, some ten of them. */
 uint64_t tide__effort_low_work(uint64_t n_ops) {
     const uint64_t million = 1000 * 1000;
-    return n_ops > 2000 ? 8 * million : tide__max_u64(million, 2 * n_ops * n_ops);
+    return tide__max_u64(n_ops > 2000 ? 8 * million : 2 * n_ops * n_ops, tide__max_u64(million, 1500 * n_ops));
 }

@@ -75,7 +75,7 @@ static tide_status score(tide__repair *r, tide__span gap, tide__candidate *best)
         bool possible;
         if (!(r->mask >> hold & 1)) continue;
         TIDE_TRY(tide__chain_propose(s, gap, (tide__hold)hold, &r->chain, &possible));
-        r->work += gap.to - gap.from;
+        r->work += tide__chain_work(gap);
         if (!possible || r->chain.relief <= 0) continue;
         double value = r->chain.relief / (double)(r->chain.cost_ns + 1);
         if (value > best->score) {
@@ -97,14 +97,16 @@ static tide__candidate hope(const tide__sketch *s, tide__span gap) {
 }
 
 /* Events above which batches are taken, at the word of their scores; else the top is scored when it gets there. */
-enum { LARGE = 6000, LARGE_PRUNED = 100 };
+enum { LARGE = 6000, LARGE_PRUNED = 100, FEW_PART = 16 };
+
+bool tide__repair_is_batched(const tide__repair *r) { return r->sketch->n_events > LARGE; }
 
 static tide_status consider(tide__repair *r, tide__span gap) {
     tide__candidate candidate;
     if (!is_candidate(r->sketch, gap)) return TIDE_OK;
     r->work++;
     candidate = hope(r->sketch, gap);
-    if (r->sketch->n_events > LARGE) TIDE_TRY(score(r, gap, &candidate));
+    if (tide__repair_is_batched(r)) TIDE_TRY(score(r, gap, &candidate));
     candidate.score *= draw(r);
     return candidate.score > 0 ? push(r, candidate) : TIDE_OK;
 }
@@ -185,11 +187,13 @@ static tide_status consider_all(tide__repair *r) {
     return TIDE_OK;
 }
 
-/* For large programs: many candidates at their word between two builds, until they should halve the excess. Scores are
- * those of the last build, so that a chain's own slot may come out above the target; the next batch sees that. */
+/* For large programs: many candidates at their word between two builds, until they should halve the excess, or end it
+ * where few events are left above the target. Scores are those of the last build, so that a chain's own slot may come
+ * out above the target; the next batch sees that. */
 static tide_status take_batch(tide__repair *r) {
     tide__sketch *s = r->sketch;
-    double wanted = s->excess / 2;
+    bool few = s->over[s->n_events] < s->n_events / FEW_PART;
+    double wanted = few ? s->excess : s->excess / 2;
     r->changed.count = 0;
     while (wanted > 0 && r->heap.count) {
         tide__candidate top = pop(r);
@@ -210,7 +214,7 @@ tide_status tide__repair_run(tide__repair *r) {
     while (!tide__sketch_fits(r->sketch) && r->work < r->limit) {
         double before = r->sketch->excess;
         TIDE_TRY(consider_all(r));
-        if (r->sketch->n_events > LARGE)
+        if (tide__repair_is_batched(r))
             TIDE_TRY(take_batch(r));
         else
             while (!tide__sketch_fits(r->sketch) && r->heap.count && r->work < r->limit) TIDE_TRY(take_top(r));

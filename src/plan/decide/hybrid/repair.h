@@ -26,6 +26,8 @@ typedef struct tide__repair {
 
 tide_status tide__repair_init(tide__sketch *sketch, tide__repair *r);
 void tide__repair_deinit(tide__repair *r);
+/* Is the program so large that many re-runs are added between two builds? */
+bool tide__repair_is_batched(const tide__repair *r);
 /* Leaves the sketch built; it fits, or no candidate helps any more, or no work is left. */
 tide_status tide__repair_run(tide__repair *r);
 /* Removes re-runs, the costliest first, while it still fits. The sketch must fit; it is built then. */

@@ -19,7 +19,7 @@ enum {
     MAX_REFILLS = 8,
     MAX_WALKED = 20 * 1000,
     MAX_WALKED_OPS = 6000,
-    WALK_WORK = 100 /* per op of one walk */
+    WALKED_PART = 4 /* of the ops: how many values each op of a walk looks at */
 };
 
 /* Decisions: a sketch's events, and the gaps behind those that are moves. */
@@ -140,13 +140,18 @@ static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, dou
     return finish_start(x);
 }
 
+static uint64_t walk_work(const searcher *x) {
+    uint64_t n = x->s->model->n_ops;
+    return n * (n / WALKED_PART + 1);
+}
+
 /* A walk that drops values when memory is short, for a part of the target, and repaired for the rest. */
 static tide_status start_by_walk(searcher *x, const tide__keys *from, tide__belady_way way, double part) {
     uint64_t target = x->s->target_bytes;
     TIDE_TRY(tide__keys_copy(from, &x->s->extra));
     x->s->target_bytes = (uint64_t)(part * (double)target);
     tide_status status = tide__belady(x->s, way, MAX_WALKED);
-    x->walked += WALK_WORK * (uint64_t)x->s->model->n_ops;
+    x->walked += walk_work(x);
     x->s->target_bytes = target;
     TIDE_TRY(status);
     x->repair.mask = mask_of(0);
@@ -258,7 +263,8 @@ static tide_status start_by_walks(searcher *x, const tide__keys *from) {
     static const double parts[] = {1, 0.95};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (int k = 0; k < TIDE__N_BELADY_WAYS; k++)
-            if (goes_on(x, x->limit)) TIDE_TRY(start_by_walk(x, from, (tide__belady_way)k, parts[i]));
+            if (goes_on(x, x->limit) && x->walked + walk_work(x) < x->most)
+                TIDE_TRY(start_by_walk(x, from, (tide__belady_way)k, parts[i]));
     return TIDE_OK;
 }
 
@@ -281,7 +287,8 @@ static tide_status start_without_moves(searcher *x) {
 static tide_status start_all(searcher *x, const tide__keys *given, const tide__keys *moves) {
     static const double parts[] = {1, 0.97, 0.93, 0.88, 0.8};
     if (given->count > moves->count) TIDE_TRY(start(x, given, mask_of(0), 1));
-    TIDE_TRY(start(x, moves, mask_of(0), 1));
+    /* Batches take chains at their word, which only those that hold all inputs keep. */
+    TIDE_TRY(start(x, moves, mask_of(tide__repair_is_batched(&x->repair) ? 1 + TIDE__HOLD_ALL : 0), 1));
     if (!x->moves && x->s->model->n_ops <= MAX_WALKED_OPS) TIDE_TRY(start_by_walks(x, moves));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (uint32_t k = i == 0; k <= TIDE__N_HOLDS; k++)
