@@ -109,12 +109,17 @@ TIDE_API bool tide_drift_note(tide_drift *drift, const tide_plan *plan, uint64_t
 
 /* Between steps: the largest arena that a guest of this run may have. */
 TIDE_API uint64_t tide_run_guest_bytes(const tide_run *run);
+/* Takes from the budgets of tiers what this run has reserved: the rest is for runs beside it. */
+TIDE_API void tide_run_guest_tiers(const tide_run *run, tide_budgets *budgets);
+/* After a guest of this run is gone: the failure, if values that had made room for it did not come back. Then the run
+ * refuses everything else. */
+TIDE_API tide_status tide_run_left_by_guest(const tide_run *run);
 
 typedef struct tide_step_report {
     uint64_t step_ns;    /* measured, first enqueue to last completion */
     uint64_t compute_ns; /* measured busy time of the compute queue, where the device can tell; else 0 */
     uint64_t arena_bytes;
-    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS];
+    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* reserved */
     uint64_t staging_bytes; /* pinned memory of the host, beside tier_bytes */
     uint64_t saved_bytes, loaded_bytes;
     uint32_t n_actions, n_reruns;

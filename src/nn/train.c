@@ -371,6 +371,7 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
     options.plan.decisions = NULL;
     options.plan_folder = NULL;
     options.plan.budgets.arena_bytes = tide_run_guest_bytes(t->network.run);
+    tide_run_guest_tiers(t->network.run, &options.plan.budgets);
     options.mode = TIDE_MODE_PLANNED;
     tide_status status = tide__network_open(&options, &step, &t->network, NULL, network);
     uint64_t budget = t->options.plan.budgets.arena_bytes, used = options.plan.budgets.arena_bytes;
@@ -389,7 +390,7 @@ static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64
     TIDE_TRY(open_evaluation(t, &network));
     tide_status status = evaluate(t, &network, data, n_samples, sum);
     tide__network_close(&network);
-    return status;
+    return status == TIDE_OK ? tide_run_left_by_guest(t->network.run) : status;
 }
 
 tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {

@@ -75,7 +75,7 @@ static tide_status check_value(const tide_run *run, tide_id tensor, uint64_t siz
     if (size_bytes != t->size_bytes)
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu", t->name,
                           (unsigned long long)t->size_bytes, (unsigned long long)size_bytes);
-    if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    if (run->poisoned) return tide__run_fail_poisoned(run);
     return TIDE_OK;
 }
 

@@ -8,7 +8,9 @@
  *              |---------- guest ---------|                          it does not: what it covers is parked on disk
  *
  * Invariant: while a guest lives the host does not step and is not written to; its values are read from wherever they
- * are. When the guest leaves, every byte is back, or the host is poisoned. */
+ * are. When the guest leaves, every byte is back, or the host is poisoned. No tier has ever more than its budget for the
+ * two and what is parked together. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +93,15 @@ void *tide_run_scratch(tide_run *run, uint64_t size_bytes) {
 
 uint64_t tide_run_guest_bytes(const tide_run *run) { return run->arena_bytes; }
 
+void tide_run_guest_tiers(const tide_run *run, tide_budgets *budgets) {
+    const tide_machine *m = run->options.machine;
+    for (uint32_t t = 0; t < m->n_tiers; t++) {
+        uint64_t held = tide__run_tier_bytes(run, t), *bytes = &budgets->tier_bytes[t];
+        uint64_t most = tide__min_u64(m->tier[t].capacity_bytes, *bytes);
+        if (held) *bytes = most > held ? most - held : 0;
+    }
+}
+
 /* ---- parking ---- */
 
 static bool overlaps(const tide_run *host, const tide_residency *r, uint64_t begin, uint64_t size) {
@@ -112,21 +123,33 @@ static tide_status list_parked(tide_run *host, uint64_t begin, uint64_t size, ui
     return TIDE_OK;
 }
 
-/* The disk's budget holds for the host's slots, the guest's and the parked values together. */
-static tide_status open_park(tide_run *host, const tide_run *guest, uint64_t park_bytes) {
+/* A tier's budget holds for the host, the guest and the parked values together. */
+static tide_status check_tiers(const tide_run *host, const tide_run *guest, uint64_t park_bytes) {
     const tide_machine *m = host->options.machine;
-    uint32_t t = tide_machine_find_tier(m, TIDE_TIER_DISK);
-    if (t == TIDE_NONE)
+    uint32_t disk = tide_machine_find_tier(m, TIDE_TIER_DISK);
+    for (uint32_t t = 0; t < m->n_tiers; t++) {
+        uint64_t budget = tide__min_u64(m->tier[t].capacity_bytes, host->options.budgets.tier_bytes[t]);
+        uint64_t parked = t == disk ? park_bytes : 0, wanted = tide_plan_tier_bytes(guest->options.plan, t);
+        uint64_t all = tide__add_capped(tide__add_capped(parked, wanted), tide__run_tier_bytes(host, t));
+        if (m->tier[t].kind == TIDE_TIER_CLIENT || parked + wanted == 0 || all <= budget) continue;
+        return tide__fail(TIDE_E_FIT, "%s the resting run takes the %s tier to %llu bytes; its budget is %llu",
+                          parked ? "parking" : "a guest beside", m->tier[t].name, (unsigned long long)all,
+                          (unsigned long long)budget);
+    }
+    return TIDE_OK;
+}
+
+static tide_status open_park(tide_run *host, uint64_t park_bytes) {
+    if (tide_machine_find_tier(host->options.machine, TIDE_TIER_DISK) == TIDE_NONE)
         return tide__fail(TIDE_E_FIT,
                           "%llu bytes of the resting run are in the way, and there is no disk tier for them",
                           (unsigned long long)park_bytes);
-    uint64_t budget = tide__min_u64(m->tier[t].capacity_bytes, host->options.budgets.tier_bytes[t]), all;
-    all = tide__add_capped(park_bytes, tide_plan_tier_bytes(host->options.plan, t));
-    all = tide__add_capped(all, tide_plan_tier_bytes(guest->options.plan, t));
-    if (all > budget)
-        return tide__fail(TIDE_E_FIT, "parking the resting run takes the disk tier to %llu bytes; its budget is %llu",
-                          (unsigned long long)all, (unsigned long long)budget);
-    return tide__tier_create(TIDE_TIER_DISK, park_bytes, (uint32_t)GUEST_ALIGN, host->options.disk_path, &host->park);
+    const tide__tier_options options = {.kind = TIDE_TIER_DISK,
+                                        .capacity_bytes = park_bytes,
+                                        .block_bytes = (uint32_t)GUEST_ALIGN,
+                                        .path = host->options.disk_path,
+                                        .checksums = host->options.disk_checksums};
+    return tide__tier_open(&options, &host->park);
 }
 
 static tide_status copy_parked(tide_run *host, const tide__parked *p, bool out) {
@@ -139,11 +162,13 @@ static tide_status copy_parked(tide_run *host, const tide__parked *p, bool out) 
     return tide_queue_sync(host->queue[0]);
 }
 
+/* Of an online host all that the guest covers is out of its way already. */
 static tide_status park(tide_run *host, const tide_run *guest) {
-    uint64_t park_bytes;
-    TIDE_TRY(list_parked(host, guest->base, guest->arena_bytes, &park_bytes));
+    uint64_t park_bytes = 0;
+    if (!host->online) TIDE_TRY(list_parked(host, guest->base, guest->arena_bytes, &park_bytes));
+    TIDE_TRY(check_tiers(host, guest, park_bytes));
     if (park_bytes == 0) return TIDE_OK;
-    TIDE_TRY(open_park(host, guest, park_bytes));
+    TIDE_TRY(open_park(host, park_bytes));
     for (size_t i = 0; i < host->parked.count; i++) TIDE_TRY(copy_parked(host, &host->parked.data[i], true));
     return TIDE_OK;
 }
@@ -163,7 +188,7 @@ const tide__parked *tide__run_find_parked(const tide_run *run, tide_id residency
 /* ---- coming and going ---- */
 
 static tide_status check_host(const tide_run *host, const tide_run *guest) {
-    if (host->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of the resting run failed half-way");
+    if (host->poisoned) return tide__run_fail_poisoned(host);
     if (host->guest) return tide__fail(TIDE_E_ARGUMENT, "the resting run has a guest already");
     if (host->options.device != guest->options.device)
         return tide__fail(TIDE_E_ARGUMENT, "a guest is on the device of its host");
@@ -171,6 +196,18 @@ static tide_status check_host(const tide_run *host, const tide_run *guest) {
         return tide__fail(TIDE_E_FIT, "the plan needs %llu bytes, the arena of the resting run has %llu",
                           (unsigned long long)guest->arena_bytes, (unsigned long long)host->arena_bytes);
     return TIDE_OK;
+}
+
+/* Failures stick to a queue: the host gets another one, unless there is none to be had. Keeps the text. */
+static void renew_queue(tide_run *host) {
+    char text[sizeof host->lost_text];
+    tide_queue *fresh;
+    snprintf(text, sizeof text, "%s", tide_last_error());
+    if (tide_queue_create(host->options.device, TIDE_QUEUE_COMPUTE, &fresh) == TIDE_OK) {
+        tide_queue_destroy(host->queue[0]);
+        host->queue[0] = fresh;
+    }
+    tide__error_set("%s", text);
 }
 
 tide_status tide__run_enter(tide_run *guest, tide_run *host) {
@@ -182,8 +219,9 @@ tide_status tide__run_enter(tide_run *guest, tide_run *host) {
                           (unsigned long long)guest->arena_bytes);
     guest->arena = host->arena;
     guest->base = offset != UINT64_MAX ? offset : host->base;
-    tide_status status = host->online ? TIDE_OK : park(host, guest);
+    tide_status status = park(host, guest);
     if (status != TIDE_OK) {
+        if (host->park) renew_queue(host);
         forget_park(host); /* saving changes nothing in the arena */
         guest->arena = NULL;
         return status;
@@ -193,10 +231,23 @@ tide_status tide__run_enter(tide_run *guest, tide_run *host) {
     return TIDE_OK;
 }
 
+/* Nobody hears of it now: whoever uses the host next does. */
+static void note_lost(tide_run *host, tide_status status) {
+    host->poisoned = true;
+    host->lost = status;
+    snprintf(host->lost_text, sizeof host->lost_text, "%s", tide_last_error());
+}
+
 void tide__run_leave(tide_run *guest) {
     tide_run *host = guest->host;
+    tide_status status = TIDE_OK;
     host->guest = NULL;
-    for (size_t i = 0; i < host->parked.count && !host->poisoned; i++)
-        host->poisoned = copy_parked(host, &host->parked.data[i], false) != TIDE_OK;
+    for (size_t i = 0; i < host->parked.count && status == TIDE_OK; i++)
+        status = copy_parked(host, &host->parked.data[i], false);
+    if (status != TIDE_OK) note_lost(host, status);
     forget_park(host);
+}
+
+tide_status tide_run_left_by_guest(const tide_run *host) {
+    return host->lost == TIDE_OK ? TIDE_OK : tide__fail(host->lost, "%s", host->lost_text);
 }

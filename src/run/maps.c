@@ -126,7 +126,9 @@ static tide_status open_tiers(state *s, const tide_plan *plan) {
             return tide__fail(TIDE_E_TIER_FULL, "the plan needs %llu bytes of tier \"%s\", the run has %llu",
                               (unsigned long long)tide_plan_tier_bytes(plan, t), m->tier[t].name,
                               (unsigned long long)s->tier_bytes[t]);
-        if (!s->run->tier[t]) TIDE_TRY(tide__run_open_tier(s->run, t, s->tier_bytes[t]));
+        if (s->run->tier[t]) continue;
+        tide_status status = tide__run_open_tier(s->run, t, s->tier_bytes[t]);
+        if (status != TIDE_OK) return status == TIDE_E_IO ? TIDE_E_TIER_FULL : status; /* nothing has moved */
     }
     return TIDE_OK;
 }
@@ -205,10 +207,23 @@ static tide_status lead_to(tide_run *run, const tide_plan *plan) {
 
 static bool is_refusal(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
 
+/* What another plan needed, or was to need, and this one does not. */
+static void give_back_tiers(tide_run *run, const tide_plan *plan) {
+    for (uint32_t t = 0; t < run->options.machine->n_tiers; t++) {
+        uint64_t need = tide_plan_tier_bytes(plan, t);
+        if (!run->tier[t]) continue;
+        tide__tier_shrink(run->tier[t], need);
+        if (need > 0) continue;
+        tide__tier_destroy(run->tier[t]);
+        run->tier[t] = NULL;
+    }
+}
+
 /* There is no way to the next plan: a run that followed one goes back to where that starts. */
 static tide_status stay_with_plan(tide_run *run, tide_status status) {
     if (tide__run_enter_plan(run->online, run->options.plan) != TIDE_OK) return TIDE_E_POISONED;
     tide__run_online_close(run);
+    give_back_tiers(run, run->options.plan);
     return status;
 }
 
@@ -216,11 +231,12 @@ static tide_status adopt_plan(tide_run *run, const tide_plan *plan) {
     tide__run_online_close(run);
     tide__run_forget_plan(run);
     run->options.plan = plan;
+    give_back_tiers(run, plan);
     return tide__run_prepare_plan(run);
 }
 
 tide_status tide_run_follow(tide_run *run, const tide_plan *plan) {
-    if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    if (run->poisoned) return tide__run_fail_poisoned(run);
     if (run->host || run->guest)
         return tide__fail(TIDE_E_ARGUMENT, "only a run without host and guest can begin to follow a plan");
     TIDE_TRY(tide_plan_verify(plan, run->options.program, run->options.machine, &run->options.budgets, NULL));

@@ -11,6 +11,12 @@ typedef struct tide__run_online state;
 
 /* ---- opening ---- */
 
+/* Policies that take one check it themselves. */
+static tide_status check_argument(const state *s, const char *name) {
+    if (s->policy->takes_argument || !strchr(name, ':')) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "\"%s\": the policy %s takes no argument", name, s->policy->name);
+}
+
 static tide_status find_policy(state *s, const char *name) {
     static const tide__online_policy *const all[] = {&tide__online_delta, &tide__online_cache, &tide__online_dtr};
     size_t length = strcspn(name, ":");
@@ -18,7 +24,7 @@ static tide_status find_policy(state *s, const char *name) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strlen(all[i]->name) == length && strncmp(all[i]->name, name, length) == 0) {
             s->policy = all[i];
-            return TIDE_OK;
+            return check_argument(s, name);
         }
     return tide__fail(TIDE_E_ARGUMENT, "\"%s\" is not an online policy (known: delta, cache, dtr)", name);
 }

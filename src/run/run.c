@@ -65,6 +65,10 @@ tide_status tide__run_open_tier(tide_run *run, uint32_t t, uint64_t size_bytes) 
     return tide__tier_open(&options, &run->tier[t]);
 }
 
+uint64_t tide__run_tier_bytes(const tide_run *run, uint32_t t) {
+    return run->tier[t] ? tide__tier_get_stats(run->tier[t]).capacity_bytes : 0;
+}
+
 static tide_status open_memory(tide_run *run) {
     const tide_run_options *o = &run->options;
     run->arena_bytes = tide__max_u64(tide_plan_arena_bytes(o->plan), 1);
@@ -188,13 +192,17 @@ tide_status tide__run_report_step(const tide_run *run, tide_step_report *report)
                                  .loaded_bytes = run->loaded_bytes,
                                  .n_actions = run->n_actions,
                                  .n_reruns = run->n_reruns};
-    for (uint32_t t = 0; t < run->options.machine->n_tiers; t++)
-        report->tier_bytes[t] = tide_plan_tier_bytes(run->options.plan, t);
+    for (uint32_t t = 0; t < run->options.machine->n_tiers; t++) report->tier_bytes[t] = tide__run_tier_bytes(run, t);
     return tide_event_elapsed(run->begin, run->end, &report->step_ns);
 }
 
+tide_status tide__run_fail_poisoned(const tide_run *run) {
+    if (run->lost == TIDE_OK) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    return tide__fail(TIDE_E_POISONED, "an earlier guest of this run failed to leave: %s", run->lost_text);
+}
+
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
-    if (run->poisoned) return tide__fail(TIDE_E_POISONED, "an earlier step of this run failed half-way");
+    if (run->poisoned) return tide__run_fail_poisoned(run);
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
     if (run->stepped && !tide_program_is_repeating(run->options.program))
         return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");

@@ -58,7 +58,9 @@ struct tide_run {
     TIDE_VEC(tide__watch) watches;
     uint64_t staging_bytes; /* of the device */
     bool stepped;           /* at least one step is complete: the end map holds */
-    bool poisoned;          /* a step failed on the way */
+    bool poisoned;          /* a step failed on the way, or what was parked did not come back */
+    tide_status lost;       /* then: why what was parked did not come back; TIDE_OK: it is something else */
+    char lost_text[256];
     tide_run *host, *guest; /* whose arena this is; who else is in it now */
     tide__tier *park;       /* NULL: nothing is parked */
     TIDE_VEC(tide__parked) parked;
@@ -89,6 +91,12 @@ tide_status tide__run_report_step(const tide_run *run, tide_step_report *report)
 /* access.c: behind all that the step enqueued, what it is to read of the arena; and, after it, the rest. */
 tide_status tide__run_enqueue_watches(tide_run *run);
 tide_status tide__run_finish_watches(tide_run *run);
+
+/* What is reserved of the tier that the machine lists as the t-th. */
+uint64_t tide__run_tier_bytes(const tide_run *run, uint32_t t);
+
+/* A failure that says why the run is poisoned. */
+tide_status tide__run_fail_poisoned(const tide_run *run);
 
 /* Waits for every queue, also when one failed; the first failure counts. */
 tide_status tide__run_sync(tide_run *run, tide_status status);

@@ -172,16 +172,23 @@ static tide_status grow_sums(disk_tier *disk, uint64_t old_bytes, uint64_t file_
     return TIDE_OK;
 }
 
-static tide_status disk_grow(tide__tier *tier, uint64_t capacity_bytes) {
+/* The file becomes smaller; its checksums keep their room. */
+static tide_status cut(const disk_tier *disk, uint64_t file_bytes) {
+    if (ftruncate(disk->fd, (off_t)file_bytes) == 0) return TIDE_OK;
+    return tide__fail_errno(TIDE_E_IO, errno, "cannot shrink the spill file %s", disk->path);
+}
+
+static tide_status disk_resize(tide__tier *tier, uint64_t capacity_bytes) {
     disk_tier *disk = (disk_tier *)tier;
     uint64_t file_bytes, old_bytes = (tier->capacity_bytes + TIDE__DISK_BLOCK - 1) & ~(TIDE__DISK_BLOCK - 1);
     if (!tide__align_up(capacity_bytes, TIDE__DISK_BLOCK, &file_bytes))
         return tide__fail(TIDE_E_OVERFLOW, "a disk tier of %llu bytes", (unsigned long long)capacity_bytes);
+    if (file_bytes < old_bytes) return cut(disk, file_bytes);
     if (disk->sums) TIDE_TRY(grow_sums(disk, old_bytes, file_bytes));
     return reserve(disk, file_bytes);
 }
 
-static const tide__tier_vtable disk_vtable = {disk_save, disk_load, disk_grow, disk_destroy};
+static const tide__tier_vtable disk_vtable = {disk_save, disk_load, disk_resize, disk_destroy};
 
 /* Tries one disk block; filesystems may take the flag and still refuse the transfer. */
 static bool go_direct(disk_tier *disk, uint32_t block_bytes, uint64_t size) {

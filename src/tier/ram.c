@@ -43,14 +43,14 @@ static tide_status map(char *old, uint64_t old_bytes, uint64_t size_bytes, char 
     return TIDE_OK;
 }
 
-static tide_status ram_grow(tide__tier *tier, uint64_t capacity_bytes) {
+static tide_status ram_resize(tide__tier *tier, uint64_t capacity_bytes) {
     ram_tier *ram = (ram_tier *)tier;
     TIDE_TRY(map(ram->bytes, ram->mapped_bytes, capacity_bytes, &ram->bytes));
     ram->mapped_bytes = capacity_bytes;
     return TIDE_OK;
 }
 
-static const tide__tier_vtable ram_vtable = {ram_save, ram_load, ram_grow, ram_destroy};
+static const tide__tier_vtable ram_vtable = {ram_save, ram_load, ram_resize, ram_destroy};
 
 tide_status tide__tier_ram_create(uint64_t capacity_bytes, tide__tier **out) {
     char *bytes = NULL;

@@ -35,11 +35,18 @@ void tide__tier_destroy(tide__tier *tier) {
     if (tier) tier->v->destroy(tier);
 }
 
-tide_status tide__tier_grow(tide__tier *tier, uint64_t capacity_bytes) {
-    if (capacity_bytes <= tier->capacity_bytes) return TIDE_OK;
-    TIDE_TRY(tier->v->grow(tier, capacity_bytes));
+static tide_status resize(tide__tier *tier, uint64_t capacity_bytes) {
+    TIDE_TRY(tier->v->resize(tier, capacity_bytes));
     tier->capacity_bytes = capacity_bytes;
     return TIDE_OK;
+}
+
+tide_status tide__tier_grow(tide__tier *tier, uint64_t capacity_bytes) {
+    return capacity_bytes > tier->capacity_bytes ? resize(tier, capacity_bytes) : TIDE_OK;
+}
+
+void tide__tier_shrink(tide__tier *tier, uint64_t capacity_bytes) {
+    if (capacity_bytes > 0 && capacity_bytes < tier->capacity_bytes) (void)resize(tier, capacity_bytes);
 }
 
 static tide_status check_range(const tide__tier_slot *slot, uint64_t position, uint64_t size_bytes, uint64_t *start) {

@@ -30,6 +30,8 @@ void tide__tier_destroy(tide__tier *tier);       /* NULL is fine */
 /* While nothing moves: from now on it has this many bytes, or more if it had more. What it holds stays; on failure all is
  * as before. */
 tide_status tide__tier_grow(tide__tier *tier, uint64_t capacity_bytes);
+/* The same for fewer bytes, at least one: what lies beyond is given back. It keeps its size if the system refuses. */
+void tide__tier_shrink(tide__tier *tier, uint64_t capacity_bytes);
 
 typedef struct tide__tier_slot {
     tide__tier *tier;

@@ -9,8 +9,9 @@
 typedef struct tide__tier_vtable {
     tide_status (*save)(tide__tier *tier, uint64_t offset, const char *data, uint64_t size_bytes);
     tide_status (*load)(tide__tier *tier, uint64_t offset, char *data, uint64_t size_bytes);
-    /* Larger, with what it holds; as before on failure. Nothing else happens to the tier meanwhile. */
-    tide_status (*grow)(tide__tier *tier, uint64_t capacity_bytes);
+    /* Larger, or smaller but not empty, with what it holds as far as that has room; as before on failure. Nothing else
+     * happens to the tier meanwhile. */
+    tide_status (*resize)(tide__tier *tier, uint64_t capacity_bytes);
     void (*destroy)(tide__tier *tier);
 } tide__tier_vtable;
 

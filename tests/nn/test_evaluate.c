@@ -2,7 +2,10 @@
  * kept or they have to make room on disk, and it refuses what the budgets do not allow. */
 #include "support/test.h"
 
+#include <dirent.h>
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/training.h"
 
@@ -89,6 +92,75 @@ static void test_refuses_over_budget(void **state) {
     training_close(&t);
 }
 
+/* ---- what is on the disk ---- */
+
+/* The bytes of all spill files that this process has open; they have no names any more. */
+static uint64_t spilled_bytes(void) {
+    uint64_t sum = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    const struct dirent *e;
+    assert_non_null(folder);
+    while ((e = readdir(folder))) {
+        char path[300], target[512];
+        struct stat st;
+        snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = 0;
+        if (strstr(target, "tidemark-spill") && stat(path, &st) == 0) sum += (uint64_t)st.st_size;
+    }
+    closedir(folder);
+    return sum;
+}
+
+/* Draws digits, and notes the most that was on the disk meanwhile. */
+typedef struct spy {
+    tide_data digits;
+    uint64_t most;
+} spy;
+
+static tide_status sample_and_look(void *context, uint64_t index, float *pixels, int32_t *label) {
+    spy *s = context;
+    uint64_t now = spilled_bytes();
+    s->most = now > s->most ? now : s->most;
+    return s->digits.sample(s->digits.context, index, pixels, label);
+}
+
+/* With plans that change, at several budgets: steps report what there is on disk, and neither they nor evaluations ever
+ * have more than the budget. */
+static void test_disk_budget(void **state) {
+    (void)state;
+    static const uint64_t budgets[] = {UINT64_C(1310000), UINT64_C(1000000), UINT64_C(700000)};
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        training t;
+        training_open(&t, "lenet", 16);
+        uint32_t ram = tide_machine_find_tier(&t.machine, TIDE_TIER_RAM);
+        uint32_t disk = tide_machine_find_tier(&t.machine, TIDE_TIER_DISK);
+        spy s = {.digits = t.data};
+        tide_data data = t.data;
+        data.sample = sample_and_look;
+        data.context = &s;
+        t.options.plan.budgets.arena_bytes = tighten(&t) * 45 / 100;
+        t.options.plan.policy = "hybrid";
+        t.options.plan.budgets.tier_bytes[disk] = budgets[i];
+        if (ram != TIDE_NONE) t.options.plan.budgets.tier_bytes[ram] = 0;
+        tide_trainer *trainer;
+        if (tide_trainer_create(&t.options, NULL, &trainer) == TIDE_OK) {
+            for (int k = 0; k < 4; k++) {
+                tide_step_report report;
+                tide_evaluation e;
+                float loss;
+                assert_ok(tide_trainer_step(trainer, &loss, &report));
+                assert_int_equal(report.tier_bytes[disk], spilled_bytes());
+                tide_status status = tide_trainer_test(trainer, &data, SAMPLES, &e);
+                assert_true(status == TIDE_OK || status == TIDE_E_FIT);
+            }
+            assert_true(s.most <= budgets[i]);
+            tide_trainer_destroy(trainer);
+        }
+        training_close(&t);
+    }
+}
+
 /* A step tells the loss of its batch before it learns from it: that of an evaluation on the same samples. */
 static void test_loss(void **state) {
     (void)state;
@@ -112,10 +184,9 @@ static void test_loss(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes_nothing),
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_before_the_first_step),
-        cmocka_unit_test(test_refuses_over_budget),
+        cmocka_unit_test(test_changes_nothing),       cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_before_the_first_step), cmocka_unit_test(test_refuses_over_budget),
+        cmocka_unit_test(test_disk_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

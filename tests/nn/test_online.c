@@ -249,6 +249,9 @@ static void test_too_small(void **state) {
     assert_status(train_online(&r, "delta", 64 << 10, true, &online), TIDE_E_FIT);
     assert_status(train_online(&r, "liveness", UINT64_MAX, true, &online), TIDE_E_ARGUMENT);
     assert_error_has("not an online policy");
+    assert_status(train_online(&r, "cache:zzz", UINT64_MAX, true, &online), TIDE_E_ARGUMENT);
+    assert_error_has("takes no argument");
+    assert_status(train_online(&r, "delta:", UINT64_MAX, true, &online), TIDE_E_ARGUMENT);
     rig_close(&r);
 }
 

@@ -8,6 +8,7 @@
 #include <tidemark/tidemark.h>
 
 #include "support/faulty_disk.h"
+#include "support/training.h"
 
 enum { STEPS = 2, PATIENCE_S = 120 };
 
@@ -151,7 +152,67 @@ static void test_every_request(void **state) {
     close_setting(&s);
 }
 
+/* ---- parked values ---- */
+
+/* Nearly all weights: an evaluation needs their room in the smallest arena, so that they wait on the disk. */
+static tide_trainer *start_tight(training *t) {
+    tide_trainer *trainer;
+    training_open(t, "mlp:784,300,10", 4);
+    t->options.disk_checksums = true;
+    trainer = training_start(t);
+    t->options.plan.budgets.arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
+    tide_trainer_destroy(trainer);
+    trainer = training_start(t);
+    training_run(trainer, 1);
+    return trainer;
+}
+
+/* An evaluation that met a fault says so, and afterwards every value is there, or steps say what happened. */
+static void judge_parking(training *t, fault_kind kind, long n, float expected, bool *poisoned) {
+    tide_trainer *trainer = start_tight(t);
+    double accuracy;
+    float loss = 0;
+    alarm(PATIENCE_S);
+    faulty_disk_arm(&tide__disk_threads, kind, n);
+    tide_status status = tide_trainer_evaluate(trainer, &t->data, 8, &accuracy);
+    bool fatal = faulty_disk_fired() && !fault_is_benign(kind);
+    if (kind == FAULT_FLIP && status == TIDE_OK)
+        fatal = false; /* in bytes that nobody had written: the loss will tell */
+    if (status != (fatal ? TIDE_E_IO : TIDE_OK) || (fatal && !strstr(tide_last_error(), "the spill file")))
+        fail_msg("%s at %ld: %s: %s", fault_name(kind), n, tide_status_name(status), tide_last_error());
+    faulty_disk_arm(&tide__disk_threads, FAULT_NONE, 0);
+    status = tide_trainer_step(trainer, &loss, NULL);
+    if (status == TIDE_OK && loss != expected) fail_msg("%s at %ld: another loss", fault_name(kind), n);
+    if (status != TIDE_OK && (status != TIDE_E_POISONED || !strstr(tide_last_error(), "the spill file")))
+        fail_msg("%s at %ld: %s: %s", fault_name(kind), n, tide_status_name(status), tide_last_error());
+    *poisoned |= status != TIDE_OK;
+    alarm(0);
+    tide_trainer_destroy(trainer);
+    training_close(t);
+}
+
+static void test_parked_values(void **state) {
+    (void)state;
+    static const fault_kind kinds[] = {FAULT_SHORT, FAULT_EIO, FAULT_FLIP, FAULT_RESERVE};
+    training t;
+    double accuracy;
+    float expected = 0;
+    bool poisoned = false;
+    faulty_disk_arm(&tide__disk_threads, FAULT_NONE, 0);
+    tide_trainer *trainer = start_tight(&t);
+    assert_ok(tide_trainer_evaluate(trainer, &t.data, 8, &accuracy));
+    long total = faulty_disk_requests();
+    assert_true(total > 4);
+    assert_ok(tide_trainer_step(trainer, &expected, NULL));
+    tide_trainer_destroy(trainer);
+    training_close(&t);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (long n = 0; n < (kinds[i] == FAULT_RESERVE ? 1 : total); n++)
+            judge_parking(&t, kinds[i], n, expected, &poisoned);
+    assert_true(poisoned);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_request)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parked_values), cmocka_unit_test(test_every_request)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void test_grow(void **state) {
     assert_ok(tide__tier_save(&first, 0, a, SMALL));
     assert_status(tide__tier_save(&second, 0, a, LARGE), TIDE_E_TIER_FULL);
     assert_ok(tide__tier_grow(tier, 20480 + LARGE));
-    assert_ok(tide__tier_grow(tier, 1)); /* it never shrinks */
+    assert_ok(tide__tier_grow(tier, 1)); /* it has more already */
     assert_int_equal(tide__tier_get_stats(tier).capacity_bytes, 20480 + LARGE);
     assert_ok(tide__tier_load(&first, 0, b, SMALL));
     assert_memory_equal(a, b, SMALL);
@@ -119,6 +119,16 @@ static void test_grow(void **state) {
     assert_ok(tide__tier_load(&second, 0, b, LARGE));
     assert_memory_equal(a, b, LARGE);
     assert_status(tide__tier_save(&second, 0, a, LARGE + 1), TIDE_E_TIER_FULL);
+    tide__tier_shrink(tier, SMALL);
+    tide__tier_shrink(tier, LARGE); /* it has less already */
+    assert_int_equal(tide__tier_get_stats(tier).capacity_bytes, SMALL);
+    assert_status(tide__tier_load(&second, 0, b, 1), TIDE_E_TIER_FULL);
+    assert_ok(tide__tier_grow(tier, 20480 + LARGE));
+    assert_ok(tide__tier_save(&second, 0, a, LARGE));
+    assert_ok(tide__tier_load(&second, 0, b, LARGE));
+    assert_memory_equal(a, b, LARGE);
+    assert_ok(tide__tier_load(&first, 0, b, SMALL));
+    assert_memory_equal(a, b, SMALL);
     tide__tier_destroy(tier);
     free(a);
     free(b);

@@ -238,6 +238,7 @@ static tide_status grow(void *self, const tide__online *o, uint32_t n_before) {
 }
 
 const tide__online_policy tide__online_dtr = {.name = "dtr",
+                                              .takes_argument = true,
                                               .create = create,
                                               .destroy = destroy,
                                               .grow = grow,

@@ -63,6 +63,7 @@ typedef struct tide__victim {
 typedef struct tide__online_policy {
     const char *name;
     bool swaps; /* uses tiers; sizes are then rounded to their blocks */
+    bool takes_argument;
     tide_status (*create)(const tide__online *o, const char *argument, void **self);
     void (*destroy)(void *self);
     /* There are more storages than the n_before that it knows; at the beginning that is 0. */
