@@ -99,7 +99,15 @@ static tide_status add_parameter(tide_dynamic *d, const played *p, const tide_st
         return status;
     }
     d->parameters.data[d->parameters.count++] = like;
-    return write_first_value(d, p, s, *out, like.size_bytes);
+    return TIDE_OK;
+}
+
+/* Where that failed once it is tried again the next time. */
+static tide_status ensure_written(tide_dynamic *d, const played *p, const tide_state *s, tide_id id) {
+    parameter *known = &d->parameters.data[id];
+    if (!known->written) TIDE_TRY(write_first_value(d, p, s, id, known->size_bytes));
+    known->written = true;
+    return TIDE_OK;
 }
 
 /* Bytes mean the same to all models only if all store them in the same way. */
@@ -112,9 +120,10 @@ static tide_status find_parameter(tide_dynamic *d, const played *p, const tide_s
         if (known->size_bytes != mine.size_bytes || known->layout != mine.layout)
             return tide__fail(TIDE_E_UNSUPPORTED, "\"%s\" is stored in another way by an earlier model", s->name);
         *out = id;
-        return TIDE_OK;
+        return ensure_written(d, p, s, id);
     }
-    return add_parameter(d, p, s, mine, out);
+    TIDE_TRY(add_parameter(d, p, s, mine, out));
+    return ensure_written(d, p, s, *out);
 }
 
 /* ---- preparing a model ---- */
@@ -294,6 +303,8 @@ tide_status tide_dynamic_step(tide_dynamic *d, const tide_model *model, const fl
                               float *loss, tide_step_report *report) {
     played *p;
     tide_step_args args = {.seed = d->options.seed, .step = d->n_steps, .learning_rate = d->options.learning_rate};
+    if (!model || !plain || !labels || !loss)
+        return tide__fail(TIDE_E_ARGUMENT, "a step needs a model, its input, its labels and a place for the loss");
     TIDE_TRY(tide__dynamic_find(d, model, false, &p));
     TIDE_TRY(tide__dynamic_play(d, p, plain, labels, &args, report));
     d->n_steps++;
@@ -319,10 +330,12 @@ tide_status tide_dynamic_hash(tide_dynamic *d, uint64_t *hash) {
     uint64_t h = d->n_steps;
     const parameter **sorted = malloc((d->parameters.count + 1) * sizeof *sorted);
     if (!sorted) return tide__fail_memory();
-    for (size_t i = 0; i < d->parameters.count; i++) sorted[i] = &d->parameters.data[i];
-    qsort(sorted, d->parameters.count, sizeof *sorted, by_name);
+    size_t n = 0;
+    for (size_t i = 0; i < d->parameters.count; i++)
+        if (d->parameters.data[i].written) sorted[n++] = &d->parameters.data[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
     tide_status status = TIDE_OK;
-    for (size_t i = 0; i < d->parameters.count && status == TIDE_OK; i++) status = hash_parameter(d, sorted[i], &h);
+    for (size_t i = 0; i < n && status == TIDE_OK; i++) status = hash_parameter(d, sorted[i], &h);
     free(sorted);
     if (status == TIDE_OK) *hash = h;
     return status;

@@ -30,6 +30,7 @@ typedef struct tide__played {
 typedef struct tide__parameter {
     char *name;
     uint64_t size_bytes, layout;
+    bool written; /* it has its first value */
 } tide__parameter;
 
 struct tide_dynamic {

@@ -190,11 +190,40 @@ static void test_many_models(void **state) {
     rig_close(&r);
 }
 
+/* A step that cannot begin is refused before it does: the next one works. */
+static void test_refuses_arguments(void **state) {
+    (void)state;
+    tide_model_options mo;
+    tide_dynamic_options o;
+    tide_dynamic *d;
+    rig r;
+    float tokens[4] = {0}, loss;
+    int32_t labels[4] = {0};
+    rig_open(&r);
+    tide_model_options_init(&mo);
+    mo.batch = 1;
+    add_model(&r, "lstm:1,8,4,8", &mo);
+    tide_dynamic_options_init(&o);
+    o.session.device = r.device;
+    o.session.machine = &r.machine;
+    o.session.budgets.arena_bytes = 8 << 20;
+    assert_ok(tide_dynamic_create(&o, &d));
+    assert_status(tide_dynamic_step(d, r.models[0], tokens, NULL, &loss, NULL), TIDE_E_ARGUMENT);
+    assert_error_has("labels");
+    assert_status(tide_dynamic_step(d, r.models[0], NULL, labels, &loss, NULL), TIDE_E_ARGUMENT);
+    assert_status(tide_dynamic_step(d, r.models[0], tokens, labels, NULL, NULL), TIDE_E_ARGUMENT);
+    assert_status(tide_dynamic_step(d, NULL, tokens, labels, &loss, NULL), TIDE_E_ARGUMENT);
+    assert_ok(tide_dynamic_step(d, r.models[0], tokens, labels, &loss, NULL));
+    tide_dynamic_destroy(d);
+    rig_close(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stochastic_depth),
         cmocka_unit_test(test_variable_length),
         cmocka_unit_test(test_many_models),
+        cmocka_unit_test(test_refuses_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
