@@ -499,7 +499,7 @@ static tide_status try_every_way(hybrid *h, bool least) {
     if (both && !is_spent(h)) TIDE_TRY(try_alone(h, false));
     if (h->moves && !is_spent(h)) TIDE_TRY(try_alone(h, true));
     if (!is_ideal(h)) TIDE_TRY(try_others(h));
-    return h->reruns && !h->fits ? try_passes(h) : TIDE_OK;
+    return h->reruns && !h->strict ? try_passes(h) : TIDE_OK;
 }
 
 static tide_status try_all(hybrid *h) {
