@@ -41,8 +41,8 @@ static const way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Both: RAM has a twentieth of the unconstrained arena, the rest goes to disk. */
-enum { RAM, DISK, BOTH, RAM_PART = 20 };
+/* Both: RAM has a tenth of the unconstrained arena, the rest goes to disk. */
+enum { RAM, DISK, BOTH, RAM_PART = 10 };
 static const char *const tier_names[TIERS] = {"ram", "disk", "ram and disk"};
 
 static const char *mode_name(tide_train_mode mode) {
