@@ -60,7 +60,9 @@ void print_comparison(const comparison *c) {
         printf("%-*s %*s ", w.policy, again ? "" : show_name(r->policy), w.budget, show_name(r->budget));
         if (r->fits) {
             print_figures(c, r);
-            printf(" %9s\n", show_ns(r->planning_ns));
+            printf(" %9s", show_ns(r->planning_ns));
+            if (r->stand_in) printf(" plan of %s", show_name(r->stand_in));
+            putchar('\n');
         } else {
             print_misfit(r);
             putchar('\n');

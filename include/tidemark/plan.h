@@ -126,8 +126,9 @@ typedef struct tide_fit_report {
 } tide_fit_report;
 
 /* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT fills *fit (may be NULL). The same arguments
- * give the same plan. With policy "hybrid:steady" and up to 20,000 ops, a larger budgets.arena_bytes never gives a larger predicted step_ns, nor a smaller one a larger arena, all else being equal;
- * docs/policies/hybrid.md has the small print. */
+ * give the same plan. With policy "hybrid", more than low effort and 100 to 20,000 ops, a larger budgets.arena_bytes never
+ * gives a larger predicted step_ns, nor a smaller one a larger arena, all else being equal; with "hybrid:steady" also at low
+ * effort. docs/policies/hybrid.md has the small print. */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 

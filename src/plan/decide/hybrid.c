@@ -1,9 +1,9 @@
 /* Policy `hybrid`: keep, move or re-run, per gap, jointly, for the least time inside the budget.
  *
- *   hybrid            both
+ *   hybrid            both; above low effort a larger budget is never slower (hybrid/ladder.h)
  *   hybrid:norerun    moves only
  *   hybrid:nomove     re-runs only
- *   hybrid:steady     a larger budget is never slower (hybrid/ladder.h); also steady,nomove and so on
+ *   hybrid:steady     never slower at every effort; also steady,nomove and so on
  *
  * Moves that hide behind compute are free, so they come first; re-runs take what they leave above the target; then a
  * search exchanges moves and re-runs together (hybrid/search.h).
@@ -22,6 +22,12 @@
 #include "plan/decide/policies.h"
 #include "plan/decide/workspaces.h"
 
+/* What a search has ended with, to go on from. */
+typedef struct warm_start {
+    tide__sketch *sketch; /* NULL: nothing */
+    tide__transfers moves;
+} warm_start;
+
 typedef struct hybrid {
     const tide__policy_input *in; /* &own */
     tide__policy_input own;       /* with less room in tiers whose slots came out too large */
@@ -36,22 +42,18 @@ typedef struct hybrid {
     bool found;      /* a search has led to a draft within the budget */
     uint32_t n_best; /* how often there was a new one */
     uint64_t best_ns, best_bytes;
-    bool care;            /* drafts that would be the fastest, but for a little, are placed with care */
-    uint64_t last_bytes;  /* the arena of the latest draft */
-    uint64_t last_ns;     /* its time */
-    uint64_t least_bytes; /* the smallest arena of all drafts */
-    tide_plan *strict;    /* the fastest draft within the budgets, to the byte; NULL: none, or on a ladder */
-    /* On a ladder. */
-    tide__ladder *ladder;       /* that every draft is offered to; NULL: none */
-    tide__sketch *warm;         /* what the rungs below have found; NULL: nothing */
-    tide__transfers warm_moves; /* of it */
-    uint64_t floor_bytes;       /* far below what the search has reached when asked for too little */
+    bool care;           /* drafts that would be the fastest, but for a little, are placed with care */
+    uint64_t last_bytes; /* the arena of the latest draft */
+    uint64_t last_ns;    /* its time */
+    tide_plan *strict;   /* the fastest draft within the budgets, to the byte; NULL: none */
+    bool keeps;          /* on a ladder: what becomes the best is kept, to go on from */
+    warm_start warm;     /* it */
 } hybrid;
 
 /* Ops above which the search over re-runs takes too long for normal effort. */
 enum { LARGE = 20000 };
 
-enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 4 };
+enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 16, WALK_PART = 4 };
 
 /* There is a plan, and no work left for a better one. */
 static bool is_spent(const hybrid *h) { return h->strict && h->spent >= h->limit; }
@@ -179,10 +181,8 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
     if (status == TIDE_OK) h->last_bytes = plan->arena_bytes;
     if (status == TIDE_OK) h->last_ns = plan->prediction.step_ns;
     if (status == TIDE_OK) (void)tide__tiers_shrink(&h->own, plan->tier_bytes);
-    if (status == TIDE_OK) h->least_bytes = tide__min_u64(h->least_bytes, plan->arena_bytes);
     if (status == TIDE_OK && is_better(h, plan, fits(h, plan))) take_over(h, d, plan);
-    if (status == TIDE_OK && h->ladder) status = tide__ladder_offer(h->ladder, &plan);
-    if (status == TIDE_OK && !h->ladder) keep_strict(h, &plan);
+    if (status == TIDE_OK) keep_strict(h, &plan);
     tide_plan_destroy(plan);
     tide__decisions_free(d);
     *d = (tide__decisions){0};
@@ -210,7 +210,7 @@ static bool is_wreck(const hybrid *h) {
     const tide__sketch *s = h->sketch;
     uint64_t peak = 0;
     for (uint32_t e = 0; e < s->n_events; e++) peak = tide__max_u64(peak, s->load[e]);
-    return !h->ladder && h->reruns && peak > tide__add_capped(s->target_bytes, s->target_bytes / 4);
+    return h->reruns && peak > tide__add_capped(s->target_bytes, s->target_bytes / 4);
 }
 
 /* Low effort has other ways to a plan than to search for the first that fits; once there is a draft of a search, it
@@ -287,19 +287,18 @@ static tide_status wait_beside(hybrid *h) {
 
 /* ---- from rung to rung ---- */
 
-static void drop_warm(hybrid *h) {
-    tide__sketch_destroy(h->warm);
-    tide__transfers_deinit(&h->warm_moves);
-    h->warm = NULL;
+static void drop(warm_start *f) {
+    tide__sketch_destroy(f->sketch);
+    tide__transfers_deinit(&f->moves);
+    *f = (warm_start){0};
 }
 
 /* What has become the best is where the next rung starts from. */
 static tide_status keep_warm(hybrid *h, tide__transfers *t) {
     tide__sketch *fresh;
     TIDE_TRY(tide__sketch_create(h->model, h->in->target_bytes, &fresh));
-    drop_warm(h);
-    h->warm = h->sketch;
-    h->warm_moves = *t;
+    drop(&h->warm);
+    h->warm = (warm_start){h->sketch, *t};
     h->sketch = fresh;
     *t = (tide__transfers){0};
     return TIDE_OK;
@@ -308,12 +307,13 @@ static tide_status keep_warm(hybrid *h, tide__transfers *t) {
 /* On from what the rung below has found: it fits, and there is more room now. */
 static tide_status try_warm(hybrid *h) {
     tide__sketch *own = h->sketch;
-    if (!h->warm || !h->reruns) return TIDE_OK;
-    h->sketch = h->warm;
+    bool can_move = h->moves && tide__tiers_with_room(h->in).n > 0;
+    if (can_move && !h->warm.moves.swaps.work) TIDE_TRY(tide__transfers_init(h->in, h->model, &h->warm.moves));
+    h->sketch = h->warm.sketch;
     h->sketch->target_bytes = h->in->target_bytes;
-    tide_status status = search_on(h, &h->warm_moves, h->warm_moves.swaps.work, h->work / WARM_PART, UINT64_MAX);
+    tide_status status = search_on(h, &h->warm.moves, can_move, h->work / WARM_PART, UINT64_MAX);
     h->sketch = own;
-    if (status == TIDE_OK && !tide__sketch_fits(h->warm)) drop_warm(h);
+    if (status == TIDE_OK && !tide__sketch_fits(h->warm.sketch)) drop(&h->warm);
     return status;
 }
 
@@ -327,7 +327,7 @@ static tide_status try_from(hybrid *h, tide__moves_way way) {
     bool waits = h->moves && way == TIDE__MOVES_WAIT;
     if (status == TIDE_OK && t.swaps.work && h->reruns && !waits && !tide__sketch_fits(h->sketch) && !is_spent(h))
         status = wait_beside(h);
-    if (status == TIDE_OK && h->ladder && !waits && h->n_best > n_best && tide__sketch_fits(h->sketch))
+    if (status == TIDE_OK && h->keeps && !waits && h->n_best > n_best && tide__sketch_fits(h->sketch))
         status = keep_warm(h, &t);
     tide__transfers_deinit(&t);
     return status;
@@ -345,7 +345,7 @@ static tide_status try_waiting(hybrid *h) {
     tide_status status = tide__moves_choose(&t, TIDE__MOVES_FIXED, h->in->target_bytes, 0);
     if (status == TIDE_OK) status = tide__transfers_apply(&t, h->sketch);
     if (status == TIDE_OK) status = tide__sketch_build(h->sketch);
-    if (status == TIDE_OK) status = tide__search(h->sketch, NULL, h->work / WARM_PART, h->work, &spent);
+    if (status == TIDE_OK) status = tide__search(h->sketch, NULL, h->work / WALK_PART, h->work, &spent);
     h->spent += spent;
     tide__transfers_deinit(&t);
     return status == TIDE_OK ? wait_beside(h) : status;
@@ -369,7 +369,7 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
     uint64_t budget = h->in->options->budgets.arena_bytes, before = UINT64_MAX, step = 0;
     tide__policy_input in = *h->in;
     in.argument = argument;
-    for (int i = 0; i < (h->ladder ? 1 : MAX_POLICY_TRIES) && !(i > 0 && (is_slower(h) || is_spent(h))); i++) {
+    for (int i = 0; i < MAX_POLICY_TRIES && !(i > 0 && (is_slower(h) || is_spent(h))); i++) {
         tide__decisions d = {0};
         tide_status status = decide(&in, &d);
         if (status == TIDE_OK) status = judge(h, &d);
@@ -389,9 +389,9 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
 typedef enum policy_kind { FIRST, QUICK, SLOW } policy_kind;
 
 /* What the papers would do; now and then that is better than what the search finds. The slower ones are for programs
- * so small that one wrong choice shows; not at every rung. */
+ * so small that one wrong choice shows. */
 static tide_status try_policies(hybrid *h, policy_kind from, policy_kind to) {
-    enum { SMALL = 300, MEDIUM = 3000, ANY = INT32_MAX };
+    enum { FEW = 300, MEDIUM = 3000, ANY = INT32_MAX };
     static const struct {
         tide__policy_fn decide;
         const char *argument;
@@ -405,22 +405,22 @@ static tide_status try_policies(hybrid *h, policy_kind from, policy_kind to) {
                   {tide__decide_checkpoint, "", false, true, ANY, QUICK},
                   {tide__decide_capuchin, "", true, true, ANY, SLOW},
                   {tide__decide_autoswap, "swdoa", true, false, ANY, SLOW},
-                  {tide__decide_autoswap, "search", true, false, SMALL, SLOW},
-                  {tide__decide_autoswap, "doa", true, false, SMALL, SLOW},
-                  {tide__decide_autoswap, "aoa", true, false, SMALL, SLOW},
-                  {tide__decide_autoswap, "wdoa", true, false, SMALL, SLOW},
-                  {tide__decide_cache, "", true, false, SMALL, SLOW},
+                  {tide__decide_autoswap, "search", true, false, FEW, SLOW},
+                  {tide__decide_autoswap, "doa", true, false, FEW, SLOW},
+                  {tide__decide_autoswap, "aoa", true, false, FEW, SLOW},
+                  {tide__decide_autoswap, "wdoa", true, false, FEW, SLOW},
+                  {tide__decide_cache, "", true, false, FEW, SLOW},
                   {tide__decide_dtr, "", false, true, MEDIUM, SLOW}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].kind >= from && others[i].kind <= to && (h->moves || !others[i].moves) &&
             (h->reruns || !others[i].reruns) && !is_spent(h) &&
-            (h->ladder ? others[i].most_ops == ANY : h->model->n_ops <= others[i].most_ops))
+            (h->keeps ? others[i].most_ops == ANY : h->model->n_ops <= others[i].most_ops))
             TIDE_TRY(try_policy(h, others[i].decide, others[i].argument));
     return TIDE_OK;
 }
 
 static tide_status try_others(hybrid *h) {
-    h->care = !h->ladder;
+    h->care = true;
     tide_status status = try_policies(h, FIRST, SLOW);
     h->care = false;
     return status;
@@ -601,97 +601,100 @@ static tide_status plan_at_budget(const tide__policy_input *in, tide_plan **out)
 
 /* ---- the ladder ---- */
 
-/* A rung's part of the work. */
-static uint64_t rung_work(const tide__policy_input *in) {
-    tide_effort effort = in->options->effort;
-    return tide__effort_work(effort, tide_program_op_count(in->program)) / (effort == TIDE_EFFORT_HIGH ? 60 : 6);
+/* Slower than the ops alone by so much that moves which compute waits for, or none, may be better. */
+static bool is_slow(const hybrid *h) {
+    uint64_t least = tide__workspaces_least_ns(h->in);
+    return !h->fits || h->best_ns > tide__add_capped(least, least / 8);
 }
 
-/* Placement needs a little more than the load. */
-enum { MARGIN_PART = 1024, MISS_PART = 16 };
-
-/* By which rungs may be below a floor. */
-enum { FLOOR_PART = 6 };
-
-static tide_status try_own(hybrid *h) {
-    TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
-    if (h->moves && h->reruns && !is_ideal(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
-    if (h->fits && h->in->options->effort != TIDE_EFFORT_HIGH) return TIDE_OK;
-    return h->moves && h->reruns && !is_ideal(h) ? try_alone(h, false) : TIDE_OK;
-}
-
-/* Far above the rung: more than placement misses by. */
-static bool is_far_above(const hybrid *h, uint64_t bytes) {
-    uint64_t rung = h->in->options->budgets.arena_bytes;
-    return bytes > tide__add_capped(rung, rung / MISS_PART);
-}
-
-/* A search far below what can be reached takes the longest and finds nothing; what it ends with says from where on it
- * is worth while. */
+/* From scratch. */
 static tide_status try_main(hybrid *h) {
-    TIDE_TRY(try_own(h));
-    if (is_far_above(h, h->best_bytes)) h->floor_bytes = h->best_bytes - h->best_bytes / 3;
+    bool both = h->moves && h->reruns;
+    TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
+    if (both && !is_ideal(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
+    if (both && is_slow(h)) TIDE_TRY(try_alone(h, false));
+    if (h->moves && is_slow(h)) TIDE_TRY(try_alone(h, true));
+    return is_ideal(h) ? TIDE_OK : try_others(h);
+}
+
+/* A climb: the searches, and the input for the present one. */
+typedef struct climb {
+    hybrid h;
+    tide__ladder ladder;
+    tide_plan_options options;
+    tide__policy_input in;
+} climb;
+
+/* With what the search has found placed with care, at the main rungs. */
+static tide_status search_rung(climb *c, uint32_t r, tide_status (*try)(hybrid *), bool with_care) {
+    tide_plan *plan = NULL;
+    c->ladder.rung = r;
+    c->options.budgets.arena_bytes = c->in.target_bytes = c->ladder.rungs.data[r].bytes;
+    TIDE_TRY(search_target(&c->h, &c->in, try));
+    if (with_care) TIDE_TRY(finish(&c->h, &plan));
+    if (!with_care) plan = c->h.strict, c->h.strict = NULL;
+    tide_status status = plan ? tide__ladder_offer(&c->ladder, &plan) : TIDE_OK;
+    tide_plan_destroy(plan);
+    return status;
+}
+
+/* From a main rung to the next, not included. There is a little more room each time, so some re-runs go and others are
+ * exchanged. What is found depends on the main rung alone. */
+static tide_status ascend(climb *c, uint32_t main) {
+    const tide__ladder *l = &c->ladder;
+    for (uint32_t r = main + 1; r < l->rungs.count && !l->rungs.data[r].main; r++)
+        if (c->h.warm.sketch && c->h.reruns && !is_ideal(&c->h)) TIDE_TRY(search_rung(c, r, try_warm, false));
     return TIDE_OK;
 }
 
-/* On from the rung below; from scratch at the main rungs, and where there is nothing to go on from. */
-static tide_status try_rung(hybrid *h) {
-    bool is_main = tide__ladder_is_main(h->ladder), is_low = h->in->options->budgets.arena_bytes < h->floor_bytes;
-    if (!is_low) TIDE_TRY(try_warm(h));
-    if (!is_low && !is_ideal(h) && (is_main || !h->warm)) TIDE_TRY(try_main(h));
-    return is_ideal(h) || !is_main ? TIDE_OK : try_others(h);
-}
-
-/* Rungs far below what others need when they get hardly any memory: nothing would fit. */
-static bool is_hopeless(const hybrid *h, uint64_t bytes) {
-    return bytes < h->least_bytes - h->least_bytes / FLOOR_PART;
-}
-
-/* Where everything fits there may be nothing to decide but workspaces. */
-static tide_status try_nothing(hybrid *h) {
-    tide__decisions d = {0};
-    return judge(h, &d);
-}
-
-static tide_status climb(hybrid *h, const tide__policy_input *in) {
-    tide__ladder *l = h->ladder;
-    uint64_t least = tide__workspaces_least_ns(in);
-    tide_plan_options options = *in->options;
-    tide__policy_input rung = *in;
-    rung.options = &options;
-    options.budgets.arena_bytes = rung.target_bytes = l->whole_bytes;
-    if (in->options->budgets.arena_bytes >= l->whole_bytes) TIDE_TRY(search_target(h, &rung, try_nothing));
-    h->least_bytes = UINT64_MAX;
-    for (uint32_t r = 0; r < l->rungs.count && !tide__ladder_is_done(l, least); r++) {
-        l->rung = r;
-        options.budgets.arena_bytes = l->rungs.data[r].bytes;
-        rung.target_bytes = l->rungs.data[r].bytes - l->rungs.data[r].bytes / MARGIN_PART;
-        if (r == 0) {
-            TIDE_TRY(search_target(h, &rung, try_others));
-            h->floor_bytes = h->least_bytes;
-        }
-        if (r > 0 && !is_hopeless(h, l->rungs.data[r].bytes)) TIDE_TRY(search_target(h, &rung, try_rung));
+/* Downwards to where nothing fits, or only what is slower by a fifth: below that, searches take the longest, for plans that
+ * no larger budget would want. */
+static tide_status descend(climb *c) {
+    const tide__ladder *l = &c->ladder;
+    const hybrid *h = &c->h;
+    uint64_t fastest_ns = UINT64_MAX;
+    for (uint32_t r = (uint32_t)l->rungs.count; r-- > 0;) {
+        if (!l->rungs.data[r].main) continue;
+        TIDE_TRY(search_rung(c, r, try_main, true));
+        bool ends = h->model->n_ops > TIDE__SMALL_OPS && (!h->fits || h->best_ns / 6 > fastest_ns / 5);
+        if (h->fits) fastest_ns = tide__min_u64(fastest_ns, h->best_ns);
+        if (!ends) TIDE_TRY(ascend(c, r));
+        drop(&c->h.warm);
+        if (ends) break;
     }
     return TIDE_OK;
 }
 
 static tide_status plan_on_ladder(const tide__policy_input *in, tide_plan **out) {
-    tide__ladder ladder;
-    TIDE_TRY(tide__ladder_init(in, &ladder));
-    hybrid h = {.work = rung_work(in), .limit = UINT64_MAX, .least_bytes = UINT64_MAX, .ladder = &ladder};
-    tide_status status = tide__model_create(in, &h.model);
-    if (status == TIDE_OK) status = climb(&h, in);
-    if (status == TIDE_OK) *out = tide__ladder_take(&ladder);
-    drop_warm(&h);
-    tide__decisions_free(&h.best);
-    tide__model_destroy(h.model);
-    tide__ladder_deinit(&ladder);
+    climb c = {.h = {.limit = UINT64_MAX, .keeps = true}, .options = *in->options, .in = *in};
+    c.h.work = tide__effort_rung_work(in->options->effort, tide_program_op_count(in->program));
+    c.in.options = &c.options;
+    TIDE_TRY(tide__ladder_init(in, &c.ladder));
+    tide_status status = tide__model_create(in, &c.h.model);
+    if (status == TIDE_OK) status = descend(&c);
+    if (status == TIDE_OK) *out = tide__ladder_take(&c.ladder);
+    drop(&c.h.warm);
+    tide_plan_destroy(c.h.strict);
+    tide__decisions_free(&c.h.best);
+    tide__model_destroy(c.h.model);
+    tide__ladder_deinit(&c.ladder);
     return status;
+}
+
+/* ---- which of them ---- */
+
+/* Low effort is for quick plans, the restricted kinds are for single figures: one search, unless asked. */
+static bool is_steady(const tide__policy_input *in) {
+    uint32_t n_ops = tide_program_op_count(in->program);
+    if (n_ops > LARGE || tide__policy_has(in->argument, "steady")) return n_ops <= LARGE;
+    return !in->argument[0] && in->options->effort != TIDE_EFFORT_LOW && n_ops > TIDE__SMALL_OPS &&
+           tide__tiers_with_room(in).n > 0;
 }
 
 tide_status tide__plan_hybrid(const tide__policy_input *in, tide_plan **out) {
     TIDE_TRY(check_argument(in->argument));
     *out = NULL;
-    bool steady = tide__policy_has(in->argument, "steady") && tide_program_op_count(in->program) <= LARGE;
-    return steady ? plan_on_ladder(in, out) : plan_at_budget(in, out);
+    if (is_steady(in)) TIDE_TRY(plan_on_ladder(in, out));
+    bool asked = tide__policy_has(in->argument, "steady"); /* then below the ladder there is nothing to promise */
+    return *out || (asked && is_steady(in)) ? TIDE_OK : plan_at_budget(in, out);
 }

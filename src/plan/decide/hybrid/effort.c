@@ -29,3 +29,11 @@ uint64_t tide__effort_low_work(uint64_t n_ops) {
     const uint64_t million = 1000 * 1000;
     return tide__max_u64(n_ops > 2000 ? 8 * million : 2 * n_ops * n_ops, tide__max_u64(million, 1500 * n_ops));
 }
+
+/* High effort would take minutes with all its work at each rung; small programs are searched through with less. */
+enum { HIGH_PARTS = 12, SMALL_PARTS = 8 };
+
+uint64_t tide__effort_rung_work(tide_effort effort, uint64_t n_ops) {
+    uint64_t work = tide__effort_work(effort, n_ops) / (n_ops <= TIDE__SMALL_OPS ? SMALL_PARTS : 1);
+    return effort == TIDE_EFFORT_HIGH ? work / HIGH_PARTS : work;
+}

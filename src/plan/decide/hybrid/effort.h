@@ -7,8 +7,12 @@
 /* What a draft counts for, per action. */
 enum { TIDE__DRAFT_WORK = 400 };
 
-uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops);  /* of one search */
-uint64_t tide__effort_low_work(uint64_t n_ops);                  /* the same at low effort, off the ladder */
-uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops); /* of everything together */
+/* Ops up to which the search at a budget finds the best there is, or nearly: rungs would only miss what just fits. */
+enum { TIDE__SMALL_OPS = 100 };
+
+uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops);      /* of one search */
+uint64_t tide__effort_low_work(uint64_t n_ops);                      /* the same at low effort, off the ladder */
+uint64_t tide__effort_rung_work(tide_effort effort, uint64_t n_ops); /* at a rung of the ladder */
+uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops);     /* of everything together */
 
 #endif

@@ -23,7 +23,7 @@ static tide_status measure_whole(const tide__policy_input *in, uint64_t *out) {
 }
 
 /* Rungs are counted in parts of a percent of that arena. */
-enum { PARTS = 16, WHOLE = 100 * PARTS, FEW = 2 * WHOLE / 5, MOST = 64 * WHOLE };
+enum { PARTS = 16, WHOLE = 100 * PARTS, FEW = WHOLE / 5, MOST = 64 * WHOLE };
 
 static uint64_t bytes_of(uint64_t whole_bytes, uint32_t parts) {
     uint64_t percent = whole_bytes / 100;
@@ -33,7 +33,7 @@ static uint64_t bytes_of(uint64_t whole_bytes, uint32_t parts) {
 /* Percent from one rung to the next: what the effort pays for. Each rung takes time in proportion to the ops. */
 static uint32_t spacing_of(const tide__policy_input *in) {
     static const uint32_t most_ops[] = {1000, 4000};
-    static const uint32_t normal[] = {5, 5, 10}, high[] = {2, 2, 5};
+    static const uint32_t normal[] = {1, 2, 5}, high[] = {1, 1, 2};
     uint32_t n = tide_program_op_count(in->program), k = 0;
     while (k < 2 && n > most_ops[k]) k++;
     return in->options->effort == TIDE_EFFORT_HIGH ? high[k] : normal[k];
@@ -59,7 +59,7 @@ static tide_status list_rungs(tide__ladder *l, uint64_t whole_bytes, uint64_t le
     for (uint32_t parts = PARTS; parts <= MOST; parts = next_rung(parts, spacing)) {
         uint64_t bytes = bytes_of(whole_bytes, parts);
         if (bytes > budget) break;
-        tide__rung rung = {.bytes = bytes, .main = parts % (parts < FEW ? main / 2 : main) == 0};
+        tide__rung rung = {.bytes = bytes, .main = parts % main == 0};
         if (bytes >= least_bytes && bytes > 0) TIDE_TRY(tide__vec_push(&l->rungs, rung));
     }
     return TIDE_OK;
@@ -114,18 +114,12 @@ tide_status tide__ladder_offer(tide__ladder *l, tide_plan **draft) {
     return TIDE_OK;
 }
 
-bool tide__ladder_is_main(const tide__ladder *l) { return l->rungs.data[l->rung].main; }
-
-bool tide__ladder_is_done(const tide__ladder *l, uint64_t least_ns) {
-    return l->best && l->best->prediction.step_ns <= least_ns;
-}
-
 /* The arena that a budget gets, without what smaller ones demand; 0: none fits. */
 static uint64_t arena_within(const tide__ladder *l, uint32_t rung, uint64_t budget) {
     const tide__ladder_draft *best = NULL;
-    for (size_t i = 0; i < l->seen.count && l->seen.data[i].rung <= rung; i++) {
+    for (size_t i = 0; i < l->seen.count; i++) {
         const tide__ladder_draft *d = &l->seen.data[i];
-        if (d->arena_bytes <= budget && (!best || is_better(d, best))) best = d;
+        if (d->rung <= rung && d->arena_bytes <= budget && (!best || is_better(d, best))) best = d;
     }
     return best ? best->arena_bytes : 0;
 }

@@ -21,7 +21,7 @@
 
 typedef struct tide__rung {
     uint64_t bytes;
-    bool main; /* every some of them: worth more search than those between */
+    bool main; /* the multiples of ten percent: searched from scratch, those between from their neighbours */
 } tide__rung;
 
 typedef struct tide__ladder_draft {
@@ -44,11 +44,6 @@ void tide__ladder_deinit(tide__ladder *l);
 
 /* A draft of the present rung: placed, synced and simulated. Takes it over (*draft is NULL then) if it is the best. */
 tide_status tide__ladder_offer(tide__ladder *l, tide_plan **draft);
-
-bool tide__ladder_is_main(const tide__ladder *l); /* the present rung */
-
-/* Is the best as fast as the ops alone? Then no rung above can be faster. */
-bool tide__ladder_is_done(const tide__ladder *l, uint64_t least_ns);
 
 /* The best, with its arena as large as that of every smaller budget; NULL if there is none. The caller owns it. */
 tide_plan *tide__ladder_take(tide__ladder *l);
