@@ -126,8 +126,7 @@ static tide_status open_tiers(state *s, const tide_plan *plan) {
             return tide__fail(TIDE_E_TIER_FULL, "the plan needs %llu bytes of tier \"%s\", the run has %llu",
                               (unsigned long long)tide_plan_tier_bytes(plan, t), m->tier[t].name,
                               (unsigned long long)s->tier_bytes[t]);
-        if (s->run->tier[t]) continue;
-        tide_status status = tide__run_open_tier(s->run, t, s->tier_bytes[t]);
+        tide_status status = tide__run_online_reach(s, t, tide_plan_tier_bytes(plan, t));
         if (status != TIDE_OK) return status == TIDE_E_IO ? TIDE_E_TIER_FULL : status; /* nothing has moved */
     }
     return TIDE_OK;
@@ -146,9 +145,15 @@ static tide_status stay(way *w) {
     return rebuild_ranges(w->s);
 }
 
+/* What a tier has; one that is not open may be, to put a value aside, which takes no more than the arena has. */
+static uint64_t spare_room(const state *s, uint32_t tier) {
+    if (s->run->tier[tier]) return tide__tier_get_stats(s->run->tier[tier]).capacity_bytes;
+    return tide__min_u64(s->tier_bytes[tier], s->run->arena_bytes);
+}
+
 static tide_status go(way *w, const tide_plan *plan) {
     uint64_t room[1 + TIDE_MACHINE_MAX_TIERS] = {w->s->run->arena_bytes};
-    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) room[1 + t] = w->s->tier_bytes[t];
+    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) room[1 + t] = spare_room(w->s, t);
     TIDE_TRY(find_way(w, plan));
     tide_status status = tide__transition(w->s->run, room, w->hauls.data, w->hauls.count);
     if (status == TIDE_E_FIT) TIDE_TRY(stay(w));
@@ -175,17 +180,14 @@ tide_status tide__run_enter_plan(state *s, const tide_plan *plan) {
 
 /* ---- following ---- */
 
-/* Tiers that are open become as large as the next plan needs them. One that it does not need may be opened to put a value
- * aside, which takes no more than the arena has. Nothing has moved if that fails. */
+/* Of a run that followed a plan: tiers that are open become as large as the next plan needs them. Nothing has moved if
+ * that fails. */
 static tide_status reach_tiers(state *s, const tide_plan *next) {
     const tide_run_options *o = &s->run->options;
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
-        uint64_t most = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
-        uint64_t need = tide_plan_tier_bytes(next, t), *bytes = &s->tier_bytes[t];
-        if (o->machine->tier[t].kind == TIDE_TIER_CLIENT) continue;
-        if (s->run->tier[t] && tide__tier_grow(s->run->tier[t], need) != TIDE_OK) return TIDE_E_TIER_FULL;
-        *bytes = tide__max_u64(*bytes, need);
-        if (*bytes == 0) *bytes = tide__min_u64(most, s->run->arena_bytes);
+        s->tier_bytes[t] = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
+        if (s->run->tier[t] && tide__tier_grow(s->run->tier[t], tide_plan_tier_bytes(next, t)) != TIDE_OK)
+            return TIDE_E_TIER_FULL;
     }
     return TIDE_OK;
 }

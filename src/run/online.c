@@ -9,6 +9,8 @@
 
 typedef struct tide__run_online state;
 
+#define FIRST_TIER_BYTES (UINT64_C(64) << 20) /* a tier begins with at most twice that, unless it is wanted at once */
+
 /* ---- opening ---- */
 
 /* Policies that take one check it themselves. */
@@ -58,8 +60,7 @@ static tide_status open_memory(state *s) {
     TIDE_TRY(tide__ranges_init(&s->arena, s->arena_bytes));
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
         uint64_t room = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
-        uint64_t enough = s->run->growing ? s->arena_bytes * 4 : most;
-        s->tier_bytes[t] = tide__min_u64(room, enough) & ~(s->block_bytes - 1);
+        s->tier_bytes[t] = tide__min_u64(room, most) & ~(s->block_bytes - 1);
         TIDE_TRY(tide__ranges_init(&s->tiers[t], s->tier_bytes[t]));
     }
     return TIDE_OK;
@@ -91,6 +92,20 @@ tide_status tide__run_online_grow(state *s) {
     return TIDE_OK;
 }
 
+tide_status tide__run_online_reach(state *s, uint32_t tier, uint64_t size_bytes) {
+    tide__tier *open = s->run->tier[tier];
+    uint64_t has = open ? tide__tier_get_stats(open).capacity_bytes : tide__min_u64(s->arena_bytes, FIRST_TIER_BYTES);
+    if (open && size_bytes <= has) return TIDE_OK;
+    uint64_t wanted = tide__min_u64(tide__max_u64(size_bytes, 2 * has), s->tier_bytes[tier]);
+    if (!open) {
+        tide_status status = tide__run_open_tier(s->run, tier, wanted);
+        return status == TIDE_E_IO && wanted > size_bytes ? tide__run_open_tier(s->run, tier, size_bytes) : status;
+    }
+    TIDE_TRY(tide__run_sync(s->run, TIDE_OK)); /* what moves looks at its size */
+    tide__journal_saw_all(s->journal);
+    return tide__tier_grow(open, wanted) == TIDE_OK ? TIDE_OK : tide__tier_grow(open, size_bytes);
+}
+
 /* The first tier with room for it; TIDE_NONE: none. */
 static tide_status place_in_tier(state *s, tide_id id) {
     const tide_machine *m = s->run->options.machine;
@@ -100,7 +115,7 @@ static tide_status place_in_tier(state *s, tide_id id) {
         uint32_t t = tiers.tier[i];
         if (!tide__ranges_take(&s->tiers[t], p->bytes, &p->slot)) continue;
         p->tier = t;
-        return s->run->tier[t] || p->bytes == 0 ? TIDE_OK : tide__run_open_tier(s->run, t, s->tier_bytes[t]);
+        return p->bytes ? tide__run_online_reach(s, t, p->slot + p->bytes) : TIDE_OK;
     }
     return tide__fail(TIDE_E_FIT, "there is no room for \"%s\" at the start, in the arena or in a tier",
                       tide_program_tensor(s->run->options.program, id)->name);
@@ -310,7 +325,7 @@ static void report_step(const state *s, tide_step_report *report) {
                                  .n_actions = s->n_actions,
                                  .n_reruns = (uint32_t)s->engine->n_reruns};
     for (uint32_t t = 0; t < s->run->options.machine->n_tiers; t++)
-        report->tier_bytes[t] = s->run->tier[t] ? s->tier_bytes[t] : 0;
+        report->tier_bytes[t] = s->run->tier[t] ? tide__tier_get_stats(s->run->tier[t]).capacity_bytes : 0;
 }
 
 tide_status tide__run_online_finish(state *s, tide_status status, tide_step_report *report) {

@@ -43,7 +43,7 @@ struct tide__run_online {
     const tide_step_args *args;
     uint64_t arena_bytes, block_bytes; /* in whole blocks; the run's arena may have a few bytes more */
     tide__ranges arena, tiers[TIDE_MACHINE_MAX_TIERS];
-    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* capacity */
+    uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* the most that they may have */
     uint32_t n_storages;
     TIDE_VEC(tide__place) places;   /* per storage */
     TIDE_VEC(tide__mover *) movers; /* per storage; NULL: it never moved */
@@ -65,6 +65,8 @@ tide_status tide__run_online_open(tide_run *run);
 tide_status tide__run_online_grow(struct tide__run_online *s);
 /* Forgets the storages from this one on, and all ops. They have no places any more. */
 void tide__run_online_shrink(struct tide__run_online *s, uint32_t n_storages);
+/* A tier has at least this many bytes, at most s->tier_bytes, from now on: it is opened, or grows to twice its size. */
+tide_status tide__run_online_reach(struct tide__run_online *s, uint32_t tier, uint64_t size_bytes);
 /* What is there at the start gets a place: in the arena as long as that has room. */
 tide_status tide__run_online_place(struct tide__run_online *s, tide_id storage);
 /* For a run that follows a plan: room for the places of its values, none of which is known yet; arena and tiers are the

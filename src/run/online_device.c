@@ -256,10 +256,6 @@ static tide_status run_op(void *self, tide_id id, bool rerun) {
 
 /* ---- moving ---- */
 
-static tide_status open_tier(state *s, uint32_t tier) {
-    return s->run->tier[tier] ? TIDE_OK : tide__run_open_tier(s->run, tier, s->tier_bytes[tier]);
-}
-
 tide_status tide__run_online_give_slot(state *s, tide_id id) {
     place *p = &s->places.data[id];
     uint32_t tier = p->tier;
@@ -304,7 +300,7 @@ static tide_status take_slot(state *s, tide_id id, uint32_t tier) {
         return tide__fail(TIDE_E_TIER_FULL, "tier \"%s\" has no room for %llu bytes in one piece",
                           s->run->options.machine->tier[tier].name, (unsigned long long)p->bytes);
     p->tier = tier;
-    return open_tier(s, tier);
+    return tide__run_online_reach(s, tier, p->slot + p->bytes);
 }
 
 static tide_status open_mover(state *s, tide_id id) {
