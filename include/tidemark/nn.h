@@ -61,6 +61,7 @@ typedef struct tide_step_options {
     tide_optimizer optimizer;
     float weight_decay;
     bool inference;      /* forward only, batch norm from running statistics; one-shot in its weights: no update */
+    bool client_weights; /* of inference: parameters are inputs, as the batch is, brought in where they are needed */
     bool fused_update;   /* update each weight right after its gradient; refused together with clip_norm */
     uint32_t accumulate; /* micro-batches per step, each of the model's batch; 0 or 1: none */
     float clip_norm;     /* 0: no clipping */

@@ -14,8 +14,8 @@ tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_des
     tide__leaf leaf = {.desc = desc, .operand = operand, .name = tide__layer_name(tape->graph, p->layer)};
     leaf.role = p->role;
     leaf.tensor = (tide_tensor){.cls = p->trainable ? TIDE_CLASS_WEIGHT : TIDE_CLASS_OTHER,
-                                .start = TIDE_START_PRESENT,
-                                .keep = tape->options->inference};
+                                .start = tape->options->client_weights ? TIDE_START_CLIENT : TIDE_START_PRESENT,
+                                .keep = tape->options->inference && !tape->options->client_weights};
     TIDE_TRY(tide__emit_leaf(&tape->emit, &leaf, &weight->now));
     weight->start = weight->now;
     weight->state = (uint32_t)tape->states.count;

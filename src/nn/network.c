@@ -59,6 +59,34 @@ static tide_status run_op(void *context, const tide_call *call) {
     return n->timer ? tide__op_timer_end(n->timer, call->queue) : TIDE_OK;
 }
 
+/* Whose states a network of inference reads. They come in one by one, each perhaps in several pieces, on the one queue of
+ * the client's tier: one room is enough. */
+struct tide__lender {
+    tide__network *from;
+    tide__room room;
+    uint32_t *state;  /* per tensor: the state that it is; TIDE_NONE: none */
+    uint32_t *source; /* per state: which of the lender's it is */
+    uint32_t held;    /* the state that the room has, as this network stores it; TIDE_NONE: none */
+};
+
+static tide_status fetch_state(const tide__network *n, struct tide__lender *l, uint32_t state) {
+    const tide_state *s = tide_step_state(n->step, state);
+    if (l->held == state) return TIDE_OK;
+    l->held = TIDE_NONE;
+    TIDE_TRY(tide__network_read_state(l->from, l->source[state], &l->room));
+    TIDE_TRY(tide_operand_pack(n->kernels[s->op], s->operand, l->room.plain, l->room.stored));
+    l->held = state;
+    return TIDE_OK;
+}
+
+static tide_status give_state(const tide__network *n, tide_id tensor, uint64_t position, void *data, uint64_t size) {
+    if (!n->lender || n->lender->state[tensor] == TIDE_NONE)
+        return tide__fail(TIDE_E_INTERNAL, "tensor %u is no input", tensor);
+    TIDE_TRY(fetch_state(n, n->lender, n->lender->state[tensor]));
+    memcpy(data, (const char *)n->lender->room.stored + position, size);
+    return TIDE_OK;
+}
+
 static tide_status give_input(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes) {
     const tide__network *n = context;
     for (uint32_t m = 0; m < n->n_micros; m++) {
@@ -69,7 +97,7 @@ static tide_status give_input(void *context, tide_id tensor, uint64_t position, 
         memcpy(data, (const char *)source + position, size_bytes);
         return TIDE_OK;
     }
-    return tide__fail(TIDE_E_INTERNAL, "tensor %u is no input", tensor);
+    return give_state(n, tensor, position, data, size_bytes);
 }
 
 /* ---- opening ---- */
@@ -186,6 +214,14 @@ tide_status tide__network_open(const tide_trainer_options *options, const tide_s
     return status;
 }
 
+static void close_lender(struct tide__lender *l) {
+    if (!l) return;
+    tide__room_close(&l->room);
+    free(l->state);
+    free(l->source);
+    free(l);
+}
+
 static void close_buffers(tide__network *n) {
     tide__batch_close(n, &n->batch);
     free(n->plain);
@@ -196,6 +232,7 @@ void tide__network_close(tide__network *n) {
     tide_plan_destroy(n->plan);
     for (size_t i = 0; i < n->n_owned; i++) tide_kernel_destroy(n->owned[i]);
     if (!n->borrows) close_buffers(n);
+    close_lender(n->lender);
     free(n->kernels);
     free(n->owned);
     tide_step_destroy(n->step);
@@ -256,6 +293,17 @@ static uint64_t stored_bytes(const tide__network *n, uint32_t state) {
     return tide_program_tensor(n->program, tide_step_state(n->step, state)->at_start)->size_bytes;
 }
 
+bool tide__step_find_state(const tide_step *step, const char *name, uint32_t *index) {
+    uint32_t n = tide_step_state_count(step);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t i = (*index + k) % n;
+        if (strcmp(tide_step_state(step, i)->name, name) != 0) continue;
+        *index = i;
+        return true;
+    }
+    return false;
+}
+
 /* Of the largest states. The plain one starts on a cache line. */
 static void measure_room(const tide__network *n, uint64_t *stored, uint64_t *plain) {
     for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
@@ -266,17 +314,22 @@ static void measure_room(const tide__network *n, uint64_t *stored, uint64_t *pla
     }
 }
 
-tide_status tide__room_open(tide__network *n, const tide__network *other, tide__room *room) {
+/* In the arena of `run` if that has a free stretch; NULL: nobody's. */
+static tide_status open_room(const tide__network *n, const tide__network *other, tide_run *run, tide__room *room) {
     uint64_t stored = 64, plain = 64;
     measure_room(n, &stored, &plain);
     if (other) measure_room(other, &stored, &plain);
-    char *bytes = n->run ? tide_run_scratch(n->run, stored + plain) : NULL;
+    char *bytes = run ? tide_run_scratch(run, stored + plain) : NULL;
     room->heap = NULL;
     if (!bytes) bytes = room->heap = malloc(stored + plain);
     if (!bytes) return tide__fail_memory();
     room->stored = bytes;
     room->plain = (float *)(void *)(bytes + stored);
     return TIDE_OK;
+}
+
+tide_status tide__room_open(tide__network *n, const tide__network *other, tide__room *room) {
+    return open_room(n, other, n->run, room);
 }
 
 void tide__room_close(tide__room *room) { free(room->heap); }
@@ -297,4 +350,32 @@ tide_status tide__network_read_state(tide__network *n, uint32_t index, tide__roo
     uint64_t size;
     TIDE_TRY(tide__network_read_stored(n, index, room, &size));
     return tide_operand_unpack(n->kernels[s->op], s->operand, room->stored, room->plain);
+}
+
+/* ---- borrowed states ---- */
+
+static tide_status list_sources(const tide__network *n, struct tide__lender *l) {
+    uint32_t source = 0;
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        const tide_state *s = tide_step_state(n->step, i);
+        if (!tide__step_find_state(l->from->step, s->name, &source))
+            return tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
+        l->source[i] = source;
+        l->state[s->at_start] = i;
+    }
+    return TIDE_OK;
+}
+
+tide_status tide__network_borrow_states(tide__network *n, tide__network *from) {
+    size_t tensors = tide_program_tensor_count(n->program), states = tide_step_state_count(n->step);
+    struct tide__lender *l = n->lender = calloc(1, sizeof *l);
+    if (!l) return tide__fail_memory();
+    l->from = from;
+    l->held = TIDE_NONE;
+    l->state = malloc((tensors + 1) * sizeof *l->state);
+    l->source = calloc(states + 1, sizeof *l->source);
+    if (!l->state || !l->source) return tide__fail_memory();
+    memset(l->state, 0xff, tensors * sizeof *l->state); /* TIDE_NONE in each */
+    TIDE_TRY(list_sources(n, l));
+    return open_room(n, from, from->run, &l->room); /* beside its guest: it is used during steps */
 }

@@ -26,10 +26,11 @@ typedef struct tide__network {
     tide_session *session; /* instead of the run, of networks that change: their values are the session's */
     const tide_id *ids;    /* then: per tensor, its id in the session */
     uint32_t n_micros;
-    tide__batch batch;     /* of the step at hand */
-    float *plain;          /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
-    bool borrows;          /* batch and plain are the host's */
-    tide__op_timer *timer; /* borrowed; NULL: ops are not timed */
+    tide__batch batch;           /* of the step at hand */
+    float *plain;                /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
+    bool borrows;                /* batch and plain are the host's */
+    struct tide__lender *lender; /* parameters are read from another network, step by step; NULL: they are its own */
+    tide__op_timer *timer;       /* borrowed; NULL: ops are not timed */
 } tide__network;
 
 /* `step` decides between training and inference. host: the network of the same model whose arena and buffers this one
@@ -72,6 +73,11 @@ tide_status tide__network_read_stored(tide__network *network, uint32_t state, ti
 tide_status tide__network_create_kernels(tide__network *network, tide_device *device);
 /* The operand that reads an input gives the layout: from row-major pixels or tokens to what the device stores. */
 tide_status tide__network_pack_input(const tide__network *network, uint32_t micro, const float *plain, float *stored);
+/* From now on the parameters of an inference step with client_weights are those of `from`, which rests meanwhile. */
+tide_status tide__network_borrow_states(tide__network *network, tide__network *from);
+/* Looks on from *index, round to where it began: steps of one model list their states in the same order, so finding
+ * one after the other is one pass. */
+bool tide__step_find_state(const tide_step *step, const char *name, uint32_t *index);
 /* What evaluations have: forward only. */
 void tide__step_for_inference(tide_step_options *step);
 /* train.c: the first value of a state, plain. */

@@ -30,6 +30,8 @@ static tide_status check_options(const tide_step_options *o, const tide__graph *
         return tide__fail(TIDE_E_ARGUMENT, "unknown optimizer %d", (int)o->optimizer);
     if (!is_plain(o->weight_decay) || !is_plain(o->clip_norm))
         return tide__fail(TIDE_E_ARGUMENT, "weight decay and clip norm are finite numbers from 0");
+    if (o->client_weights && !o->inference)
+        return tide__fail(TIDE_E_ARGUMENT, "only steps of inference have their parameters as inputs");
     if (o->fused_update && o->clip_norm > 0)
         return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot wait for the global gradient norm: "
                                            "choose one of fused update and norm clipping");
@@ -77,9 +79,10 @@ static tide_status carry_states(tide__tape *tape) {
     for (size_t i = 0; i < tape->graph->params.count; i++) {
         tide__weight *weight = &tape->weights[i];
         tape->states.data[weight->state].at_end = weight->now;
+        if (tape->options->client_weights) continue;
         TIDE_TRY(tide_program_builder_keep(tape->emit.builder, weight->now));
     }
-    for (size_t i = 0; i < tape->states.count; i++) {
+    for (size_t i = 0; i < tape->states.count && !tape->options->client_weights; i++) {
         tide_carry carry = {tape->states.data[i].at_end, tape->states.data[i].at_start};
         TIDE_TRY(tide_program_builder_carry(tape->emit.builder, carry));
     }

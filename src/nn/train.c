@@ -1,6 +1,7 @@
 /* Training: fresh weights, batches in a shuffled order, steps, evaluation. Everything random is a function of the
  * seed and a counter, so two trainers with the same options see and compute the same, whatever their plans. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,19 +237,6 @@ tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
 
 /* ---- evaluation ---- */
 
-/* Looks on from *index, round to where it began: steps of one model list their states in the same order, so finding
- * one after the other is one pass. */
-static bool find_state(const tide_step *step, const char *name, uint32_t *index) {
-    uint32_t n = tide_step_state_count(step);
-    for (uint32_t k = 0; k < n; k++) {
-        uint32_t i = (*index + k) % n;
-        if (strcmp(tide_step_state(step, i)->name, name) != 0) continue;
-        *index = i;
-        return true;
-    }
-    return false;
-}
-
 static tide_status copy_states(tide__network *from, tide__network *to) {
     uint32_t source = 0;
     tide_status status = TIDE_OK;
@@ -256,7 +244,7 @@ static tide_status copy_states(tide__network *from, tide__network *to) {
     TIDE_TRY(tide__room_open(to, from, &room));
     for (uint32_t i = 0; i < tide_step_state_count(to->step) && status == TIDE_OK; i++) {
         const tide_state *s = tide_step_state(to->step, i);
-        if (!find_state(from->step, s->name, &source))
+        if (!tide__step_find_state(from->step, s->name, &source))
             status = tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
         if (status == TIDE_OK) status = tide__network_read_state(from, source, &room);
         if (status == TIDE_OK) status = tide__network_write_state(to, i, &room);
@@ -330,10 +318,12 @@ static tide_status add_labels(tide__network *n, const int32_t *labels, uint64_t 
     return status;
 }
 
-static tide_status evaluate(tide_trainer *t, tide__network *n, const tide_data *data, uint64_t n_samples, score *sum) {
+/* borrows: the parameters stay where they are. */
+static tide_status evaluate(tide_trainer *t, tide__network *n, bool borrows, const tide_data *data, uint64_t n_samples,
+                            score *sum) {
     uint64_t batch = (uint64_t)tide_model_input(t->options.model).n;
     tide_step_args args = {.seed = t->options.seed};
-    TIDE_TRY(copy_states(&t->network, n));
+    TIDE_TRY(borrows ? tide__network_borrow_states(n, &t->network) : copy_states(&t->network, n));
     for (uint64_t at = 0; at < n_samples; at += batch) {
         stretch s = {.first = at, .n_samples = data->n_samples};
         uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
@@ -360,35 +350,63 @@ static tide_status evaluate_parts(tide_trainer *t, const tide_data *data, uint64
     return TIDE_OK;
 }
 
-/* In the trainer's arena, under the trainer's budgets: as `liveness` plans it, or as the training was planned where that
- * does not fit, or else beside the arena where the budget has room left. A file of decisions is for the training step
- * alone. */
-static tide_status open_evaluation(tide_trainer *t, tide__network *network) {
+/* One way to plan an evaluation. */
+typedef struct attempt {
+    const char *policy;
+    bool borrows; /* parameters are brought in where they are needed, instead of all at the beginning */
+    bool beside;  /* the arena, where the budget has room left; else in it */
+} attempt;
+
+static bool can_attempt(const tide_trainer *t, const attempt *a) {
+    uint64_t budget = t->options.plan.budgets.arena_bytes, used = tide_run_guest_bytes(t->network.run);
+    if (a->beside) return budget > used;
+    return a->policy != NULL;
+}
+
+/* Under what the trainer leaves of its budgets. A file of decisions is for the training step alone. */
+static tide_status try_evaluation(tide_trainer *t, const attempt *a, tide__network *network) {
     tide_trainer_options options = t->options;
     tide_step_options step = t->options.step;
+    uint64_t *arena = &options.plan.budgets.arena_bytes, used = tide_run_guest_bytes(t->network.run);
     tide__step_for_inference(&step);
-    options.plan.policy = "liveness";
+    step.client_weights = a->borrows;
+    options.plan.policy = a->policy;
     options.plan.decisions = NULL;
     options.plan_folder = NULL;
-    options.plan.budgets.arena_bytes = tide_run_guest_bytes(t->network.run);
-    tide_run_guest_tiers(t->network.run, &options.plan.budgets);
     options.mode = TIDE_MODE_PLANNED;
-    tide_status status = tide__network_open(&options, &step, &t->network, NULL, network);
-    uint64_t budget = t->options.plan.budgets.arena_bytes, used = options.plan.budgets.arena_bytes;
-    if (status == TIDE_E_FIT && t->options.plan.policy && !t->options.plan.decisions) {
-        options.plan.policy = t->options.plan.policy;
-        status = tide__network_open(&options, &step, &t->network, NULL, network);
+    tide_run_guest_tiers(t->network.run, &options.plan.budgets);
+    if (!a->beside)
+        *arena = used;
+    else if (*arena != UINT64_MAX)
+        *arena -= used;
+    return tide__network_open(&options, &step, a->beside ? NULL : &t->network, NULL, network);
+}
+
+/* The first way that fits; where none does, the reason is that of the first. */
+static tide_status open_evaluation(tide_trainer *t, tide__network *network, bool *borrows) {
+    const char *own = t->options.plan.decisions ? NULL : t->options.plan.policy;
+    const attempt attempts[] = {{.policy = "liveness"},
+                                {.policy = "liveness", .beside = true},
+                                {.policy = "liveness", .borrows = true},
+                                {.policy = own},
+                                {.policy = own, .borrows = true}};
+    char first[512] = "";
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
+        if (!can_attempt(t, &attempts[i])) continue;
+        tide_status status = try_evaluation(t, &attempts[i], network);
+        *borrows = attempts[i].borrows;
+        if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return status;
+        if (i == 0) snprintf(first, sizeof first, "%s", tide_last_error());
     }
-    if (status != TIDE_E_FIT || budget <= used) return status;
-    options.plan.budgets.arena_bytes = budget == UINT64_MAX ? budget : budget - used;
-    return tide__network_open(&options, &step, NULL, NULL, network);
+    return tide__fail(TIDE_E_FIT, "evaluation does not fit: %s", first);
 }
 
 static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64_t n_samples, score *sum) {
     tide__network network;
+    bool borrows;
     tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
-    TIDE_TRY(open_evaluation(t, &network));
-    tide_status status = evaluate(t, &network, data, n_samples, sum);
+    TIDE_TRY(open_evaluation(t, &network, &borrows));
+    tide_status status = evaluate(t, &network, borrows, data, n_samples, sum);
     tide__network_close(&network);
     return status == TIDE_OK ? tide_run_left_by_guest(t->network.run) : status;
 }

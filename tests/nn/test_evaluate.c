@@ -79,6 +79,7 @@ static void test_refuses_over_budget(void **state) {
     training_run(trainer, 1);
     uint64_t before = training_hash(trainer);
     assert_status(tide_trainer_evaluate(trainer, &t.data, SAMPLES, &accuracy), TIDE_E_FIT);
+    assert_error_has("evaluation does not fit: parking");
     assert_error_has("its budget is 1");
     assert_true(accuracy == -1 && before == training_hash(trainer));
     training_run(trainer, 1);
@@ -89,6 +90,32 @@ static void test_refuses_over_budget(void **state) {
     evaluate(trainer, &t.data);
     assert_true(before == training_hash(trainer));
     tide_trainer_destroy(trainer);
+    training_close(&t);
+}
+
+/* No tier, and no room for a second copy of the weights: an evaluation reads them one by one where they are. */
+static void test_borrows_weights(void **state) {
+    (void)state;
+    training t;
+    tide_evaluation wide, tight;
+    training_open(&t, "lenet", 8);
+    uint64_t arena = tighten(&t);
+    tide_trainer *a = training_start(&t);
+    for (uint32_t i = 0; i < t.machine.n_tiers; i++)
+        if (t.machine.tier[i].kind != TIDE_TIER_CLIENT) t.options.plan.budgets.tier_bytes[i] = 0;
+    t.options.plan.budgets.arena_bytes = arena * 9 / 10;
+    t.options.plan.policy = "hybrid";
+    tide_trainer *b = training_start(&t);
+    training_run(a, 3);
+    training_run(b, 3);
+    assert_ok(tide_trainer_test(a, &t.data, SAMPLES, &wide));
+    assert_ok(tide_trainer_test(b, &t.data, SAMPLES, &tight));
+    assert_true(wide.accuracy == tight.accuracy && wide.loss == tight.loss);
+    training_run(a, 1);
+    training_run(b, 1);
+    assert_true(training_hash(a) == training_hash(b));
+    tide_trainer_destroy(a);
+    tide_trainer_destroy(b);
     training_close(&t);
 }
 
@@ -186,7 +213,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_changes_nothing),       cmocka_unit_test(test_loss),
         cmocka_unit_test(test_before_the_first_step), cmocka_unit_test(test_refuses_over_budget),
-        cmocka_unit_test(test_disk_budget),
+        cmocka_unit_test(test_borrows_weights),       cmocka_unit_test(test_disk_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
