@@ -52,10 +52,12 @@ static void derive(rig_case *c, tide_op_kind kind, const int *reads, const int *
     double *v[REF_MAX_OPERANDS];
     d.kind = kind;
     ref_spec s = ref_spec_of(&d);
-    for (uint32_t i = 0; i < s.n_reads + s.n_writes; i++) v[i] = new_doubles(s.elements[i]);
-    for (uint32_t i = 0; i < s.n_reads; i++)
+    for (uint32_t i = 0; i < s.n_writes; i++) v[s.n_reads + i] = new_doubles(s.elements[s.n_reads + i]);
+    for (uint32_t i = 0; i < s.n_reads; i++) {
+        v[i] = new_doubles(s.elements[i]);
         for (uint64_t k = 0; k < s.elements[i]; k++)
             v[i][k] = reads[i] >= 0 ? (double)c->plain[reads[i]][k] : 1 - 2 * (double)tide__random_unit(99, i, k);
+    }
     ref_run(&d, &c->args, v);
     for (uint32_t i = 0; i < s.n_writes; i++)
         for (uint64_t k = 0; to[i] >= 0 && k < s.elements[s.n_reads + i]; k++)
