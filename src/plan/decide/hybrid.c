@@ -189,6 +189,8 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
     return status;
 }
 
+static bool is_slower(const hybrid *h) { return h->strict && h->last_ns >= h->strict->prediction.step_ns; }
+
 /* ---- searches ---- */
 
 /* The search over moves goes step by step, and each takes a look at the whole: in vain on large programs. */
@@ -207,10 +209,8 @@ static tide_status begin_from(hybrid *h, tide__transfers *t, tide__moves_way way
 
 /* So far above the target that no placement makes a plan of it; drafts of such sketches also take the longest. */
 static bool is_wreck(const hybrid *h) {
-    const tide__sketch *s = h->sketch;
-    uint64_t peak = 0;
-    for (uint32_t e = 0; e < s->n_events; e++) peak = tide__max_u64(peak, s->load[e]);
-    return h->reruns && peak > tide__add_capped(s->target_bytes, s->target_bytes / 4);
+    uint64_t target = h->sketch->target_bytes;
+    return h->reruns && tide__sketch_peak(h->sketch) > tide__add_capped(target, target / 4);
 }
 
 /* Low effort has other ways to a plan than to search for the first that fits; once there is a draft of a search, it
@@ -243,7 +243,7 @@ static uint64_t least_step(const hybrid *h) { return h->limit == UINT64_MAX ? 0 
 /* Where placement misses the budget, on from there for a load that is smaller by as much, by ever more where that did
  * not help; half as much smaller where none is found. */
 static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
-    bool joint = t->swaps.work && way != TIDE__MOVES_WAIT;
+    bool joint = t->swaps.work && way != TIDE__MOVES_WAIT, is_low = h->limit != UINT64_MAX;
     uint64_t work = h->work, step = 0, last = UINT64_MAX, *target = &h->sketch->target_bytes;
     TIDE_TRY(begin_from(h, t, way));
     for (int i = 0; i < MAX_TRIES && !(i > 0 && is_spent(h)); i++, work = h->work / MAX_TRIES) {
@@ -251,9 +251,10 @@ static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way wa
         if (tide__sketch_fits(h->sketch)) {
             uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
             step = over == 0 ? 0 : tide__max_u64(over, h->last_bytes < last ? least_step(h) : 2 * step);
-            if (step == 0 || step >= *target / 8 || !h->reruns) break;
+            if (step == 0 || step >= *target / 8 || !h->reruns || (is_low && is_slower(h))) break;
             last = h->last_bytes;
-            *target -= step;
+            if (is_low) *target = tide__min_u64(*target, tide__sketch_peak(h->sketch)); /* else it has that */
+            *target -= tide__min_u64(*target, step);
         } else {
             if (step == 0) break;
             step /= 2;
@@ -361,8 +362,6 @@ static tide_status try_alone(hybrid *h, bool moves) {
 
 static bool is_ideal(const hybrid *h) { return h->fits && h->best_ns <= tide__workspaces_least_ns(h->in); }
 
-static bool is_slower(const hybrid *h) { return h->strict && h->last_ns >= h->strict->prediction.step_ns; }
-
 /* Another policy's decisions. Where placement missed the budget it is asked again for a smaller load, as the pipeline
  * does, while it could still be the fastest. */
 static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *argument) {
@@ -384,9 +383,9 @@ static tide_status try_policy(hybrid *h, tide__policy_fn decide, const char *arg
     return TIDE_OK;
 }
 
-/* Which of the papers' policies to ask. FIRST: the one that fits the smallest budgets; QUICK: others that take a few
+/* Which of the papers' policies to ask. FIRST, SECOND: those that fit small budgets; QUICK: others that take a few
  * drafts; SLOW: the rest. */
-typedef enum policy_kind { FIRST, QUICK, SLOW } policy_kind;
+typedef enum policy_kind { FIRST, SECOND, QUICK, SLOW } policy_kind;
 
 /* What the papers would do; now and then that is better than what the search finds. The slower ones are for programs
  * so small that one wrong choice shows. */
@@ -399,7 +398,7 @@ static tide_status try_policies(hybrid *h, policy_kind from, policy_kind to) {
         uint32_t most_ops;
         policy_kind kind;
     } others[] = {{tide__decide_delta, "", true, true, ANY, FIRST},
-                  {tide__decide_superneurons, "", true, true, ANY, QUICK},
+                  {tide__decide_superneurons, "", true, true, ANY, SECOND},
                   {tide__decide_superneurons, "norecompute", true, false, ANY, SLOW},
                   {tide__decide_superneurons, "noswap", false, true, ANY, QUICK},
                   {tide__decide_checkpoint, "", false, true, ANY, QUICK},
@@ -480,11 +479,10 @@ static tide_status try_large(hybrid *h) {
 /* A plan soon, and a better one as long as there is work left. */
 static tide_status try_low(hybrid *h) {
     bool large = h->model->n_ops > LARGE;
-    if (large) TIDE_TRY(try_policies(h, FIRST, FIRST));
+    TIDE_TRY(try_policies(h, FIRST, large ? FIRST : SECOND));
     if (large && is_near_ideal(h)) return TIDE_OK;
     TIDE_TRY(try_from(h, TIDE__MOVES_LEAST));
     if (is_ideal(h) || (large && h->found)) return TIDE_OK;
-    if (!h->strict && !large) TIDE_TRY(try_policies(h, FIRST, FIRST));
     if (h->moves && h->reruns && !is_spent(h)) TIDE_TRY(try_from(h, TIDE__MOVES_DEAREST));
     return try_policies(h, QUICK, QUICK);
 }

@@ -16,11 +16,11 @@ uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops) {
     return tide__min_u64(tide__max_u64(12 * thousand * million / n, 6 * million), most);
 }
 
-/* Low effort ends some 0.3 s after it began; sooner on small programs, on large ones after some ten drafts. */
+/* Low effort ends some 0.3 s after it began; sooner on small programs, on large ones after some drafts. */
 uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops) {
-    const uint64_t thousand = 1000, most = 32 * thousand * thousand;
+    const uint64_t thousand = 1000, most = 28 * thousand * thousand;
     if (effort != TIDE_EFFORT_LOW) return UINT64_MAX;
-    return tide__max_u64(tide__min_u64(300 * thousand * n_ops, most), 10 * TIDE__DRAFT_WORK * n_ops);
+    return tide__max_u64(tide__min_u64(300 * thousand * n_ops, most), 5 * TIDE__DRAFT_WORK * n_ops);
 }
 
 /* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2; large

@@ -5,7 +5,7 @@
 #include <tidemark/plan.h>
 
 /* What a draft counts for, per action. */
-enum { TIDE__DRAFT_WORK = 400 };
+enum { TIDE__DRAFT_WORK = 800 };
 
 /* Ops up to which the search at a budget finds the best there is, or nearly: rungs would only miss what just fits. */
 enum { TIDE__SMALL_OPS = 100 };

@@ -100,6 +100,12 @@ uint32_t tide__sketch_after(const tide__sketch *s, uint64_t key) {
     return i;
 }
 
+uint64_t tide__sketch_peak(const tide__sketch *s) {
+    uint64_t peak = 0;
+    for (uint32_t e = 0; e < s->n_events; e++) peak = tide__max_u64(peak, s->load[e]);
+    return peak;
+}
+
 /* ---- the build ---- */
 
 static tide_status make_room(tide__sketch *s) {

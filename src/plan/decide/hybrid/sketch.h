@@ -74,6 +74,8 @@ bool tide__sketch_has(const tide__sketch *s, uint64_t key);
 tide_status tide__keys_copy(const tide__keys *from, tide__keys *to);
 
 static inline bool tide__sketch_fits(const tide__sketch *s) { return s->over[s->n_events] == 0; }
+/* The largest load. */
+uint64_t tide__sketch_peak(const tide__sketch *s);
 /* The first event with a larger key. */
 uint32_t tide__sketch_after(const tide__sketch *s, uint64_t key);
 
