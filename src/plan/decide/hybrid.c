@@ -412,8 +412,8 @@ static tide_status try_policies(hybrid *h, policy_kind from, policy_kind to) {
                   {tide__decide_dtr, "", false, true, MEDIUM, SLOW}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].kind >= from && others[i].kind <= to && (h->moves || !others[i].moves) &&
-            (h->reruns || !others[i].reruns) && !is_spent(h) &&
-            (h->keeps ? others[i].most_ops == ANY : h->model->n_ops <= others[i].most_ops))
+            (h->reruns || !others[i].reruns) && !is_spent(h) && h->model->n_ops <= others[i].most_ops &&
+            !(h->keeps && h->model->n_ops <= TIDE__SMALL_OPS && others[i].most_ops < ANY))
             TIDE_TRY(try_policy(h, others[i].decide, others[i].argument));
     return TIDE_OK;
 }
