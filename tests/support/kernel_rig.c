@@ -62,7 +62,8 @@ static void derive(rig_case *c, tide_op_kind kind, const int *reads, const int *
     for (uint32_t i = 0; i < s.n_writes; i++)
         for (uint64_t k = 0; to[i] >= 0 && k < s.elements[s.n_reads + i]; k++)
             c->plain[to[i]][k] = (float)v[s.n_reads + i][k];
-    for (uint32_t i = 0; i < s.n_reads + s.n_writes; i++) free(v[i]);
+    for (uint32_t i = 0; i < s.n_writes; i++) free(v[s.n_reads + i]);
+    for (uint32_t i = 0; i < s.n_reads; i++) free(v[i]);
 }
 
 static void make_positive(rig_case *c, uint32_t operand) {
