@@ -57,7 +57,8 @@ static tide_status add_depths(const vary_args *a, const char *spec, const model_
     uint32_t n = tide_model_block_count(whole);
     if (n == 0) return complain(TIDE_E_ARGUMENT, "--drop-path: %s has no residual blocks to leave out", spec);
     uint8_t *skip = calloc(n, 1);
-    tide_status status = skip ? open_list(p, DEPTHS) : complain(TIDE_E_MEMORY, "out of host memory");
+    if (!skip) return complain(TIDE_E_MEMORY, "out of host memory");
+    tide_status status = open_list(p, DEPTHS);
     while (status == TIDE_OK && p->n_parts < DEPTHS) {
         draw_skips(whole, a->drop_path, seed, p->n_parts, skip);
         const tide_model *same = find_skips(p, skip, n);
