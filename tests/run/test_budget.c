@@ -1,7 +1,7 @@
 /* The budget is real: what the process holds at its peak, as the kernel counts it, is what it held before the arena was
  * touched, plus the budget, plus two percent. Trains with the disk tier, evaluates and saves on the way; once more with
- * RAM and disk, where the budget of RAM counts, too; and once with the data segment limited to just that. In a child each,
- * so that nothing else is counted. */
+ * RAM and disk, where the budget of RAM counts, too; once with plans that change; and once with the data segment limited
+ * to just that. In a child each, so that nothing else is counted. */
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -51,6 +51,17 @@ static void decide(training *t, const char *path, const char *tier) {
     t->options.plan.decisions = path;
 }
 
+/* Nothing is decided beforehand: the third step follows another plan than the first two. */
+static void let_plans_change(training *t) {
+    tide_trainer *trainer = training_start(t);
+    t->options.plan.budgets.arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer)) * 85 / 100;
+    tide_trainer_destroy(trainer);
+    t->options.plan.policy = "hybrid";
+    t->options.plan.effort = TIDE_EFFORT_LOW;
+    for (uint32_t i = 0; i < t->machine.n_tiers; i++)
+        if (t->machine.tier[i].kind == TIDE_TIER_RAM) t->options.plan.budgets.tier_bytes[i] = 0;
+}
+
 /* Any numbers will do; drawing digits would take most of the time. */
 static tide_status sample(void *context, uint64_t index, float *pixels, int32_t *label) {
     (void)context;
@@ -97,14 +108,18 @@ static int peak_child(const paths *p, const char *tier, bool limited) {
     training t;
     training_open(&t, "lenet", BATCH);
     t.data.sample = sample;
-    decide(&t, p->decisions, tier);
+    bool changes = strcmp(tier, "any") == 0;
+    if (changes)
+        let_plans_change(&t);
+    else
+        decide(&t, p->decisions, tier);
     tide_trainer *trainer = training_start(&t);
     uint32_t ram_tier = tide_machine_find_tier(t.options.machine, TIDE_TIER_RAM);
     uint64_t ram = ram_tier == TIDE_NONE ? 0 : tide_plan_tier_bytes(tide_trainer_plan(trainer), ram_tier);
     uint64_t budget = tide_plan_arena_bytes(tide_trainer_plan(trainer)), hash = train(&t, trainer, p->checkpoint);
     assert_true((ram > MIB) == (strcmp(tier, "ram") == 0));
     tide_trainer_destroy(trainer);
-    t.options.plan.budgets.arena_bytes = budget;
+    if (!changes) t.options.plan.budgets.arena_bytes = budget;
     if (ram) t.options.plan.budgets.tier_bytes[ram_tier] = ram;
     trainer = training_start(&t);
     uint64_t arena = resident_in(in_pages(budget));
@@ -158,6 +173,11 @@ static void test_ram_and_disk(void **state) {
     run_child("ram", false);
 }
 
+static void test_plans_that_change(void **state) {
+    (void)state;
+    run_child("any", false);
+}
+
 static void test_limited(void **state) {
     (void)state;
     if (SANITIZED) skip();
@@ -166,6 +186,6 @@ static void test_limited(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_peak), cmocka_unit_test(test_ram_and_disk),
-                                       cmocka_unit_test(test_limited)};
+                                       cmocka_unit_test(test_limited), cmocka_unit_test(test_plans_that_change)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,5 +10,7 @@ typedef tide_status (*task_fn)(void *context);
 /* Runs the task again and again, each time with another one of its allocations refused, until none is any more. Each time
  * it must succeed all the same or fail with TIDE_E_MEMORY and a text, and give back every block. */
 void exhaust(task_fn task, void *context);
+/* The same with about n_tries of them, evenly spread; for tasks that are long. */
+void exhaust_some(task_fn task, void *context, long n_tries);
 
 #endif
