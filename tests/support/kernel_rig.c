@@ -50,20 +50,23 @@ static double *new_doubles(uint64_t n) {
 static void derive(rig_case *c, tide_op_kind kind, const int *reads, const int *to) {
     tide_op_desc d = c->desc;
     double *v[REF_MAX_OPERANDS];
+    uint64_t total = 0;
     d.kind = kind;
     ref_spec s = ref_spec_of(&d);
-    for (uint32_t i = 0; i < s.n_writes; i++) v[s.n_reads + i] = new_doubles(s.elements[s.n_reads + i]);
-    for (uint32_t i = 0; i < s.n_reads; i++) {
-        v[i] = new_doubles(s.elements[i]);
+    for (uint32_t i = 0; i < s.n_reads + s.n_writes; i++) total += s.elements[i];
+    double *all = new_doubles(total + 1), *next = all;
+    for (uint32_t i = 0; i < s.n_reads; next += s.elements[i++]) {
+        v[i] = next;
         for (uint64_t k = 0; k < s.elements[i]; k++)
-            v[i][k] = reads[i] >= 0 ? (double)c->plain[reads[i]][k] : 1 - 2 * (double)tide__random_unit(99, i, k);
+            next[k] = reads[i] >= 0 ? (double)c->plain[reads[i]][k] : 1 - 2 * (double)tide__random_unit(99, i, k);
     }
+    for (uint32_t i = s.n_reads; i < s.n_reads + s.n_writes; next += s.elements[i++]) v[i] = next;
     ref_run(&d, &c->args, v);
-    for (uint32_t i = 0; i < s.n_writes; i++)
-        for (uint64_t k = 0; to[i] >= 0 && k < s.elements[s.n_reads + i]; k++)
-            c->plain[to[i]][k] = (float)v[s.n_reads + i][k];
-    for (uint32_t i = 0; i < s.n_writes; i++) free(v[s.n_reads + i]);
-    for (uint32_t i = 0; i < s.n_reads; i++) free(v[i]);
+    next = all;
+    for (uint32_t i = 0; i < s.n_reads; i++) next += s.elements[i];
+    for (uint32_t i = 0; i < s.n_writes; next += s.elements[s.n_reads + i++])
+        for (uint64_t k = 0; to[i] >= 0 && k < s.elements[s.n_reads + i]; k++) c->plain[to[i]][k] = (float)next[k];
+    free(all);
 }
 
 static void make_positive(rig_case *c, uint32_t operand) {
