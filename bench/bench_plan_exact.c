@@ -7,8 +7,8 @@
  * counts instead. Both know re-runs only: moves beside compute would make time continuous and the programs much larger.
  *
  * The optimum counts loads only, while hybrid's plans are placed and verified as well: where no plan of that arena exists
- * the optimum here is too low. The bar: no more than 2 % above the optimum on average; the lower bound that the
- * library prints is never above it. */
+ * the optimum here is too low. The bar: every plan within 2 % of the optimum; the lower bound that the library prints is
+ * never above it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,6 +18,9 @@ typedef struct tally {
     uint32_t compared, exact, beyond, not_found, wrong_bounds, unsolved;
     double sum, worst, bound_sum, seconds;
 } tally;
+
+/* Units of time, more than any plan of these steps takes. */
+enum { NO_PLAN = 100000 };
 
 typedef struct trial {
     uint64_t plan_ns, bound_ns; /* hybrid's plan, 0: none; the library's lower bound */
@@ -63,13 +66,13 @@ static void compare_with_paths(const example *x, const tide_program *p, uint32_t
 static void compare_with_integers(const example *x, const tide_program *p, uint32_t budget_units, uint32_t seconds,
                                   tally *t) {
     trial r = plan_in(p, budget_units);
-    if (!r.plan_ns) {
-        t->not_found++;
-        return;
-    }
-    double time = (double)r.plan_ns / UNIT_NS;
+    double time = r.plan_ns ? (double)r.plan_ns / UNIT_NS : NO_PLAN;
     integer_answer a = optimum_by_integers(x, budget_units - x->input_units, time, seconds);
     t->seconds += a.seconds;
+    if (!r.plan_ns) {
+        t->not_found += a.optimal;
+        return;
+    }
     if (!a.known) {
         fprintf(stderr, "cbc gave no answer\n");
         exit(1);
@@ -98,7 +101,7 @@ static void run_budgets(const example *x, uint32_t seconds, tally *t) {
 
 static bool report(const char *kind, const tally *t) {
     double n = t->compared ? t->compared : 1, mean = 100 * t->sum / n;
-    bool passed = mean <= 2 && t->wrong_bounds == 0;
+    bool passed = t->beyond == 0 && t->not_found == 0 && t->wrong_bounds == 0;
     printf(
         "  %s %s: %u programs and budgets, %u optimal, %u more than 2 %% above, %.2f %% above the optimum on average, "
         "worst %.1f %%; %u without a plan; lower bound %.1f %% below on average, %u times above\n",

@@ -52,14 +52,12 @@ typedef struct hybrid {
 
 /* Ops above which the search over re-runs takes too long for normal effort. */
 enum { LARGE = 20000 };
-
-enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 16, WALK_PART = 4 };
+enum { MAX_TRIES = 5, MAX_POLICY_TRIES = 8, MAX_FILLS = 3, WARM_PART = 16, WALK_PART = 4, NEAR_PART = 400 };
 
 /* There is a plan, and no work left for a better one. */
 static bool is_spent(const hybrid *h) { return h->strict && h->spent >= h->limit; }
 
 /* ---- what the search found, as decisions ---- */
-
 static tide_status add_reruns(const tide__sketch *s, tide__decisions *out) {
     for (size_t i = 0; i < s->extra.count; i++) {
         uint64_t key = s->extra.data[i];
@@ -192,7 +190,6 @@ static tide_status judge(hybrid *h, tide__decisions *d) {
 static bool is_slower(const hybrid *h) { return h->strict && h->last_ns >= h->strict->prediction.step_ns; }
 
 /* ---- searches ---- */
-
 /* The search over moves goes step by step, and each takes a look at the whole: in vain on large programs. */
 static uint64_t most_moves_work(const hybrid *h) { return h->model->n_ops > LARGE ? 8 * 1000 * 1000 : UINT64_MAX; }
 
@@ -241,17 +238,22 @@ static tide_status search_on(hybrid *h, tide__transfers *t, bool joint, uint64_t
 static uint64_t least_step(const hybrid *h) { return h->limit == UINT64_MAX ? 0 : h->in->target_bytes / 2048; }
 
 /* Where placement misses the budget, on from there for a load that is smaller by as much, by ever more where that did
- * not help; half as much smaller where none is found. */
+ * not help; half as much smaller where none is found; half-way back once one has met it. */
 static tide_status search_from(hybrid *h, tide__transfers *t, tide__moves_way way) {
     bool joint = t->swaps.work && way != TIDE__MOVES_WAIT, is_low = h->limit != UINT64_MAX;
-    uint64_t work = h->work, step = 0, last = UINT64_MAX, *target = &h->sketch->target_bytes;
+    uint64_t work = h->work, step = 0, last = UINT64_MAX, met = 0, missed = 0, *target = &h->sketch->target_bytes;
     TIDE_TRY(begin_from(h, t, way));
     for (int i = 0; i < MAX_TRIES && !(i > 0 && is_spent(h)); i++, work = h->work / MAX_TRIES) {
         TIDE_TRY(search_on(h, t, joint, work, most_work(h, work, i > 0)));
-        if (tide__sketch_fits(h->sketch)) {
-            uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
-            step = over == 0 ? 0 : tide__max_u64(over, h->last_bytes < last ? least_step(h) : 2 * step);
-            if (step == 0 || step >= *target / 8 || !h->reruns || (is_low && is_slower(h))) break;
+        uint64_t over = h->last_bytes - tide__min_u64(h->last_bytes, h->in->options->budgets.arena_bytes);
+        bool found = tide__sketch_fits(h->sketch);
+        if (found) *(over == 0 ? &met : &missed) = *target;
+        if (met && (is_low || h->keeps || !missed || !found || missed - met <= missed / NEAR_PART)) break;
+        if (met) {
+            *target = met + (missed - met) / 2;
+        } else if (found) {
+            step = tide__max_u64(over, h->last_bytes < last ? least_step(h) : 2 * step);
+            if (step >= *target / 8 || !h->reruns || (is_low && is_slower(h))) break;
             last = h->last_bytes;
             if (is_low) *target = tide__min_u64(*target, tide__sketch_peak(h->sketch)); /* else it has that */
             *target -= tide__min_u64(*target, step);
@@ -287,7 +289,6 @@ static tide_status wait_beside(hybrid *h) {
 }
 
 /* ---- from rung to rung ---- */
-
 static void drop(warm_start *f) {
     tide__sketch_destroy(f->sketch);
     tide__transfers_deinit(&f->moves);
@@ -319,7 +320,6 @@ static tide_status try_warm(hybrid *h) {
 }
 
 /* ---- ways to a plan ---- */
-
 static tide_status try_from(hybrid *h, tide__moves_way way) {
     tide__transfers t = {0};
     uint32_t n_best = h->n_best;
@@ -598,7 +598,6 @@ static tide_status plan_at_budget(const tide__policy_input *in, tide_plan **out)
 }
 
 /* ---- the ladder ---- */
-
 /* Slower than the ops alone by so much that moves which compute waits for, or none, may be better. */
 static bool is_slow(const hybrid *h) {
     uint64_t least = tide__workspaces_least_ns(h->in);

@@ -226,7 +226,8 @@ tide_status tide__repair_run(tide__repair *r) {
 /* ---- pruning ---- */
 
 typedef struct priced {
-    uint64_t cost_ns, key;
+    double cost_ns;
+    uint64_t key;
 } priced;
 
 static int costliest_first(const void *a, const void *b) {
@@ -289,8 +290,9 @@ tide_status tide__repair_prune(tide__repair *r, const tide__keys *candidates) {
     if (!list) return tide__fail_memory();
     for (size_t i = 0; i < candidates->count; i++) {
         uint64_t key = candidates->data[i];
-        if (tide__event_kind_of(key) == TIDE__EVENT_RUN && tide__sketch_has(s, key))
-            list[n++] = (priced){.cost_ns = s->model->cost_ns[tide__event_id(key)], .key = key};
+        if (tide__event_kind_of(key) != TIDE__EVENT_RUN || !tide__sketch_has(s, key)) continue;
+        double cost_ns = (double)s->model->cost_ns[tide__event_id(key)] * draw(r);
+        list[n++] = (priced){.cost_ns = cost_ns, .key = key};
     }
     qsort(list, n, sizeof *list, costliest_first);
     if (s->n_events > LARGE && n > LARGE_PRUNED) n = LARGE_PRUNED; /* each may cost a build */

@@ -18,7 +18,7 @@ typedef struct tide__repair {
     tide__keys added;               /* by the last call */
     TIDE_VEC(tide_id) changed;
     uint64_t seed, draws;
-    double noise;   /* scores vary by up to this part */
+    double noise;   /* scores, and costs when pruning, vary by up to this part */
     uint32_t mask;  /* of 1 << tide__hold: which ways to get inputs are tried */
     uint64_t work;  /* events looked at, in all calls: how time is counted */
     uint64_t limit; /* of work, at which repairing gives up and pruning ends */
