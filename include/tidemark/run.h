@@ -46,6 +46,8 @@ typedef struct tide_run_options {
     const tide_machine *machine;
     const tide_plan *plan; /* verified again here; borrowed until tide_run_destroy; NULL: online */
     tide_budgets budgets;
+    uint64_t
+        arena_bytes; /* with a plan, at least so many, for plans that tide_run_follow may bring; 0: what it needs */
     tide_op_fn op;
     void *op_context;
     tide_input_fn input;
@@ -120,7 +122,7 @@ typedef struct tide_step_report {
     uint64_t compute_ns; /* measured busy time of the compute queue, where the device can tell; else 0 */
     uint64_t arena_bytes;
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* reserved */
-    uint64_t staging_bytes; /* pinned memory of the host, beside tier_bytes */
+    uint64_t staging_bytes;                      /* pinned memory of the host, beside tier_bytes */
     uint64_t saved_bytes, loaded_bytes;
     uint32_t n_actions, n_reruns;
 } tide_step_report;

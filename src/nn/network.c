@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/size.h"
 
 uint64_t tide__elements(tide_shape s) { return (uint64_t)s.n * (uint64_t)s.c * (uint64_t)s.h * (uint64_t)s.w; }
 
@@ -102,6 +103,12 @@ static tide_status give_input(void *context, tide_id tensor, uint64_t position, 
 
 /* ---- opening ---- */
 
+/* The plan from measured costs may want more of the budget than the first one; no plan wants all of a huge one. */
+static uint64_t arena_for_plans(const tide_trainer_options *o, const tide_plan *plan) {
+    uint64_t needed = tide_plan_arena_bytes(plan), budget = o->plan.budgets.arena_bytes;
+    return budget == UINT64_MAX ? needed : tide__min_u64(budget, tide__add_capped(needed, needed));
+}
+
 static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide__network *n) {
     tide_run_options run;
     tide_run_options_init(&run);
@@ -110,6 +117,7 @@ static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide_
     run.machine = &n->machine;
     run.plan = n->plan;
     run.budgets = o->plan.budgets;
+    if (n->plan) run.arena_bytes = arena_for_plans(o, n->plan);
     run.op = run_op;
     run.input = give_input;
     run.op_context = run.input_context = n;

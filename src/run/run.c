@@ -23,6 +23,9 @@ static tide_status check_options(const tide_run_options *o) {
     if (!o->device || !o->program || !o->machine || (!o->plan && !o->online) || !o->op)
         return tide__fail(TIDE_E_ARGUMENT,
                           "a run needs a device, a program, a machine, op closures, and a plan or an online policy");
+    if (o->arena_bytes > o->budgets.arena_bytes)
+        return tide__fail(TIDE_E_ARGUMENT, "an arena of %llu bytes, the budget is %llu",
+                          (unsigned long long)o->arena_bytes, (unsigned long long)o->budgets.arena_bytes);
     for (tide_id t = 0; t < tide_program_tensor_count(o->program) && !o->input; t++)
         if (tide_program_tensor(o->program, t)->start == TIDE_START_CLIENT)
             return tide__fail(TIDE_E_ARGUMENT, "the program has inputs, the run no input function");
@@ -72,6 +75,7 @@ uint64_t tide__run_tier_bytes(const tide_run *run, uint32_t t) {
 static tide_status open_memory(tide_run *run) {
     const tide_run_options *o = &run->options;
     run->arena_bytes = tide__max_u64(tide_plan_arena_bytes(o->plan), 1);
+    if (!o->host) run->arena_bytes = tide__max_u64(run->arena_bytes, o->arena_bytes);
     TIDE_TRY(o->host ? tide__run_enter(run, o->host) : tide_arena_create(o->device, run->arena_bytes, &run->arena));
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
         const tide_machine_tier *tier = &o->machine->tier[t];
