@@ -258,7 +258,7 @@ static tide_trainer *start_inside_budget(training *t, bool staged) {
 static void count_waits(bool staged) {
     training t;
     tide_trainer *trainer = start_inside_budget(&t, staged);
-    training_run(trainer, 1);
+    training_run(trainer, 3); /* from the third step on it follows the plan from measured costs */
     for (int i = 0; i < 3; i++) {
         tide__opencl *opencl = (tide__opencl *)t.device;
         uint64_t before = atomic_load(&opencl->host_waits);

@@ -43,6 +43,25 @@ static void test_without_clblast(void **state) {
     assert_null(device);
 }
 
+/* Asked for, CLBlast has the products of all three ops of a fully connected layer. */
+static void test_products_are_clblasts(void **state) {
+    (void)state;
+    static const tide_op_kind kinds[] = {TIDE_OP_FC_FWD, TIDE_OP_FC_BWD_DATA, TIDE_OP_FC_BWD_WEIGHTS};
+    tide__opencl *own = open_with("own"), *clblast = open_with("clblast");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const tide_op_desc d = {.kind = kinds[i], .x = {70, 90, 1, 1}, .y = {70, 110, 1, 1}};
+        tide_kernel *a, *b;
+        assert_ok(tide_kernel_create(&own->base, &d, &a));
+        assert_ok(tide_kernel_create(&clblast->base, &d, &b));
+        assert_int_equal(((tide__opencl_kernel *)a)->products.count, 0);
+        assert_int_equal(((tide__opencl_kernel *)b)->products.count, 1);
+        tide_kernel_destroy(a);
+        tide_kernel_destroy(b);
+    }
+    tide_device_close(&own->base);
+    tide_device_close(&clblast->base);
+}
+
 /* ---- choices on disk ---- */
 
 typedef struct cache {
@@ -89,7 +108,7 @@ static const tide__gemm small = {.m = 20,
                                  .depth = 40,
                                  .a = {.operand = 0, .row = 40, .column = 1},
                                  .b = {.operand = 1, .row = 1, .column = 40},
-                                 .c = {.operand = 2, .row = 30, .column = 1},
+                                 .c = {.operand = 2, .row = 30},
                                  .alpha = 1};
 
 static const tide__product_choice *known(const tide__opencl *opencl) {
@@ -166,6 +185,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_unknown_way), cmocka_unit_test(test_without_clblast),
                                        cmocka_unit_test(test_the_first_decides)};
     const struct CMUnitTest with_clblast[] = {
+        cmocka_unit_test(test_products_are_clblasts),
         cmocka_unit_test(test_a_choice_is_kept),
         cmocka_unit_test(test_without_a_cache),
         cmocka_unit_test(test_only_plain_products),

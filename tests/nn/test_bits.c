@@ -58,7 +58,7 @@ static void test_pairs(void **state) {
         for (int a = 0; a < BITS_AXES; a++)
             for (int b = a + 1; b < BITS_AXES; b++) *pair_of(&c, p, a, b) = true;
     }
-    print_message("%u of %u trainings, %u with transfers, %u with re-runs, %u online in more than was asked, %u in two "
+    print_message("%u of %u trainings, %u with transfers, %u with re-runs, %u in more than was asked, %u in two "
                   "tiers\n",
                   m.n_done, bits_count(&m), m.n_moved, m.n_rerun, m.n_raised, m.n_both);
     assert_true(m.n_moved > m.n_done / 4 && m.n_rerun > m.n_done / 8 && m.n_both > 3);

@@ -204,12 +204,19 @@ static uint64_t budget_at(uint64_t whole, uint64_t least, uint32_t index) {
     return whole - (whole - least) * index / (BUDGETS - 1);
 }
 
-/* What an online policy can do depends on measured times: it may ask for more, up to a little above everything. */
+/* Policies that decide as they go, planned or not: what works in a budget need not work in a larger one. */
+static bool is_shortsighted(const tide_trainer_options *o) {
+    const char *policy = o->plan.policy;
+    return o->mode != TIDE_MODE_PLANNED || strcmp(policy, "delta") == 0 || strcmp(policy, "cache") == 0 ||
+           strcmp(policy, "dtr") == 0;
+}
+
+/* Such a policy may ask for more, up to a little above everything. */
 static tide_status train_raised(bits_matrix *m, setting *s, uint64_t whole, result *r) {
     tide_budgets *b = &s->options.plan.budgets;
     tide_status status = train(s, r);
     bool raised = false;
-    while (status == TIDE_E_FIT && s->options.mode != TIDE_MODE_PLANNED && b->arena_bytes < whole + whole / 4) {
+    while (status == TIDE_E_FIT && is_shortsighted(&s->options) && b->arena_bytes < whole + whole / 4) {
         b->arena_bytes += whole / 10;
         raised = true;
         status = train(s, r);

@@ -32,7 +32,7 @@ typedef struct tide__gemm_matrix {
 
 typedef struct tide__gemm {
     int64_t m, n, depth;
-    tide__gemm_matrix a, b, c; /* c.column is 1 */
+    tide__gemm_matrix a, b, c; /* c.column is taken for 1 */
     float alpha;
     int flags;
     uint32_t bias;          /* operand, with TIDE__GEMM_BIAS or _ROW_BIAS */

@@ -65,8 +65,9 @@ static bool describe(const tide__gemm *g, tide__clblast_product *out) {
     if ((g->flags & ~whole) || g->samples > 1 || g->heads > 1 || g->depth == 0) return false;
     *out = (tide__clblast_product){.m = (size_t)g->m, .n = (size_t)g->n, .depth = (size_t)g->depth, .alpha = g->alpha};
     out->beta = g->flags ? 1 : 0;
-    return view(&g->a, g->m, g->depth, &out->a) && view(&g->b, g->depth, g->n, &out->b) &&
-           view(&g->c, g->m, g->n, &out->c) && !out->c.transposed && !(out->a.transposed && out->b.transposed);
+    out->c = (tide__clblast_matrix){false, (size_t)g->c.first, (size_t)g->c.row};
+    return view(&g->a, g->m, g->depth, &out->a) && view(&g->b, g->depth, g->n, &out->b) && g->c.row >= g->n &&
+           !(out->a.transposed && out->b.transposed);
 }
 
 /* ---- measuring ---- */
