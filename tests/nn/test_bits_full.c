@@ -10,8 +10,8 @@ static void test_all(void **state) {
     bits_open(&m, *state, true);
     for (uint32_t i = 0; i < bits_count(&m); i++)
         if (!bits_is_large(bits_nth(&m, i)) || i % SAMPLE == 0) bits_check(&m, bits_nth(&m, i));
-    print_message("%u trainings, %u with transfers, %u with re-runs, %u in more than was asked\n", m.n_done,
-                  m.n_moved, m.n_rerun, m.n_raised);
+    print_message("%u trainings, %u with transfers, %u with re-runs, %u in more than was asked\n", m.n_done, m.n_moved,
+                  m.n_rerun, m.n_raised);
     bits_close(&m);
 }
 
