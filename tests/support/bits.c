@@ -73,6 +73,7 @@ static void open_samples(setting *s) {
 
 static void open_setting(const char *device, const family *f, uint32_t tier, uint32_t threads, setting *s) {
     tide_device_options d;
+    tide_device_info info;
     tide_model_options m;
     tide_machine all;
     tide_device_options_init(&d);
@@ -86,6 +87,8 @@ static void open_setting(const char *device, const family *f, uint32_t tier, uin
     assert_ok(tide_device_open(device, &d, &s->device));
     assert_ok(tide_model_create(f->spec, &m, &s->model));
     assert_ok(tide_machine_load("cpu", &all));
+    assert_ok(tide_device_get_info(s->device, &info));
+    if (all.align_bytes < info.align_bytes) all.align_bytes = info.align_bytes; /* as the trainer does */
     s->machine = all;
     if (tier != BOTH) tide_machine_without(&all, tier == RAM ? TIDE_TIER_DISK : TIDE_TIER_RAM, &s->machine);
     open_samples(s);
