@@ -214,17 +214,16 @@ static tide_status take_step(tide_trainer *trainer, outcome *out, bool last, flo
     return tide_trainer_step(trainer, loss, report);
 }
 
-/* Room for one more step; grows with the training. */
-static tide_status reserve_step(uint64_t i, uint64_t *room, uint64_t **times, outcome *out) {
-    if (i < *room) return TIDE_OK;
+/* Room for one more step; grows with the training. False without memory. */
+static bool reserve_step(uint64_t i, uint64_t *room, uint64_t **times, outcome *out) {
+    if (*times && out->losses && i < *room) return true;
     uint64_t more = 2 * *room + 64;
     uint64_t *t = realloc(*times, more * sizeof *t);
     if (t) *times = t;
     float *l = realloc(out->losses, more * sizeof *l);
     if (l) out->losses = l;
-    if (!t || !l) return complain(TIDE_E_MEMORY, "out of host memory");
-    *room = more;
-    return TIDE_OK;
+    if (t && l) *room = more;
+    return t && l;
 }
 
 /* The step times go to `times`, the losses to out->losses. */
@@ -241,8 +240,10 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
                    units, s->options->quiet);
     for (uint64_t i = 0; i < todo && status == TIDE_OK; i++) {
         tide_step_report report;
-        status = reserve_step(i, &room, times, out);
-        if (status != TIDE_OK) break;
+        if (!reserve_step(i, &room, times, out)) {
+            status = complain(TIDE_E_MEMORY, "out of host memory");
+            break;
+        }
         status = take_step(trainer, out, i + 1 == todo, &out->losses[i], &report);
         if (status != TIDE_OK) break;
         (*times)[i] = report.step_ns;
@@ -265,7 +266,7 @@ static tide_status train_steps(const session *s, tide_trainer *trainer, outcome 
     watch_interrupts(true);
     tide_status status = run_steps(s, trainer, &times, out);
     watch_interrupts(false);
-    if (status == TIDE_OK) {
+    if (status == TIDE_OK && times) {
         qsort(times, steps, sizeof *times, by_value);
         out->step_ns = times[steps / 2];
     }
