@@ -31,7 +31,7 @@ typedef struct model_parts {
 bool varies(const vary_args *args);
 tide_status check_vary_args(const vary_args *args);
 /* `whole` is the model of spec and args. On failure, too, for free_parts. */
-tide_status make_parts(const vary_args *args, const char *spec, const model_args *model, const tide_model *whole,
+tide_status make_parts(const vary_args *a, const char *spec, const model_args *args, const tide_model *whole,
                        uint64_t seed, model_parts *out);
 void free_parts(model_parts *parts);
 
