@@ -1,0 +1,11 @@
+/* Climbing the ladder: searches at its rungs, so that a larger budget is never slower (ladder.h says why). */
+#ifndef TIDE_PLAN_DECIDE_HYBRID_CLIMB_H
+#define TIDE_PLAN_DECIDE_HYBRID_CLIMB_H
+
+#include "plan/decide/decide.h"
+#include "plan/plan_data.h"
+
+/* *out is NULL where nothing fits at the rungs; else the caller owns it. */
+tide_status tide__hybrid_climb(const tide__policy_input *in, tide_plan **out);
+
+#endif
