@@ -483,7 +483,7 @@ static tide_status place_tiers(const tide_program *program, const tide_machine *
     tide_status status = groups_init(&g, plan->copies.count);
     if (status == TIDE_OK) status = join_copies(program, plan, &g);
     for (uint32_t t = 0; t < machine->n_tiers && status == TIDE_OK; t++) {
-        uint64_t room = tide__min_u64(machine->tier[t].capacity_bytes, budgets ? budgets->tier_bytes[t] : UINT64_MAX);
+        uint64_t room = tide__tier_limit(machine, budgets, t);
         if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, room, draft, plan);
     }
     groups_deinit(&g);

@@ -78,7 +78,7 @@ static tide_status check_fit(const tide_program *program, const tide_machine *ma
                              const tide_plan *plan, tide_fit_report *fit) {
     if (plan->arena_bytes > budgets->arena_bytes) return fail_fit(program, budgets, plan, fit);
     for (uint32_t t = 0; t < machine->n_tiers; t++) {
-        uint64_t room = tide__min_u64(machine->tier[t].capacity_bytes, budgets->tier_bytes[t]);
+        uint64_t room = tide__tier_limit(machine, budgets, t);
         if (plan->tier_bytes[t] > room)
             return tide__fail(TIDE_E_TIER_FULL, "the plan needs %llu bytes of tier \"%s\", which has %llu",
                               (unsigned long long)plan->tier_bytes[t], machine->tier[t].name, (unsigned long long)room);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/plan_data.h"
 #include "run/online.h"
 #include "run/transition.h"
 
@@ -147,7 +148,7 @@ static tide_status stay(way *w) {
 
 /* What a tier has; one that is not open may be, to put a value aside, which takes no more than the arena has. */
 static uint64_t spare_room(const state *s, uint32_t tier) {
-    if (s->run->tier[tier]) return tide__tier_get_stats(s->run->tier[tier]).capacity_bytes;
+    if (s->run->tier[tier]) return tide__run_tier_bytes(s->run, tier);
     return tide__min_u64(s->tier_bytes[tier], s->run->arena_bytes);
 }
 
@@ -185,7 +186,7 @@ tide_status tide__run_enter_plan(state *s, const tide_plan *plan) {
 static tide_status reach_tiers(state *s, const tide_plan *next) {
     const tide_run_options *o = &s->run->options;
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
-        s->tier_bytes[t] = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
+        s->tier_bytes[t] = tide__tier_limit(o->machine, &o->budgets, t);
         if (s->run->tier[t] && tide__tier_grow(s->run->tier[t], tide_plan_tier_bytes(next, t)) != TIDE_OK)
             return TIDE_E_TIER_FULL;
     }

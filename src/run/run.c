@@ -34,10 +34,9 @@ static tide_status check_options(const tide_run_options *o) {
 
 tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets) {
     tide_device_info info;
-    uint32_t ram = 0;
+    uint32_t ram = tide_machine_find_tier(machine, TIDE_TIER_RAM);
     TIDE_TRY(tide_device_get_info(device, &info));
-    while (ram < machine->n_tiers && machine->tier[ram].kind != TIDE_TIER_RAM) ram++;
-    if (!info.staging_bytes || ram == machine->n_tiers || budgets->tier_bytes[ram] == UINT64_MAX) return TIDE_OK;
+    if (!info.staging_bytes || ram == TIDE_NONE || budgets->tier_bytes[ram] == UINT64_MAX) return TIDE_OK;
     if (budgets->tier_bytes[ram] < info.staging_bytes)
         return tide__fail(TIDE_E_TIER_FULL,
                           "a budget of %llu bytes (%.1f MiB) of the host's memory is less than the %.1f MiB of pinned "

@@ -56,10 +56,7 @@ static uint64_t above_budget(const tide__judge *j, uint64_t arena_bytes) {
 }
 
 static bool fits_tiers(const tide__judge *j, const tide_plan *draft) {
-    const tide_budgets *b = &j->in.options->budgets;
-    for (uint32_t t = 0; t < j->in.machine->n_tiers; t++)
-        if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], j->in.machine->tier[t].capacity_bytes)) return false;
-    return true;
+    return tide__tiers_fit(j->in.machine, &j->in.options->budgets, draft->tier_bytes);
 }
 
 static bool fits(const tide__judge *j, const tide_plan *draft) {
