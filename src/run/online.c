@@ -100,7 +100,8 @@ tide_status tide__run_online_reach(state *s, uint32_t tier, uint64_t size_bytes)
     uint64_t wanted = tide__min_u64(tide__max_u64(size_bytes, 2 * has), s->tier_bytes[tier]);
     if (!open) {
         tide_status status = tide__run_open_tier(s->run, tier, wanted);
-        return status == TIDE_E_IO && wanted > size_bytes ? tide__run_open_tier(s->run, tier, size_bytes) : status;
+        bool may_do = tide__run_tier_is_refused(status) && wanted > size_bytes;
+        return may_do ? tide__run_open_tier(s->run, tier, size_bytes) : status;
     }
     TIDE_TRY(tide__run_sync(s->run, TIDE_OK)); /* what moves looks at its size */
     tide__journal_saw_all(s->journal);
