@@ -147,7 +147,9 @@ static tide_status refuse_early(const tide__policy *policy, const tide__policy_i
     uint64_t budget = in->options->budgets.arena_bytes;
     tide_fit_report report;
     if (!policy->budgeted || budget == UINT64_MAX) return TIDE_OK;
-    TIDE_TRY(tide__policy_least(policy, in, &report));
+    tide__policy_input within = *in;
+    within.target_bytes = budget;
+    TIDE_TRY(tide__policy_least(policy, &within, &report));
     if (budget >= report.needed_bytes) return TIDE_OK;
     if (fit) *fit = report;
     const char *name = report.op == TIDE_NONE ? NULL : tide_program_op(in->program, report.op)->name;

@@ -24,7 +24,7 @@ static uint64_t bound_of(const subject *s, tide_id *op) {
     tide__model *model;
     uint64_t bytes;
     assert_ok(tide__model_create(&s->in, &model));
-    assert_ok(tide__unwind(model, &bytes, op));
+    assert_ok(tide__unwind(model, 0, &bytes, op));
     tide__model_destroy(model);
     return bytes;
 }

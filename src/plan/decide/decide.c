@@ -81,7 +81,7 @@ static tide_status raise_by_unwinding(const tide__policy_input *in, tide_fit_rep
     uint64_t bytes;
     tide_id op;
     TIDE_TRY(tide__model_create(in, &model));
-    tide_status status = tide__unwind(model, &bytes, &op);
+    tide_status status = tide__unwind(model, in->target_bytes, &bytes, &op);
     tide__model_destroy(model);
     TIDE_TRY(status);
     bytes -= tide__min_u64(bytes, in->machine->align_bytes - UINT64_C(1)); /* what lies on top need not be rounded up */

@@ -84,7 +84,7 @@ typedef struct tide__policy {
  * that it does not take. */
 const tide__policy *tide__policy_find(const char *name);
 /* A budget below which a budgeted policy has no plan, proved, and the op that decides it (TIDE_NONE: what is kept at the
- * end does): milliseconds for a thousand ops. */
+ * end does): milliseconds for a thousand ops. Of interest is what lies above the input's target: 0 is the whole truth. */
 tide_status tide__policy_least(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *out);
 /* Is `word` one of the comma-separated words of `argument`? */
 bool tide__policy_has(const char *argument, const char *word);
