@@ -9,7 +9,8 @@
 
 #include <tidemark/train.h>
 
-#include "common.h"
+/* Ends the program with the library's words unless all is well. */
+void require(tide_status status);
 
 /* ---- samples (stats.c) ---- */
 
@@ -34,6 +35,7 @@ int bars_missed(void);
 
 /* Share of the cores that others used during a second, 0 to 1; negative if it cannot be told. */
 double busy_share(void);
+double cpu_seconds(void); /* of this process so far */
 
 /* ---- PyTorch (torch.c) ---- */
 

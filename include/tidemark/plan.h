@@ -71,8 +71,7 @@ typedef struct tide_prediction {
     uint64_t peak_bytes;    /* most bytes of live residencies at one virtual instant */
 } tide_prediction;
 
-TIDE_API void tide_plan_destroy(tide_plan *plan); /* NULL is fine */
-/* What it consists of. What is returned holds until tide_plan_destroy; NULL: there is none of this id. */
+TIDE_API void tide_plan_destroy(tide_plan *plan);
 TIDE_API uint32_t tide_plan_action_count(const tide_plan *plan);
 TIDE_API uint32_t tide_plan_residency_count(const tide_plan *plan);
 TIDE_API uint32_t tide_plan_copy_count(const tide_plan *plan);
@@ -81,9 +80,9 @@ TIDE_API const tide_residency *tide_plan_residency(const tide_plan *plan, tide_i
 TIDE_API const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id);
 TIDE_API uint64_t tide_plan_arena_bytes(const tide_plan *plan);               /* what the plan needs */
 TIDE_API uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier); /* what it needs of a tier */
-TIDE_API const char *tide_plan_policy(const tide_plan *plan);                 /* by which it was made */
-TIDE_API bool tide_plan_bits_any(const tide_plan *plan);                      /* variants of other bits were allowed */
-TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan);               /* of its content */
+TIDE_API const char *tide_plan_policy(const tide_plan *plan);
+TIDE_API bool tide_plan_bits_any(const tide_plan *plan);        /* variants of other bits were allowed */
+TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan); /* of its content */
 TIDE_API const tide_prediction *tide_plan_prediction(const tide_plan *plan);
 
 /* ---- making plans ---- */
@@ -111,22 +110,32 @@ typedef struct tide_plan_options {
     tide_budgets budgets;
     bool bits_any; /* free the choice of variants from the bits class of the default one */
     tide_effort effort;
+    /* tide_plan_smallest tells of every budget it is about to try; NULL: nobody asks. */
+    void (*trying)(void *self, uint64_t budget_bytes);
+    void *trying_self;
 } tide_plan_options;
 TIDE_API void tide_plan_options_init(tide_plan_options *options);
 
 /* Policies for help texts; NULL after the last. `summary` may be NULL. */
 TIDE_API const char *tide_policy_name(uint32_t i, const char **summary);
 
-/* When a plan does not fit: why, and what would. */
+/* When a plan does not fit: why, and what would. Init with {.op = TIDE_NONE} or leave it to tide_plan_create. */
 typedef struct tide_fit_report {
-    uint64_t needed_bytes; /* the arena of the smallest plan that the policy found; a lower bound if is_bound */
-    tide_id op;            /* the op at the peak; TIDE_NONE if none decides it */
-    bool
-        is_bound; /* told at once, without a plan: no budget below needed_bytes works, whatever moves and is re-run; for
-                    * policies that never move, whatever is re-run */
+    uint64_t needed_bytes; /* the smallest arena that was found to work; the bound below if is_bound; 0: not known */
+    tide_id op;            /* the op at its peak; TIDE_NONE if none decides it */
+    bool is_bound;         /* the budget is below the bound: told at once, without a search */
+    uint64_t
+        bound_bytes;  /* proved: no arena below works with these tiers, whatever moves and is run again; for policies
+                            * that never move, whatever is run again. 0: not known */
+    tide_id bound_op; /* the op that needs so much; TIDE_NONE: what is kept at the end does */
+    /* TIDE_E_TIER_FULL: a tier that is too small for this arena, the bytes that are known to be enough there, and the
+     * largest value in it. */
+    uint32_t tier;
+    uint64_t tier_needed_bytes, tier_has_bytes;
+    tide_id tier_tensor; /* TIDE_NONE: not known */
 } tide_fit_report;
 
-/* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT fills *fit (may be NULL). The same arguments
+/* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT and TIDE_E_TIER_FULL fill *fit (may be NULL). The same arguments
  * give the same plan. With policy "hybrid", more than low effort and 100 to 20,000 ops, a larger budgets.arena_bytes never
  * gives a larger predicted step_ns, nor a smaller one a larger arena, all else being equal; with "hybrid:steady" also at low
  * effort. docs/policies/hybrid.md has the small print. */
@@ -148,8 +157,10 @@ typedef struct tide_smallest {
     tide_id op;     /* what decides: the op at the peak of that plan, or the largest op where bound and it meet */
     uint32_t tried; /* plans made on the way */
 } tide_smallest;
-/* By bisection, until works - failed <= works * tolerance; a policy that heeds no budget has one arena, which is the
- * answer. options->budgets.arena_bytes is where the search starts (a budget known to work, or UINT64_MAX). TIDE_E_FIT or
+/* Where a policy may move everything to tiers with room the bound itself works, but for alignment: milliseconds. Else by
+ * bisection, until works - failed <= works * tolerance, over plans of low effort, and then a few of options->effort, with
+ * which works_bytes works and failed_bytes does not. A policy that heeds no budget has one arena, which is the answer.
+ * options->budgets.arena_bytes is where the search starts (a budget known to work, or UINT64_MAX). TIDE_E_FIT or
  * TIDE_E_TIER_FULL if no plan works there. */
 TIDE_API tide_status tide_plan_smallest(const tide_program *program, const tide_machine *machine,
                                         const tide_plan_options *options, double tolerance, tide_smallest *out);

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "plan/decide/bound.h"
 #include "plan/decide/tiers.h"
+#include "plan/refuse.h"
 #include "plan/schedule.h"
 
 static tide_status fail_unknown_policy(const char *name) {
@@ -64,28 +65,6 @@ tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *pla
     return TIDE_OK;
 }
 
-static tide_status fail_fit(const tide_program *program, const tide_budgets *budgets, const tide_plan *plan,
-                            tide_fit_report *fit) {
-    tide_fit_report report = {.needed_bytes = plan->arena_bytes, .op = TIDE_NONE};
-    TIDE_TRY(tide__plan_peak_op(program, plan, &report.op));
-    if (fit) *fit = report;
-    return tide__fail(TIDE_E_FIT, "policy %s needs %llu bytes, the budget is %llu; the peak is at op \"%s\"",
-                      plan->policy, (unsigned long long)report.needed_bytes, (unsigned long long)budgets->arena_bytes,
-                      report.op == TIDE_NONE ? "" : tide_program_op(program, report.op)->name);
-}
-
-static tide_status check_fit(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
-                             const tide_plan *plan, tide_fit_report *fit) {
-    if (plan->arena_bytes > budgets->arena_bytes) return fail_fit(program, budgets, plan, fit);
-    for (uint32_t t = 0; t < machine->n_tiers; t++) {
-        uint64_t room = tide__tier_limit(machine, budgets, t);
-        if (plan->tier_bytes[t] > room)
-            return tide__fail(TIDE_E_TIER_FULL, "the plan needs %llu bytes of tier \"%s\", which has %llu",
-                              (unsigned long long)plan->tier_bytes[t], machine->tier[t].name, (unsigned long long)room);
-    }
-    return TIDE_OK;
-}
-
 static tide_status predict(const tide_program *program, const tide_machine *machine, tide_plan *plan) {
     tide_timeline *timeline;
     TIDE_TRY(tide_plan_simulate(plan, program, machine, &timeline));
@@ -141,23 +120,6 @@ static tide_status decide_and_place(const tide__policy *policy, tide__policy_inp
     }
 }
 
-/* A budget that is proved too small is refused at once, before a policy searches in vain. One that heeds no budget is
- * asked all the same, as it is quick and knows what it needs. */
-static tide_status refuse_early(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *fit) {
-    uint64_t budget = in->options->budgets.arena_bytes;
-    tide_fit_report report;
-    if (!policy->budgeted || budget == UINT64_MAX) return TIDE_OK;
-    tide__policy_input within = *in;
-    within.target_bytes = budget;
-    TIDE_TRY(tide__policy_least(policy, &within, &report));
-    if (budget >= report.needed_bytes) return TIDE_OK;
-    if (fit) *fit = report;
-    const char *name = report.op == TIDE_NONE ? NULL : tide_program_op(in->program, report.op)->name;
-    return tide__fail(TIDE_E_FIT, "%s%s%s needs %llu bytes, the budget is %llu", name ? "op \"" : "what is kept",
-                      name ? name : "", name ? "\" alone" : "", (unsigned long long)report.needed_bytes,
-                      (unsigned long long)budget);
-}
-
 /* Who made the plan does not matter: what it holds is taken over. */
 static void adopt(tide_plan *plan, tide_plan *made) {
     tide_plan whole = *made;
@@ -176,14 +138,16 @@ static tide_status fill_plan(const tide__policy *policy, tide__policy_input *in,
     tide_plan *made = NULL;
     in->target_bytes = in->options->budgets.arena_bytes;
     if (policy->plan) TIDE_TRY(policy->plan(in, &made));
-    if (made) return adopt(plan, made), TIDE_OK;
-    TIDE_TRY(decide_and_place(policy, in, plan));
-    TIDE_TRY(check_fit(in->program, in->machine, &in->options->budgets, plan, fit));
-    return tide__sync(plan);
+    if (made)
+        adopt(plan, made);
+    else
+        TIDE_TRY(decide_and_place(policy, in, plan));
+    TIDE_TRY(tide__refuse_late(policy, in, plan, fit));
+    return made ? TIDE_OK : tide__sync(plan);
 }
 
 static tide_status make(const tide__policy *policy, tide__policy_input *in, tide_plan *plan, tide_fit_report *fit) {
-    TIDE_TRY(refuse_early(policy, in, fit));
+    TIDE_TRY(tide__refuse_early(policy, in, fit));
     TIDE_TRY(fill_plan(policy, in, plan, fit));
     TIDE_TRY(tide_plan_verify(plan, in->program, in->machine, &in->options->budgets, NULL));
     return predict(in->program, in->machine, plan);

@@ -20,6 +20,10 @@ tide_status tide__place_plan(const tide_program *program, const tide_machine *ma
 tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
                               const tide_budgets *budgets, tide_plan *plan);
 
+/* The copies alone, where the residencies have their offsets. */
+tide_status tide__place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
+                              tide_plan *plan);
+
 /* loads[action] of a scheduled plan: the bytes that placement has to find room for while the action runs, each place
  * that several share counted once. The largest is what the arena cannot be smaller than. */
 tide_status tide__plan_load(const tide_program *program, const tide_machine *machine, tide_plan *plan, uint64_t *loads);

@@ -1,24 +1,32 @@
-/* The smallest budget that a policy works in, by bisection over whole plans.
+/* The smallest budget that a policy works in.
  *
  *   bound            failed       works                       unconstrained
  *     ├────────────────┼─ ─ ─ ─ ─ ─┼──────────────────────────────┤
  *     proved           tried       tried, planned and verified
  *
+ * Where a policy may move everything, a plan for the bound itself is made (decide/shuttle.h), and the two meet. Else it is
+ * bisection over whole plans: first of low effort, which are quick, then some of the effort that was asked for.
+ *
  * Invariant: a plan was made for works_bytes, and none could be made for failed_bytes < works_bytes. */
 #include <string.h>
 
-#include "plan/decide/decide.h"
+#include "base/size.h"
+#include "plan/decide/least.h"
+#include "plan/decide/shuttle.h"
 #include "plan/plan_data.h"
 
-enum { MAX_PLANS = 40 };
+enum { MAX_PLANS = 40, MAX_REFINED = 6 };
 
 typedef struct search {
     const tide_program *program;
     const tide_machine *machine;
-    tide_plan_options options; /* the budget changes */
+    const tide__policy *policy;
+    tide_plan_options options; /* budget and effort change */
     tide_smallest found;
     uint64_t hint_bytes; /* an arena that was seen: often a budget that works; 0: none */
 } search;
+
+static bool is_refusal(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
 
 static tide_status accept(search *s, const tide_plan *plan) {
     TIDE_TRY(tide__plan_peak_op(s->program, plan, &s->found.op));
@@ -28,13 +36,13 @@ static tide_status accept(search *s, const tide_plan *plan) {
 }
 
 /* A full tier is a budget that does not work, too. */
-static tide_status try_budget(search *s, uint64_t bytes, bool *works) {
+static tide_status try_budget(search *s, uint64_t bytes) {
     tide_fit_report fit = {.op = TIDE_NONE};
     tide_plan *plan;
     s->options.budgets.arena_bytes = bytes;
     s->found.tried++;
+    if (s->options.trying) s->options.trying(s->options.trying_self, bytes);
     tide_status status = tide_plan_create(s->program, s->machine, &s->options, &fit, &plan);
-    *works = status == TIDE_OK;
     if (status != TIDE_OK) {
         s->hint_bytes = fit.is_bound ? 0 : fit.needed_bytes;
         return status;
@@ -44,6 +52,8 @@ static tide_status try_budget(search *s, uint64_t bytes, bool *works) {
     return status;
 }
 
+/* ---- bisection ---- */
+
 /* The hint if it lies well inside the bracket, else the middle. */
 static uint64_t next_budget(const search *s) {
     uint64_t low = s->found.failed_bytes, high = s->found.works_bytes, width = high - low;
@@ -51,19 +61,70 @@ static uint64_t next_budget(const search *s) {
     return inside ? s->hint_bytes : low + width / 2;
 }
 
-static tide_status narrow(search *s, double tolerance) {
+static tide_status narrow(search *s, double tolerance, uint32_t max_plans) {
     tide_smallest *f = &s->found;
-    while (f->tried < MAX_PLANS && f->works_bytes - f->failed_bytes > 1 &&
-           (double)(f->works_bytes - f->failed_bytes) > tolerance * (double)f->works_bytes) {
+    for (uint32_t i = 0; i < max_plans && f->works_bytes - f->failed_bytes > 1 &&
+                         (double)(f->works_bytes - f->failed_bytes) > tolerance * (double)f->works_bytes;
+         i++) {
         uint64_t budget = next_budget(s);
-        bool works;
-        tide_status status = try_budget(s, budget, &works);
-        if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL)
+        tide_status status = try_budget(s, budget);
+        if (is_refusal(status))
             f->failed_bytes = budget;
         else if (status != TIDE_OK)
             return status;
     }
     return TIDE_OK;
+}
+
+/* A budget that works, from this one up. */
+static tide_status climb(search *s, uint64_t budget) {
+    tide_status status;
+    int left = MAX_PLANS;
+    do {
+        status = try_budget(s, budget);
+        budget += budget / 16 + 1;
+    } while (is_refusal(status) && --left > 0);
+    return status;
+}
+
+/* A finite budget that works: the arena of the plan without a budget, or a little more where the policy, now that it
+ * must save, does worse. */
+static tide_status bisect(search *s, double tolerance) {
+    if (s->found.works_bytes == UINT64_MAX) TIDE_TRY(climb(s, s->hint_bytes));
+    s->found.failed_bytes = s->found.bound_bytes ? s->found.bound_bytes - 1 : 0;
+    return narrow(s, tolerance, MAX_PLANS);
+}
+
+/* More effort may fit what low effort did not. */
+static tide_status refine(search *s, tide_effort effort, double tolerance) {
+    if (!s->policy->plan || effort == TIDE_EFFORT_LOW) return TIDE_OK;
+    uint64_t failed = s->found.failed_bytes;
+    s->options.effort = effort;
+    TIDE_TRY(climb(s, s->found.works_bytes));
+    s->found.failed_bytes = s->found.bound_bytes ? s->found.bound_bytes - 1 : 0;
+    s->hint_bytes = failed;
+    return narrow(s, tolerance, MAX_REFINED);
+}
+
+/* ---- at the bound ---- */
+
+/* Makes the plan of the fewest bytes. *exact: it has as few as the bound allows, but for alignment. */
+static tide_status meet_bound(search *s, const tide__policy_input *in, bool *exact) {
+    tide_plan *plan = NULL;
+    uint64_t budget;
+    *exact = false;
+    if (!s->policy->plan || !tide__policy_moves(s->policy, in->argument)) return TIDE_OK;
+    if (!tide__align_up(s->found.bound_bytes, s->machine->align_bytes, &budget)) return TIDE_OK;
+    s->options.budgets.arena_bytes = budget;
+    TIDE_TRY(tide__shuttle(in, &plan));
+    if (!plan) return TIDE_OK;
+    s->found.tried++;
+    tide_status status = tide_plan_verify(plan, s->program, s->machine, &s->options.budgets, NULL);
+    *exact = status == TIDE_OK;
+    if (*exact) status = accept(s, plan);
+    if (*exact) s->found.failed_bytes = s->found.bound_bytes - 1;
+    tide_plan_destroy(plan);
+    return status;
 }
 
 /* A policy without a budget has one arena. */
@@ -72,34 +133,25 @@ static void settle(search *s) {
     s->found.failed_bytes = s->hint_bytes ? s->hint_bytes - 1 : 0;
 }
 
-/* A finite budget that works: the arena of the plan without a budget, or a little more where the policy, now that it
- * must save, does worse. */
-static tide_status start(search *s) {
-    tide_status status;
-    bool works = false;
-    uint64_t budget = s->hint_bytes;
-    do {
-        status = try_budget(s, budget, &works);
-        budget += budget / 16 + 1;
-    } while (!works && (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) && s->found.tried < MAX_PLANS);
-    return status;
-}
-
 static tide_status search_budget(search *s, double tolerance) {
-    bool works;
-    TIDE_TRY(try_budget(s, s->options.budgets.arena_bytes, &works));
+    tide_effort effort = s->options.effort;
     const char *name = s->options.policy ? s->options.policy : "liveness", *colon = strchr(name, ':');
-    const tide__policy *policy = tide__policy_find(name);
     tide__policy_input in = {
         .program = s->program, .machine = s->machine, .options = &s->options, .argument = colon ? colon + 1 : ""};
-    tide_fit_report least;
-    TIDE_TRY(tide__policy_least(policy, &in, &least));
-    s->found.bound_bytes = least.needed_bytes;
-    if (!policy->budgeted) return settle(s), TIDE_OK;
-    if (s->found.works_bytes == UINT64_MAX) TIDE_TRY(start(s));
-    s->found.failed_bytes = least.needed_bytes ? least.needed_bytes - 1 : 0;
-    TIDE_TRY(narrow(s, tolerance));
-    if (s->found.works_bytes == s->found.bound_bytes && least.op != TIDE_NONE) s->found.op = least.op;
+    tide__least least;
+    bool exact;
+    s->options.effort = TIDE_EFFORT_LOW;
+    TIDE_TRY(try_budget(s, s->options.budgets.arena_bytes));
+    s->policy = tide__policy_find(name);
+    TIDE_TRY(tide__policy_least(s->policy, &in, &least));
+    s->found.bound_bytes = least.bytes;
+    if (!s->policy->budgeted) return settle(s), TIDE_OK;
+    TIDE_TRY(meet_bound(s, &in, &exact));
+    if (!exact) {
+        TIDE_TRY(bisect(s, tolerance));
+        TIDE_TRY(refine(s, effort, tolerance));
+    }
+    if (s->found.works_bytes - least.bytes < s->machine->align_bytes && least.op != TIDE_NONE) s->found.op = least.op;
     return TIDE_OK;
 }
 

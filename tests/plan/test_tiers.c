@@ -34,7 +34,7 @@ static void try_budgets(const tide_program *p, const tide_machine *m, tide_plan_
     tiers t = tiers_of(m);
     tide_plan *plan = NULL;
     tide_status status = tide_plan_create(p, m, o, NULL, &plan);
-    if (status == TIDE_E_FIT) {
+    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) {
         sum->refused++;
         return;
     }
@@ -67,7 +67,7 @@ static void random_budgets(void **state) {
     tide_machine m = machine_with_disk();
     tiers t = tiers_of(&m);
     tally sum = {0};
-    for (uint64_t seed = 0; seed < rounds(700); seed++) {
+    for (uint64_t seed = 0; seed < 700; seed++) {
         uint64_t rng = seed * 31 + 7;
         random_program_options ro = random_program_varied(seed);
         tide_program *p = random_program(&ro);
@@ -88,8 +88,7 @@ static void random_budgets(void **state) {
     }
     print_message("%u plans, %u with RAM, %u with disk, %u with both; %u do not fit\n", sum.made, sum.ram, sum.disk,
                   sum.both, sum.refused);
-    assert_true(sum.made > rounds(250) && sum.ram > rounds(60) && sum.disk > rounds(60) && sum.both > rounds(20) &&
-                sum.refused > rounds(50));
+    assert_true(sum.made > 250 && sum.ram > 60 && sum.disk > 60 && sum.both > 20 && sum.refused > 50);
 }
 
 /* ---- a network ---- */
@@ -165,7 +164,8 @@ static void ram_before_disk(void **state) {
             fail_msg("%s: %llu ns with RAM, %llu with both, %llu with disk", movers[i], (unsigned long long)ram.step_ns,
                      (unsigned long long)both.step_ns, (unsigned long long)disk.step_ns);
         assert_status(plan_network(&n, movers[i], 0, 0, &disk), TIDE_E_FIT);
-        assert_status(plan_network(&n, movers[i], ram.ram / 4, ram.ram / 8, &disk), TIDE_E_FIT);
+        tide_status status = plan_network(&n, movers[i], ram.ram / 4, ram.ram / 8, &disk);
+        assert_true(status == TIDE_E_FIT || status == TIDE_E_TIER_FULL);
     }
     close_network(&n);
 }

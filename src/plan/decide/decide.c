@@ -1,62 +1,33 @@
-/* The table of policies. A new policy is one file and one entry here. */
+/* The table of policies. A new policy is one file and one line here. */
 #include "plan/decide/decide.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "plan/decide/policies.h"
-#include "plan/decide/unwind.h"
 
 static const tide__policy table[] = {
-    {.name = "none",
-     .summary = "every value stays for the whole step: what no memory management costs",
-     .decide = tide__decide_none},
-    {.name = "liveness",
-     .summary = "a value leaves after its last use; nothing moves, nothing is run twice",
-     .decide = tide__decide_liveness},
-    {.name = "cache",
-     .summary =
-         "online: when memory is short, the least recently used value goes to a tier (SuperNeurons' tensor cache)",
-     .decide = tide__decide_cache,
-     .budgeted = true},
-    {.name = "delta",
-     .summary = "online: stale and large values leave, by swap or re-run, whichever compute waits for less (DELTA)",
-     .decide = tide__decide_delta,
-     .budgeted = true},
-    {.name = "dtr",
-     .summary = "online: drops and re-runs by cost per byte and staleness (DTR); :eq, full, local, msps, lru or delta",
-     .decide = tide__decide_dtr,
-     .takes_argument = true,
-     .budgeted = true,
-     .stays = true},
-    {.name = "autoswap",
-     .summary = "values leave between two uses, by AutoSwap's scores (:doa, :aoa, :wdoa, :swdoa, :search)",
-     .decide = tide__decide_autoswap,
-     .takes_argument = true,
-     .budgeted = true},
-    {.name = "capuchin",
-     .summary = "swaps what transfers can hide, by free time; recomputes the rest, by bytes saved per second",
-     .decide = tide__decide_capuchin,
-     .budgeted = true},
-    {.name = "manual", .summary = "swaps, re-runs and variants from a decisions file", .decide = tide__decide_manual},
-    {.name = "checkpoint",
-     .summary = "what people do by hand: keep the values between stretches, re-run a stretch; :sqrt, :block",
-     .decide = tide__decide_checkpoint,
-     .takes_argument = true,
-     .budgeted = true,
-     .stays = true},
-    {.name = "superneurons",
-     .summary = "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
-     .decide = tide__decide_superneurons,
-     .takes_argument = true,
-     .budgeted = true},
-    {.name = "hybrid",
-     .summary = "keeps, moves or re-runs each value, for the least time inside the budget; :nomove, :norerun, :steady",
-     .decide = tide__decide_hybrid,
-     .plan = tide__plan_hybrid,
-     .takes_argument = true,
-     .budgeted = true},
+    {"none", "every value stays for the whole step: what no memory management costs", tide__decide_none, false, false,
+     NULL, false},
+    {"liveness", "a value leaves after its last use; nothing moves, nothing is run twice", tide__decide_liveness, false,
+     false, NULL, false},
+    {"cache", "online: when memory is short, the least recently used value goes to a tier (SuperNeurons' tensor cache)",
+     tide__decide_cache, false, true, NULL, false},
+    {"delta", "online: stale and large values leave, by swap or re-run, whichever compute waits for less (DELTA)",
+     tide__decide_delta, false, true, NULL, false},
+    {"dtr", "online: drops and re-runs by cost per byte and staleness (DTR); :eq, full, local, msps, lru or delta",
+     tide__decide_dtr, true, true, NULL, true},
+    {"autoswap", "values leave between two uses, by AutoSwap's scores (:doa, :aoa, :wdoa, :swdoa, :search)",
+     tide__decide_autoswap, true, true, NULL, false},
+    {"capuchin", "swaps what transfers can hide, by free time; recomputes the rest, by bytes saved per second",
+     tide__decide_capuchin, false, true, NULL, false},
+    {"manual", "swaps, re-runs and variants from a decisions file", tide__decide_manual, false, false, NULL, false},
+    {"checkpoint", "what people do by hand: keep the values between stretches, re-run a stretch; :sqrt, :block",
+     tide__decide_checkpoint, true, true, NULL, true},
+    {"superneurons", "re-runs cheap layers, moves the least recently used when short; :speed, :memory, :cost ...",
+     tide__decide_superneurons, true, true, NULL, false},
+    {"hybrid", "keeps, moves or re-runs each value, for the least time inside the budget; :nomove, :norerun, :steady",
+     tide__decide_hybrid, true, true, tide__plan_hybrid, false},
 };
 
 const tide__policy *tide__policy_find(const char *name) {
@@ -73,32 +44,6 @@ bool tide__policy_has(const char *argument, const char *word) {
         if (length == strlen(word) && strncmp(argument, word, length) == 0) return true;
     }
     return false;
-}
-
-/* By what it takes to have every op's operands together when nothing can be moved away and back. */
-static tide_status raise_by_unwinding(const tide__policy_input *in, tide_fit_report *report) {
-    tide__model *model;
-    uint64_t bytes;
-    tide_id op;
-    TIDE_TRY(tide__model_create(in, &model));
-    tide_status status = tide__unwind(model, in->target_bytes, &bytes, &op);
-    tide__model_destroy(model);
-    TIDE_TRY(status);
-    bytes -= tide__min_u64(bytes, in->machine->align_bytes - UINT64_C(1)); /* what lies on top need not be rounded up */
-    if (bytes <= report->needed_bytes) return TIDE_OK;
-    *report = (tide_fit_report){.needed_bytes = bytes, .op = op, .is_bound = true};
-    return TIDE_OK;
-}
-
-tide_status tide__policy_least(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *out) {
-    tide_liveness *l;
-    TIDE_TRY(tide_liveness_create(in->program, &l));
-    tide_fit_report report = {.needed_bytes = l->largest_op_bytes, .op = l->largest_op, .is_bound = true};
-    tide_liveness_destroy(l);
-    bool moves = !policy->stays && !tide__policy_has(in->argument, "nomove");
-    if (!moves) TIDE_TRY(raise_by_unwinding(in, &report));
-    *out = report;
-    return TIDE_OK;
 }
 
 const char *tide_policy_name(uint32_t i, const char **summary) {

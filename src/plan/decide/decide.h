@@ -66,26 +66,23 @@ typedef struct tide__policy_input {
     uint64_t tier_missed_bytes[TIDE_MACHINE_MAX_TIERS];
 } tide__policy_input;
 
-/* A policy: program, machine, budgets -> decisions. One file each, one entry in the table of decide.c. One that
+/* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. One that
  * cannot reach the target gives the smallest load it can; the pipeline then says that it does not fit. */
 typedef tide_status (*tide__policy_fn)(const tide__policy_input *in, tide__decisions *out);
-/* A policy that places and simulates what it compares may hand over the whole plan but its proof, within the budget;
- * *out = NULL: it has none, and is asked to decide. */
+/* A policy that places and simulates what it compares may hand over the whole plan but its proof: within the budgets, or
+ * the smallest that it found, for the refusal. *out = NULL: it has none, and is asked to decide. */
 typedef tide_status (*tide__plan_fn)(const tide__policy_input *in, struct tide_plan **out);
 typedef struct tide__policy {
     const char *name, *summary;
     tide__policy_fn decide;
-    tide__plan_fn plan; /* NULL: it only decides */
     bool takes_argument;
-    bool budgeted; /* heeds target_bytes: worth asking again for less when placement misses the budget */
-    bool stays;    /* it never moves a value to a tier */
+    bool budgeted;      /* heeds target_bytes: worth asking again for less when placement misses the budget */
+    tide__plan_fn plan; /* NULL: it only decides */
+    bool stays;         /* it never moves a value to a tier */
 } tide__policy;
 /* `name` with or without ":argument"; NULL if there is none of this name, or if it gets an argument that is empty or
  * that it does not take. */
 const tide__policy *tide__policy_find(const char *name);
-/* A budget below which a budgeted policy has no plan, proved, and the op that decides it (TIDE_NONE: what is kept at the
- * end does): milliseconds for a thousand ops. Of interest is what lies above the input's target: 0 is the whole truth. */
-tide_status tide__policy_least(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *out);
 /* Is `word` one of the comma-separated words of `argument`? */
 bool tide__policy_has(const char *argument, const char *word);
 

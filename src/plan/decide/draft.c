@@ -26,13 +26,36 @@ static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
 typedef tide_status (*place_fn)(const tide_program *program, const tide_machine *machine, bool keep_everything,
                                 const tide_budgets *budgets, tide_plan *plan);
 
-static tide_status draft_by(place_fn place, const tide__policy_input *in, const tide__decisions *decisions,
-                            tide_plan **out) {
+/* Where things lie: what a function finds, or what is given. */
+typedef struct places {
+    place_fn find;
+    const uint64_t *offsets;
+    size_t n;
+} places;
+
+static tide_status use_offsets(const tide__policy_input *in, const places *p, tide_plan *plan) {
+    if (p->n != plan->residencies.count)
+        return tide__fail(TIDE_E_INTERNAL, "offsets of %zu residencies, there are %zu", p->n, plan->residencies.count);
+    plan->arena_bytes = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        tide_residency *r = &plan->residencies.data[i];
+        r->offset_bytes = p->offsets[i];
+        plan->arena_bytes = tide__max_u64(plan->arena_bytes, tide__add_capped(r->offset_bytes, r->size_bytes));
+    }
+    return tide__place_tiers(in->program, in->machine, &in->options->budgets, plan);
+}
+
+static tide_status place(const tide__policy_input *in, const tide__decisions *decisions, const places *p,
+                         tide_plan *plan) {
+    if (!p->find) return use_offsets(in, p, plan);
+    return p->find(in->program, in->machine, decisions->keep_everything, &in->options->budgets, plan);
+}
+
+static tide_status draft_by(places p, const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
     tide_plan *plan;
     TIDE_TRY(new_draft(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
-    if (status == TIDE_OK)
-        status = place(in->program, in->machine, decisions->keep_everything, &in->options->budgets, plan);
+    if (status == TIDE_OK) status = place(in, decisions, &p, plan);
     if (status == TIDE_OK) status = tide__sync(plan);
     if (status == TIDE_OK) status = simulate(in, plan);
     if (status == TIDE_OK)
@@ -43,11 +66,16 @@ static tide_status draft_by(place_fn place, const tide__policy_input *in, const 
 }
 
 tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
-    return draft_by(tide__place_draft, in, decisions, out);
+    return draft_by((places){.find = tide__place_draft}, in, decisions, out);
 }
 
 tide_status tide__draft_with_care(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
-    return draft_by(tide__place_plan, in, decisions, out);
+    return draft_by((places){.find = tide__place_plan}, in, decisions, out);
+}
+
+tide_status tide__draft_at(const tide__policy_input *in, const tide__decisions *decisions, const uint64_t *offsets,
+                           size_t n, tide_plan **out) {
+    return draft_by((places){.offsets = offsets, .n = n}, in, decisions, out);
 }
 
 /* Which slot an action belongs to: originals run in order, once each, after whatever else their slot holds. */

@@ -9,6 +9,10 @@
 tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out);
 /* The same, placed as tightly as a plan is. */
 tide_status tide__draft_with_care(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out);
+/* The same for whoever knows where things lie: the offsets of all n residencies, in the order in which the schedule makes
+ * them. */
+tide_status tide__draft_at(const tide__policy_input *in, const tide__decisions *decisions, const uint64_t *offsets,
+                           size_t n, tide_plan **out);
 
 /* Schedule only. loads[k], n_ops + 1 entries: the most bytes in the arena while something of slot k runs; slot
  * n_ops holds what comes after the last op. */

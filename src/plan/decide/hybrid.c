@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/decide/draft.h"
 #include "plan/decide/hybrid/climb.h"
 #include "plan/decide/hybrid/effort.h"
 #include "plan/decide/hybrid/ways.h"
@@ -93,6 +94,7 @@ static tide_status search_once(tide__hybrid *h, const tide__policy_input *in) {
     h->work = in->options->effort == TIDE_EFFORT_LOW ? tide__effort_low_work(n_ops)
                                                      : tide__effort_work(in->options->effort, n_ops);
     h->limit = tide__effort_limit(in->options->effort, n_ops);
+    h->most = tide__effort_most(in->options->effort, n_ops);
     bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
     if (one) h->work *= 3; /* with moves there are four */
     TIDE_TRY(tide__model_create(in, &h->model));
@@ -115,12 +117,32 @@ tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *o
     return status;
 }
 
-/* NULL where nothing fits at the first attempt: the pipeline then asks for smaller loads. */
+/* Attempts at smaller and smaller loads, where placement keeps missing the budget. */
+enum { MAX_ATTEMPTS = 8 };
+
+/* Half as much again below what the last load was too large by; 0: no hope. */
+static uint64_t smaller_target(const tide__hybrid *h, uint64_t target) {
+    uint64_t budget = h->judge.in.options->budgets.arena_bytes;
+    uint64_t over = h->judge.best_bytes - tide__min_u64(h->judge.best_bytes, budget), step = over + over / 2 + 1;
+    return step < target / 4 ? target - step : 0;
+}
+
+/* Of what was found the best, which is above the budgets: for whoever reports that. */
+static tide_status show_best(tide__hybrid *h, tide_plan **out) {
+    return h->judge.any ? tide__draft_with_care(&h->judge.in, &h->judge.best, out) : TIDE_OK;
+}
+
 static tide_status plan_at_budget(const tide__policy_input *in, tide_plan **out) {
     tide__hybrid h = {0};
+    tide__policy_input attempt = *in;
+    tide_status status = TIDE_OK;
     if (in->target_bytes == UINT64_MAX) return TIDE_OK;
-    tide_status status = search_once(&h, in);
-    if (status == TIDE_OK) status = tide__judge_finish(&h.judge, out);
+    for (int i = 0; i < MAX_ATTEMPTS && attempt.target_bytes && status == TIDE_OK && !*out; i++) {
+        status = search_once(&h, &attempt);
+        if (status == TIDE_OK) status = tide__judge_finish(&h.judge, out);
+        attempt.target_bytes = tide__hybrid_is_spent(&h) ? 0 : smaller_target(&h, attempt.target_bytes);
+    }
+    if (status == TIDE_OK && !*out) status = show_best(&h, out);
     tide__judge_deinit(&h.judge);
     return status;
 }

@@ -1,4 +1,4 @@
-/* A quick bound for swapping (swap_search.h), by fluids; what comes after it is better, mostly.
+/* A bound for swapping (swap_search.h), by fluids; with waits only by the circulation.
  *
  * away(k), the bytes absent in slot k, is at most what gaps that cover k hold; at most what has been saved of values
  * that are still wanted, which grows no faster than the out channels run; and it falls no faster than the in channels
@@ -95,7 +95,7 @@ tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *o
     if (f.covered && f.wanted && f.clean && f.away && wanted_to) {
         add_gaps(&f, wanted_to);
         uint64_t bound = wait_ns ? 0 : solve(&f);
-        status = wait_ns ? tide__swap_circulation(s, wait_ns, &bound) : tide__swap_prices(s, &bound);
+        status = tide__swap_circulation(s, wait_ns, &bound);
         if (status == TIDE_OK) *out = bound;
     } else {
         status = tide__fail_memory();

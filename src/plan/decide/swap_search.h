@@ -19,11 +19,10 @@ tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *o
                               tide__swaps_outcome *out);
 
 /* Less than this load swapping alone does not reach on the clock s->slot_ns when compute waits for up to wait_ns in all,
- * wherever that is best. Any order of transfers counts, not only that of swaps.h; what tiers have room for does not. By a
- * pass over the slots, then by one of the two below. */
+ * wherever that is best: bytes are taken to flow, in and out at the channels' rates. By a pass over the slots, then by
+ * bisection of a flow where the program is small enough for it. */
 tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out);
-/* Both raise *bound, which must be one already, if they can. The first is the better one, and does not know waits. */
-tide_status tide__swap_prices(const tide__swaps *s, uint64_t *bound);
+/* That second part: raises *bound, which must be one already, if it can. */
 tide_status tide__swap_circulation(const tide__swaps *s, uint64_t wait_ns, uint64_t *bound);
 
 #endif

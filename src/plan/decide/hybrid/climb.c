@@ -73,7 +73,7 @@ static tide_status descend(climb *c) {
 }
 
 tide_status tide__hybrid_climb(const tide__policy_input *in, tide_plan **out) {
-    climb c = {.h = {.limit = UINT64_MAX, .keeps = true}, .options = *in->options, .in = *in};
+    climb c = {.h = {.limit = UINT64_MAX, .most = UINT64_MAX, .keeps = true}, .options = *in->options, .in = *in};
     c.h.work = tide__effort_rung_work(in->options->effort, tide_program_op_count(in->program));
     c.in.options = &c.options;
     TIDE_TRY(tide__ladder_init(in, &c.ladder));

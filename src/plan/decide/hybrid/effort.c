@@ -23,6 +23,15 @@ uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops) {
     return tide__max_u64(tide__min_u64(300 * thousand * n_ops, most), 5 * TIDE__DRAFT_WORK * n_ops);
 }
 
+/* Where there is no plan to be found a refusal takes some plans' time, not more. */
+enum { MOST_SEARCHES = 8 };
+
+uint64_t tide__effort_most(tide_effort effort, uint64_t n_ops) {
+    const uint64_t least = 28 * 1000 * 1000;
+    if (effort == TIDE_EFFORT_LOW) return tide__max_u64(tide__effort_limit(effort, n_ops), least);
+    return MOST_SEARCHES * tide__effort_work(effort, n_ops);
+}
+
 /* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2; large
  * programs are repaired by batches, some ten of them. */
 uint64_t tide__effort_low_work(uint64_t n_ops) {

@@ -2,10 +2,12 @@
 #include "plan/decide/hybrid/judge.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "plan/decide/draft.h"
 #include "plan/decide/hybrid/effort.h"
+#include "plan/decide/shuttle.h"
 #include "plan/decide/tiers.h"
 #include "plan/decide/workspaces.h"
 
@@ -56,7 +58,10 @@ static uint64_t above_budget(const tide__judge *j, uint64_t arena_bytes) {
 }
 
 static bool fits_tiers(const tide__judge *j, const tide_plan *draft) {
-    return tide__tiers_fit(j->in.machine, &j->in.options->budgets, draft->tier_bytes);
+    const tide_budgets *b = &j->in.options->budgets;
+    for (uint32_t t = 0; t < j->in.machine->n_tiers; t++)
+        if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], j->in.machine->tier[t].capacity_bytes)) return false;
+    return true;
 }
 
 static bool fits(const tide__judge *j, const tide_plan *draft) {
@@ -155,6 +160,20 @@ tide_plan *tide__judge_take_strict(tide__judge *j) {
     return plan;
 }
 
+/* Where a step takes long, or nothing fits: everything in tiers, brought in for its ops, may be better. */
+static tide_status try_shuttle(tide__judge *j) {
+    tide__policy_input in = j->in;
+    tide_plan *plan;
+    uint64_t least = tide__workspaces_least_ns(&in);
+    if (tide__policy_has(in.argument, "nomove")) return TIDE_OK;
+    if (j->strict && j->strict->prediction.step_ns / 2 <= least) return TIDE_OK;
+    memset(in.tier_missed_bytes, 0, sizeof in.tier_missed_bytes); /* it keeps the tiers' budgets by itself */
+    TIDE_TRY(tide__shuttle(&in, &plan));
+    if (plan) keep_strict(j, &plan);
+    tide_plan_destroy(plan);
+    return TIDE_OK;
+}
+
 tide_status tide__judge_finish(tide__judge *j, tide_plan **out) {
     tide_plan *careful = NULL;
     uint64_t slack = j->in.options->effort == TIDE_EFFORT_LOW ? j->best_ns / LITTLE_PART : 0;
@@ -162,6 +181,7 @@ tide_status tide__judge_finish(tide__judge *j, tide_plan **out) {
     if (j->any && !is_strict_best) TIDE_TRY(tide__draft_with_care(&j->in, &j->best, &careful));
     if (careful) keep_strict(j, &careful);
     tide_plan_destroy(careful);
+    TIDE_TRY(try_shuttle(j));
     *out = tide__judge_take_strict(j);
     return TIDE_OK;
 }

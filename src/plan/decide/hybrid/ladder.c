@@ -86,9 +86,12 @@ void tide__ladder_deinit(tide__ladder *l) {
 
 /* ---- the choice ---- */
 
-static bool fits(const tide__ladder *l, const tide_plan *draft) {
-    const tide_budgets *budgets = &l->in->options->budgets;
-    return draft->arena_bytes <= budgets->arena_bytes && tide__tiers_fit(l->in->machine, budgets, draft->tier_bytes);
+static bool tiers_fit(const tide__ladder *l, const tide_plan *draft) {
+    const tide_machine *m = l->in->machine;
+    for (uint32_t t = 0; t < m->n_tiers; t++)
+        if (draft->tier_bytes[t] > tide__min_u64(l->in->options->budgets.tier_bytes[t], m->tier[t].capacity_bytes))
+            return false;
+    return true;
 }
 
 static bool is_better(const tide__ladder_draft *a, const tide__ladder_draft *b) {
@@ -102,7 +105,7 @@ static tide__ladder_draft figures_of(const tide__ladder *l, const tide_plan *dra
 
 tide_status tide__ladder_offer(tide__ladder *l, tide_plan **draft) {
     tide__ladder_draft d = figures_of(l, *draft), best = l->best ? figures_of(l, l->best) : d;
-    if (!fits(l, *draft)) return TIDE_OK;
+    if (!tiers_fit(l, *draft) || d.arena_bytes > l->in->options->budgets.arena_bytes) return TIDE_OK;
     TIDE_TRY(tide__vec_push(&l->seen, d));
     if (l->best && !is_better(&d, &best)) return TIDE_OK;
     tide_plan_destroy(l->best);

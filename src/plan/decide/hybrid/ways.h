@@ -20,6 +20,7 @@ typedef struct tide__hybrid {
     tide__sketch *sketch; /* of the present search */
     uint64_t work;        /* for one search */
     uint64_t limit;       /* of what is spent in all, once there is a plan */
+    uint64_t most;        /* the same before; at low effort in any case */
     bool moves, reruns;
     bool found;            /* a search has led to a draft within the budget */
     bool keeps;            /* on a ladder: what becomes the best is kept, to go on from */
@@ -29,7 +30,7 @@ typedef struct tide__hybrid {
 /* Searches for the input's target, by `try`; the best is with the judge. */
 tide_status tide__hybrid_search(tide__hybrid *h, const tide__policy_input *in, tide_status (*try)(tide__hybrid *));
 
-bool tide__hybrid_is_spent(const tide__hybrid *h); /* there is a plan, and no work left for a better one */
+bool tide__hybrid_is_spent(const tide__hybrid *h); /* no work is left: for a better plan, or for one at all */
 bool tide__hybrid_is_ideal(const tide__hybrid *h); /* nothing can be faster */
 
 /* Moves, chosen by `way`; re-runs for what they leave; then both exchanged together. */
