@@ -1,6 +1,7 @@
 /* Budgets from the command line: bytes, or percentages of the unconstrained arena; and the policies that keep them. */
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -58,13 +59,31 @@ void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t
     }
 }
 
+/* Plans can take seconds; a terminal sees which budget is being tried. */
+static void show_trying(void *self, uint64_t budget_bytes) {
+    (void)self;
+    if (budget_bytes == UINT64_MAX)
+        fprintf(stderr, "\rsmallest budget: without one\x1b[K");
+    else
+        fprintf(stderr, "\rsmallest budget: trying %s\x1b[K", show_bytes(budget_bytes));
+    fflush(stderr);
+}
+
+tide_status find_smallest(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
+                          double tolerance, tide_smallest *out) {
+    tide_plan_options shown = *options;
+    bool is_watched = isatty(STDERR_FILENO);
+    if (is_watched) shown.trying = show_trying;
+    tide_status status = tide_plan_smallest(program, machine, &shown, tolerance, out);
+    if (is_watched) fprintf(stderr, "\r\x1b[K");
+    return status;
+}
+
 tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
                           tide_plan_options *options) {
-    tide_plan_options quick = *options; /* dozens of plans are tried; what is kept is planned with all effort */
     tide_smallest smallest;
     if (!args->arena.is_smallest) return TIDE_OK;
-    quick.effort = TIDE_EFFORT_LOW;
-    tide_status status = tide_plan_smallest(program, machine, &quick, 0.005, &smallest);
+    tide_status status = find_smallest(program, machine, options, 0.005, &smallest);
     if (status == TIDE_OK) options->budgets.arena_bytes = smallest.works_bytes;
     return status;
 }
@@ -94,8 +113,26 @@ tide_status fill_plan_options(const planning_args *args, const tide_program *pro
 
 /* ---- what does not fit ---- */
 
+static void op_json(json_out *j, const char *key, const tide_program *program, tide_id op) {
+    char name[64];
+    if (op == TIDE_NONE) return;
+    json_u64(j, key, op);
+    snprintf(name, sizeof name, "%s_name", key);
+    if (program) json_text(j, name, tide_program_op(program, op)->name);
+}
+
+static void tier_json(json_out *j, const tide_fit_report *fit, const tide_program *program,
+                      const tide_machine *machine) {
+    if (machine) json_text(j, "tier", machine->tier[fit->tier].name);
+    json_u64(j, "tier_needed_bytes", fit->tier_needed_bytes);
+    json_u64(j, "tier_has_bytes", fit->tier_has_bytes);
+    if (program && fit->tier_tensor != TIDE_NONE)
+        json_text(j, "tier_tensor", tide_program_tensor(program, fit->tier_tensor)->name);
+}
+
 /* What a program reads where there is no plan: whether it is the arena or a tier that is too small, and the reason. */
-static void misfit_json(tide_status status, const tide_fit_report *fit, const tide_program *program) {
+static void misfit_json(tide_status status, const tide_fit_report *fit, const tide_program *program,
+                        const tide_machine *machine) {
     json_out j;
     json_begin(&j, stdout);
     json_bool(&j, "fits", false);
@@ -105,16 +142,23 @@ static void misfit_json(tide_status status, const tide_fit_report *fit, const ti
         json_u64(&j, "needed_bytes", fit->needed_bytes);
         json_bool(&j, "is_bound", fit->is_bound);
     }
-    if (fit->op != TIDE_NONE) json_u64(&j, "peak_op", fit->op);
-    if (fit->op != TIDE_NONE && program) json_text(&j, "peak_op_name", tide_program_op(program, fit->op)->name);
+    op_json(&j, "peak_op", program, fit->op);
+    if (fit->bound_bytes) {
+        json_u64(&j, "bound_bytes", fit->bound_bytes);
+        op_json(&j, "bound_op", program, fit->bound_op);
+    }
+    if (status == TIDE_E_TIER_FULL && fit->tier_needed_bytes) tier_json(&j, fit, program, machine);
     json_end(&j);
 }
 
-int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program, bool json) {
+int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program,
+                  const tide_machine *machine, bool json) {
     if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return report_failure(status);
-    if (json) misfit_json(status, fit, program);
-    if (status == TIDE_E_TIER_FULL || !fit->needed_bytes) return report_failure(status);
-    const char *what = fit->is_bound ? "no budget works below" : "the smallest found to work is";
-    return report_failure(complain(TIDE_E_FIT, "does not fit: %s; %s %" PRIu64 " (%s)", tide_last_error(), what,
-                                   fit->needed_bytes, show_bytes(fit->needed_bytes)));
+    if (json) misfit_json(status, fit, program, machine);
+    char known[128] = "";
+    if (fit->needed_bytes)
+        snprintf(known, sizeof known, "; %s %" PRIu64 " (%s)",
+                 fit->is_bound ? "no budget works below" : "the smallest found to work is", fit->needed_bytes,
+                 show_bytes(fit->needed_bytes));
+    return report_failure(complain(status, "does not fit: %s%s", tide_last_error(), known));
 }

@@ -127,14 +127,19 @@ typedef struct unconstrained {
 const char *default_policy(const char *given, const budget_args *budgets);
 /* "low", "normal", "high"; false, with the complaint made, for anything else. */
 bool parse_effort(const char *text, tide_effort *out);
+/* tide_plan_smallest with what it tries shown on a terminal. */
+tide_status find_smallest(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
+                          double tolerance, tide_smallest *out);
 tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out);
 /* "Does not fit" with the smallest budget that was seen to work and the op that decides it, or which tier is full; right
- * after the library said so. Any other failure as report_failure does. `program` may be NULL. Returns the exit code. */
-int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program, bool json);
+ * after the library said so. Any other failure as report_failure does. The names in `json` come from program and machine,
+ * which may be NULL. Returns the exit code. */
+int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program,
+                  const tide_machine *machine, bool json);
 bool budgets_relative(const budget_args *args); /* one is a percentage, or min */
 void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out);
 /* Of "--budget min": puts the smallest budget that options->policy works in into options->budgets, which are filled;
- * found by bisection, to half a percent. Else nothing. */
+ * where it is not known exactly found by bisection, to half a percent. Else nothing. A terminal sees the search. */
 tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
                           tide_plan_options *options);
 
@@ -154,9 +159,6 @@ const char *show_bytes(uint64_t bytes);
 const char *show_ns(uint64_t ns);
 const char *show_op(const tide_program *program, tide_id op);
 const char *show_name(const char *name);
-
-/* A text inside an SVG: escaped, without control characters. */
-void svg_text(FILE *stream, const char *text);
 
 /* "-o -" gives stdout to the file: then no report is printed, and --json is refused. */
 bool wants_stdout(const char *output);

@@ -88,7 +88,7 @@ static tide_status resolve_budget(const comparison *c, tide_plan_options *option
         return TIDE_OK;
     }
     options->budgets.arena_bytes = UINT64_MAX;
-    tide_status status = tide_plan_smallest(c->program, c->machine, options, 0.005, &smallest);
+    tide_status status = find_smallest(c->program, c->machine, options, 0.005, &smallest);
     if (status == TIDE_OK) row->budget_bytes = options->budgets.arena_bytes = smallest.works_bytes;
     return status;
 }

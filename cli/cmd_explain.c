@@ -115,7 +115,7 @@ static int run(const char *name, const explain_options *o) {
     if (status == TIDE_OK) status = make_plan(l.program, &machine, o, &fit, &budgets, &plan);
     if (status == TIDE_OK) status = explain_plan(l.program, &machine, plan, &budgets, o);
     int exit_code = 0;
-    if (status != TIDE_OK) exit_code = report_misfit(status, &fit, l.program, o->json);
+    if (status != TIDE_OK) exit_code = report_misfit(status, &fit, l.program, &machine, o->json);
     tide_plan_destroy(plan);
     unload(&l);
     return exit_code;

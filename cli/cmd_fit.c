@@ -94,14 +94,14 @@ static tide_status find_all(fit_search *s, bool json, fit_probe *found, bool *ca
     return TIDE_OK;
 }
 
-static tide_status find_smallest(const fit_search *s, bool json, answers *a) {
+static tide_status bracket_budget(const fit_search *s, bool json, answers *a) {
     loaded l;
     tide_plan_options options = s->options;
     options.budgets.arena_bytes = UINT64_MAX;
     fflush(stdout);
     tide_status status = load_program(a->spec, s->model, s->machine, &l);
     if (status != TIDE_OK) return status;
-    status = tide_plan_smallest(l.program, s->machine, &options, 0.01, &a->smallest);
+    status = find_smallest(l.program, s->machine, &options, 0.01, &a->smallest);
     a->has_smallest = status == TIDE_OK;
     if (a->has_smallest && !json) print_smallest(l.program, &a->smallest);
     unload(&l);
@@ -117,7 +117,7 @@ static tide_status find_batches(const fit_options *o, fit_search s, answers *a) 
     fit_hide_progress();
     if (status == TIDE_OK) a->asked = *p;
     if (status == TIDE_OK && !o->json) print_head(&s, a);
-    if (status == TIDE_OK) status = find_smallest(&s, o->json, a);
+    if (status == TIDE_OK) status = bracket_budget(&s, o->json, a);
     if (status == TIDE_OK) status = find_all(&s, o->json, a->batches, a->batch_capped);
     fit_free(&s);
     return status;

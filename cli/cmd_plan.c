@@ -22,7 +22,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     if (status == TIDE_OK && o->output) status = tide_plan_write(plan, o->output);
     if (status != TIDE_OK) {
         tide_plan_destroy(plan);
-        return report_misfit(status, &fit, p, o->json);
+        return report_misfit(status, &fit, p, m, o->json);
     }
     plan_figures figures = {
         .plan = plan, .program = p, .machine = m, .prediction = *tide_plan_prediction(plan), .whole = whole};

@@ -221,7 +221,7 @@ static int run(const char *name, const report_options *o) {
     if (status == TIDE_OK) status = make_report(&s, o);
     int exit_code = 0;
     if (status != TIDE_OK)
-        exit_code = report_misfit(status, &fit, s.program.program, false);
+        exit_code = report_misfit(status, &fit, s.program.program, NULL, false);
     else
         say_how(o);
     close_subject(&s);
