@@ -1,109 +1,184 @@
-/* A bound for swapping (swap_search.h), by fluids; with waits only by the circulation.
+/* A bound for swapping (swap_search.h), by Lagrange multipliers of the loads and of the channels' time.
  *
- * away(k), the bytes absent in slot k, is at most what gaps that cover k hold; at most what has been saved of values
- * that are still wanted, which grows no faster than the out channels run; and it falls no faster than the in channels
- * run. The largest away() that obeys all three is found by one pass each way. */
+ * Give every slot k a weight w(k) >= 0, all together 1, and the time of every channel a price >= 0. Then in any schedule
+ *
+ *   peak  >=  sum of w(k) load(k)                  no load is above the peak
+ *         >=  sum of w(k) (load without swaps)(k)
+ *             - price of all time of all channels  no channel does two things at once
+ *             - sum over values of its gain        = w-weighted bytes absent - price of the time of its transfers
+ *
+ * and what a value gains at most is found by itself, exactly: it leaves and comes back as a whole, each transfer in one piece,
+ * one SAVE for all its absences. So the right side is a bound, whatever weights and prices are; how good it is depends on
+ * them. They are found by subgradients: weights rise where the load is high, prices where many want the channel at once.
+ * Each coordinate has a step of its own size, by the size of its latest gradients (Kingma and Ba, Adam, 2015).
+ *
+ * Waits have a price, too, at most some number at any moment for all channels together; that number for all of the waiting
+ * is taken off as well. */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
+#include "plan/decide/swap_prices.h"
 #include "plan/decide/swap_search.h"
 
-typedef struct fluid {
-    const tide__swaps *s;
-    double *covered; /* per slot: bytes of gaps that cover it */
-    double *wanted;  /* per slot: bytes of values that exist there and have a gap to come */
-    double *clean;   /* per slot: those of `covered` that need no SAVE */
-    double *away;
-} fluid;
+enum { STEPS = 200, STEPS_PER_SLOT = 8, MIN_STEPS = 50, WORK = 1400 * 1000 * 1000 };
 
-static void cover(const tide__swaps *s, double *row, uint32_t from, uint32_t to, double bytes) {
-    row[from] += bytes;
-    if (to <= s->n_ops) row[to] -= bytes;
-}
+/* ---- the bound of some weights and prices ---- */
 
-/* row[] from changes to values. */
-static void sum(const tide__swaps *s, double *row) {
-    for (uint32_t k = 1; k <= s->n_ops; k++) row[k] += row[k - 1];
-}
-
-/* Several gaps of one value are one SAVE: each counts in `wanted` from the end of the one before. */
-static void add_gaps(fluid *f, uint32_t *wanted_to) {
-    const tide__swaps *s = f->s;
-    for (size_t i = 0; i < s->gaps.count; i++) {
-        const tide__swap_gap *g = &s->gaps.data[i];
-        double bytes = (double)g->size_bytes;
-        uint32_t to = g->head == TIDE_NONE ? g->to : s->n_ops + 1;
-        cover(s, f->covered, g->from, to, bytes);
-        if (g->head != TIDE_NONE && g->to != TIDE_NONE) cover(s, f->covered, 0, g->to, bytes);
-        if (g->head != TIDE_NONE && g->to != TIDE_NONE) cover(s, f->clean, 0, g->to, bytes);
-        if (g->clean || g->across != TIDE_NONE) {
-            cover(s, f->clean, g->from, to, bytes);
-            continue;
-        }
-        uint32_t ready = s->options.late_saves ? g->from : g->ready;
-        if (wanted_to[g->tensor] > ready) ready = wanted_to[g->tensor];
-        if (to > ready) cover(s, f->wanted, ready, to, bytes);
-        if (to > wanted_to[g->tensor]) wanted_to[g->tensor] = to;
+static void sum_weights(tide__prices *p) {
+    const double *weight = p->number;
+    for (uint32_t d = 0; d < 2; d++) p->lost[d][0] = p->lost[d][1] = 0;
+    for (uint32_t i = 1; i <= p->n_watched; i++) {
+        p->lost[0][i + 1] = p->lost[0][i] + weight[p->n_watched - i];
+        p->lost[1][i + 1] = p->lost[1][i] + weight[i - 1];
     }
-    sum(s, f->covered);
-    sum(s, f->wanted);
-    sum(s, f->clean);
 }
 
-/* Bytes per nanosecond of all channels of one direction that gaps use, or may use where tiers are too small for all. */
-static double rate_of(const tide__swaps *s, bool out) {
-    const tide_machine *m = s->in->machine;
-    bool used[TIDE_MACHINE_MAX_TIERS] = {false};
-    double rate = 0;
-    for (size_t i = 0; i < s->gaps.count; i++) used[s->gaps.data[i].tier] = true;
-    for (uint32_t i = 0; i < s->tiers.n && s->limited; i++) used[s->tiers.tier[i]] = true;
-    for (uint32_t c = 0; c < m->n_channels; c++)
-        if (used[m->channel[c].tier] && m->channel[c].out == out) rate += (double)m->channel[c].bytes_per_s * 1e-9;
-    return rate;
+static bool is_alike(const tide__line_transfer *a, const tide__line_transfer *b) {
+    return a->line == b->line && a->ns <= b->ns && a->ns >= b->ns && a->bytes <= b->bytes && a->bytes >= b->bytes;
 }
 
-static double slot_ns(const tide__swaps *s, uint32_t k) {
-    return k < s->n_ops ? (double)(s->slot_ns[k + 1] - s->slot_ns[k]) : 0;
-}
-
-static double least(double a, double b) { return a < b ? a : b; }
-
-static uint64_t solve(fluid *f) {
-    const tide__swaps *s = f->s;
-    double out = rate_of(s, true), in = rate_of(s, false), saved = 0, peak = 0;
-    for (uint32_t k = 0; k <= s->n_ops; k++) {
-        saved = least(f->wanted[k], saved + (k ? out * slot_ns(s, k - 1) : 0));
-        f->away[k] = least(f->covered[k], saved + f->clean[k]);
+static void find_ways(tide__prices *p) {
+    for (size_t i = 0; i < p->n_alike; i++) {
+        if (i == 0 || !is_alike(p->alike[i - 1], p->alike[i])) tide__line_costs_of(&p->costs, p->alike[i]);
+        tide__line_find(&p->costs, p->alike[i]);
     }
-    for (uint32_t k = s->n_ops; k-- > 0;) f->away[k] = least(f->away[k], f->away[k + 1] + in * slot_ns(s, k));
-    for (uint32_t k = 0; k <= s->n_ops; k++) {
-        double load = (double)s->base_loads[k] - f->away[k];
-        if (load > peak) peak = load;
+}
+
+static double *price_of_waits(const tide__prices *p) { return &p->number[p->n_numbers - 1]; }
+
+/* Loads that remain, and time that is wanted but not there. */
+static void find_gradient(tide__prices *p) {
+    double absent = 0;
+    for (uint32_t k = 0; k < p->n_watched; k++) p->gradient[k] = p->load[k] - (absent += p->absent[k]);
+    for (uint32_t c = 0; c < p->n_channels; c++) {
+        const tide__line *l = p->lines[c];
+        for (uint32_t i = 0; i + 1 < p->n_places; i++) l->used[i] -= l->axis->at[i + 1] - l->axis->at[i];
     }
-    return (uint64_t)peak;
+    if (p->wait_ns > 0)
+        p->gradient[p->n_numbers - 1] =
+            tide__lines_gain_waits(p->lines, p->n_channels, *price_of_waits(p)) - p->wait_ns;
+    for (uint32_t c = 0; c < p->n_channels; c++)
+        if (p->channels[c].tier == TIDE_NONE) memset(p->lines[c]->used, 0, (p->n_places - 1) * sizeof(double));
+}
+
+static double evaluate(tide__prices *p) {
+    double bound = -p->wait_ns * *price_of_waits(p);
+    sum_weights(p);
+    memset(p->absent, 0, (p->n_watched + (size_t)1) * sizeof *p->absent);
+    memset(p->gradient, 0, p->n_numbers * sizeof *p->gradient);
+    for (uint32_t c = 0; c < p->n_channels; c++) {
+        tide__line_sum(p->lines[c]);
+        bound -= p->lines[c]->sum[p->n_places - 1];
+        if (p->wait_ns > 0) memset(p->lines[c]->waited, 0, p->n_places * sizeof(double));
+    }
+    for (uint32_t k = 0; k < p->n_watched; k++) bound += p->number[k] * p->load[k];
+    find_ways(p);
+    bound -= tide__prices_take(p);
+    find_gradient(p);
+    return bound;
+}
+
+/* ---- better weights and prices ---- */
+
+/* The nearest weights that are not negative and 1 together: all less the same, as far as they go. */
+static void project(double *weight, uint32_t n) {
+    double less = -INFINITY;
+    for (uint32_t kept = 0, before = n + 1; kept != before;) {
+        double sum = -1;
+        before = kept;
+        kept = 0;
+        for (uint32_t k = 0; k < n; k++)
+            if (weight[k] > less) sum += weight[k], kept++;
+        less = sum / kept;
+    }
+    for (uint32_t k = 0; k < n; k++) weight[k] = fmax(0, weight[k] - less);
+}
+
+/* Of weights only differences matter; and nothing falls below 0. */
+static void restrict_gradient(tide__prices *p) {
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_watched; k++)
+        if (p->number[k] > 0) sum += p->gradient[k], n++;
+    for (uint32_t k = 0; k < p->n_watched; k++) p->gradient[k] -= sum / n;
+    for (size_t i = 0; i < p->n_numbers; i++)
+        if (p->number[i] <= 0 && p->gradient[i] < 0) p->gradient[i] = 0;
+}
+
+/* What a number changes by in a step, at first. */
+static double size_of_step(const tide__prices *p, size_t i) {
+    if (i < p->n_watched) return fmin(0.1, 10.0 / p->n_watched);
+    size_t c = (i - p->n_watched) / (p->n_places - 1);
+    return c < p->n_channels ? p->channels[c].rate / 4 : p->best_rate / 4;
+}
+
+static const double keep[] = {0.9, 0.99}; /* of the means over gradients and their squares, from step to step */
+
+/* Weights have one square for all of them: what one gains others lose. */
+static void mean_of_weights(tide__prices *p) {
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_watched; k++) {
+        sum += p->gradient[k] * p->gradient[k];
+        n += p->number[k] > 0;
+    }
+    double square = keep[1] * p->square[0] + (1 - keep[1]) * sum / n;
+    for (uint32_t k = 0; k < p->n_watched; k++) p->square[k] = square;
+}
+
+/* i: the steps made before. */
+static void step(tide__prices *p, uint32_t i, double size) {
+    double mean_part = 1 - pow(keep[0], i + 1.0), square_part = 1 - pow(keep[1], i + 1.0);
+    mean_of_weights(p);
+    for (size_t k = 0; k < p->n_numbers; k++) {
+        double g = p->gradient[k];
+        p->mean[k] = keep[0] * p->mean[k] + (1 - keep[0]) * g;
+        if (k >= p->n_watched) p->square[k] = keep[1] * p->square[k] + (1 - keep[1]) * g * g;
+        if (p->square[k] <= 0) continue;
+        double way = p->mean[k] / mean_part / sqrt(p->square[k] / square_part);
+        p->number[k] += size * size_of_step(p, k) * way;
+        if (k >= p->n_watched) p->number[k] = fmax(0, p->number[k]);
+    }
+    project(p->number, p->n_watched);
+    if (p->wait_ns > 0) tide__lines_set_waits(p->lines, p->n_channels, *price_of_waits(p));
+}
+
+/* At first only what is full counts, and time costs nothing. */
+static void begin(tide__prices *p) {
+    double peak = 0;
+    for (uint32_t k = 0; k < p->n_watched; k++) peak = fmax(peak, p->load[k]);
+    for (uint32_t k = 0; k < p->n_watched; k++) p->number[k] = (p->load[k] >= 0.9 * peak) * 1e6;
+    project(p->number, p->n_watched);
+    if (p->wait_ns > 0) *price_of_waits(p) = p->best_rate / 2;
+    if (p->wait_ns > 0) tide__lines_set_waits(p->lines, p->n_channels, *price_of_waits(p));
+}
+
+static uint32_t count_steps(const tide__prices *p) {
+    uint64_t kinds = 0;
+    for (size_t i = 0; i < p->n_alike; i++) kinds += i == 0 || !is_alike(p->alike[i - 1], p->alike[i]);
+    uint64_t work = (10 * kinds + 8 * p->n_channels) * p->n_places + 20 * p->n_alike + 1;
+    return (uint32_t)tide__max_u64(MIN_STEPS, tide__min_u64(STEPS + STEPS_PER_SLOT * p->n_watched, WORK / work));
+}
+
+static double ascend(tide__prices *p) {
+    double best = 0;
+    uint32_t n = count_steps(p);
+    begin(p);
+    for (uint32_t i = 0; i < n; i++) {
+        best = fmax(best, evaluate(p));
+        restrict_gradient(p);
+        step(p, i, pow(0.001, (double)i / n));
+    }
+    return best;
 }
 
 tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out) {
-    size_t slots = s->n_ops + (size_t)2, n = tide_program_tensor_count(s->in->program) + (size_t)1;
-    fluid f = {.s = s};
-    f.covered = calloc(slots, sizeof *f.covered);
-    f.wanted = calloc(slots, sizeof *f.wanted);
-    f.clean = calloc(slots, sizeof *f.clean);
-    f.away = calloc(slots, sizeof *f.away);
-    uint32_t *wanted_to = calloc(n, sizeof *wanted_to);
-    tide_status status = TIDE_OK;
-    if (f.covered && f.wanted && f.clean && f.away && wanted_to) {
-        add_gaps(&f, wanted_to);
-        uint64_t bound = wait_ns ? 0 : solve(&f);
-        status = tide__swap_circulation(s, wait_ns, &bound);
-        if (status == TIDE_OK) *out = bound;
-    } else {
-        status = tide__fail_memory();
-    }
-    free(f.covered);
-    free(f.wanted);
-    free(f.clean);
-    free(f.away);
-    free(wanted_to);
-    return status;
+    tide__prices p;
+    TIDE_TRY(tide__prices_init(&p, s, wait_ns));
+    /* Sums of doubles: a little less is surely right. */
+    *out = (uint64_t)(ascend(&p) * (1 - 1e-9));
+    tide__prices_deinit(&p);
+    return TIDE_OK;
 }

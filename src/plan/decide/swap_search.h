@@ -19,10 +19,8 @@ tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *o
                               tide__swaps_outcome *out);
 
 /* Less than this load swapping alone does not reach on the clock s->slot_ns when compute waits for up to wait_ns in all,
- * wherever that is best: bytes are taken to flow, in and out at the channels' rates. By a pass over the slots, then by
- * bisection of a flow where the program is small enough for it. */
+ * wherever that is best. Any order of transfers counts, not only that of swaps.h; what tiers have room for does not. The
+ * options of `s` say what swapping is: so every way of it has a bound of its own. About a second or two, at most. */
 tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out);
-/* That second part: raises *bound, which must be one already, if it can. */
-tide_status tide__swap_circulation(const tide__swaps *s, uint64_t wait_ns, uint64_t *bound);
 
 #endif

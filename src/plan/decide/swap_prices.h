@@ -1,0 +1,56 @@
+/* Weights of slots and prices of channels' time, and what values gain by being absent: the problem behind the bound for
+ * swapping (swap_bound.c). Only some slots have a weight, the *watched* ones, the fullest of equal stretches, and prices
+ * change only there. */
+#ifndef TIDE_PLAN_DECIDE_SWAP_PRICES_H
+#define TIDE_PLAN_DECIDE_SWAP_PRICES_H
+
+#include "plan/decide/swap_lines.h"
+#include "plan/decide/swaps.h"
+
+typedef struct tide__price_channel {
+    tide__line line;
+    uint32_t tier; /* TIDE_NONE: of any of those that have room for a part only; its time costs nothing */
+    bool out;
+    double rate; /* bytes per ns: the best that any transfer has */
+} tide__price_channel;
+
+/* A gap, in the order of values. */
+typedef struct tide__price_member {
+    tide_id value; /* the tensor, or the one that it is carried from */
+    enum { TIDE__CARRIED_TO, TIDE__INSIDE, TIDE__ACROSS } part;
+    uint32_t from, gap;
+} tide__price_member;
+
+typedef struct tide__prices {
+    const tide__swaps *s;
+    uint32_t n_watched, n_channels, n_places;
+    uint32_t *watched; /* slots, ascending */
+    double *load;      /* per watched slot, when nothing is absent */
+    double *absent;    /* n_watched + 1: bytes, first as changes */
+    double *at[2], *lost[2];
+    uint32_t *facing[2][2];                                       /* first and last */
+    tide__axis axes[2];                                           /* of LOADs, of SAVEs */
+    tide__price_channel channels[2 * TIDE_MACHINE_MAX_TIERS + 2]; /* and those of any tier */
+    tide__line_transfer *loads, *saves;                           /* per gap */
+    tide__line_transfer **alike; /* those that count, the same lengths and sizes together */
+    size_t n_alike;
+    tide__price_member *members; /* all gaps */
+    double *rows;                /* of the lines: sum, wait_price, waited, n_places each */
+    tide__line *lines[2 * TIDE_MACHINE_MAX_TIERS + 2];
+    double wait_ns; /* of all waits */
+    double best_rate;
+    tide__line_costs costs;
+    size_t n_numbers;
+    double *number, *gradient; /* the weights, the prices channel by channel, and at last the price of waits */
+    double *mean, *square;     /* per number: of the latest gradients */
+} tide__prices;
+
+/* All numbers are 0. `s` must outlive it. */
+tide_status tide__prices_init(tide__prices *p, const tide__swaps *s, uint64_t wait_ns);
+void tide__prices_deinit(tide__prices *p);
+
+/* What all values gain at most, given the cheapest ways of all transfers (swap_values.c). Makes the transfers of that on
+ * their lines and adds the bytes absent to `absent`, as changes. */
+double tide__prices_take(tide__prices *p);
+
+#endif

@@ -1,0 +1,86 @@
+/* See swap_lines.h. The prices of waits: those of time, and an equal part of what is left up to `most`.
+ *
+ *   most  ─────────────────────────────
+ *          ░░░ left, half of it each ░░
+ *         ▒▒▒▒▒▒ LOADs ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒
+ *         ▓▓▓▓▓▓▓▓▓▓▓▓▓ SAVEs ▓▓▓▓▓▓▓▓▓
+ *
+ * Pieces of the two directions begin and end at different moments: with what faces a piece, its highest price is meant. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "plan/decide/swap_lines.h"
+
+/* The sum of the prices of one direction in one of its pieces. */
+static double price_in(tide__line *const *lines, uint32_t n, const tide__axis *axis, bool same, uint32_t piece) {
+    double sum = 0;
+    for (uint32_t l = 0; l < n; l++)
+        if ((lines[l]->axis == axis) == same) sum += lines[l]->price[piece];
+    return sum;
+}
+
+/* The facing piece of the highest price. */
+static uint32_t dearest_facing(tide__line *const *lines, uint32_t n, const tide__axis *axis, uint32_t piece) {
+    uint32_t best = axis->first_facing[piece];
+    double most = price_in(lines, n, axis, false, best);
+    for (uint32_t i = best + 1; i <= axis->last_facing[piece]; i++) {
+        double price = price_in(lines, n, axis, false, i);
+        if (price > most) most = price, best = i;
+    }
+    return best;
+}
+
+/* Of all lines together. */
+static double total_in(tide__line *const *lines, uint32_t n, const tide__axis *axis, uint32_t piece) {
+    uint32_t facing = dearest_facing(lines, n, axis, piece);
+    return price_in(lines, n, axis, true, piece) + price_in(lines, n, axis, false, facing);
+}
+
+/* All in the same proportion: what faces what has been lowered at least as much as that needs. */
+static void lower_to_most(tide__line *const *lines, uint32_t n, double most) {
+    for (uint32_t l = 0; l < n; l++)
+        for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++) {
+            double total = total_in(lines, n, lines[l]->axis, i);
+            lines[l]->wait_price[i] = lines[l]->price[i] * (total > most ? most / total : 1);
+        }
+    for (uint32_t l = 0; l < n; l++)
+        for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++) lines[l]->price[i] = lines[l]->wait_price[i];
+}
+
+/* A transfer that starts in piece i may wait in any that it reaches: time in i is not to be dearer than that. */
+static void lower_to_waits(tide__line *l) {
+    const tide__axis *a = l->axis;
+    for (uint32_t i = 0; i + 1 < a->n; i++)
+        for (uint32_t k = i; k + 1 < a->n && a->at[k] <= a->at[i + 1] + l->longest_ns; k++)
+            l->price[i] = fmin(l->price[i], l->wait_price[k]);
+}
+
+void tide__lines_set_waits(tide__line *const *lines, uint32_t n, double most) {
+    lower_to_most(lines, n, most);
+    for (uint32_t l = 0; l < n; l++)
+        for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++) {
+            double left = fmax(0, most - total_in(lines, n, lines[l]->axis, i));
+            lines[l]->wait_price[i] = lines[l]->price[i] + left / n;
+        }
+    for (uint32_t l = 0; l < n; l++) lower_to_waits(lines[l]);
+}
+
+static double gain_piece(tide__line *const *lines, uint32_t n, const tide__line *line, uint32_t piece) {
+    double part = line->waited[piece] / n;
+    uint32_t facing = dearest_facing(lines, n, line->axis, piece);
+    line->used[piece] += line->waited[piece];
+    for (uint32_t l = 0; l < n; l++) lines[l]->used[lines[l]->axis == line->axis ? piece : facing] -= part;
+    return part;
+}
+
+double tide__lines_gain_waits(tide__line *const *lines, uint32_t n, double most) {
+    double gained = 0;
+    for (uint32_t l = 0; l < n; l++)
+        for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++)
+            if (lines[l]->waited[i] > 0) gained += gain_piece(lines, n, lines[l], i);
+    for (uint32_t l = 0; l < n; l++)
+        for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++)
+            if (lines[l]->wait_price[i] <= lines[l]->price[i] * (1 + 1e-9))
+                gained += fmax(0, lines[l]->used[i]) * lines[l]->price[i] / most;
+    return gained;
+}
