@@ -53,6 +53,7 @@ static tide_status try_every_way(tide__hybrid *h, bool least) {
     if (least) TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
     if (tide__hybrid_is_ideal(h)) return TIDE_OK;
     if (both && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
+    TIDE_TRY(tide__try_rooms(h));
     if (both && !tide__hybrid_is_spent(h) && !h->found) TIDE_TRY(tide__try_waiting(h));
     if (both && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_alone(h, false));
     if (h->moves && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_alone(h, true));

@@ -7,19 +7,14 @@
 #include "plan/decide/hybrid/ways.h"
 #include "plan/decide/workspaces.h"
 
-/* Slower than the ops alone by so much that moves which compute waits for, or none, may be better. */
-static bool is_slow(const tide__hybrid *h) {
-    uint64_t least = tide__workspaces_least_ns(&h->judge.in);
-    return !h->judge.fits || h->judge.best_ns > tide__add_capped(least, least / 8);
-}
-
 /* From scratch. */
 static tide_status try_main(tide__hybrid *h) {
     bool both = h->moves && h->reruns;
     TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
     if (both && !tide__hybrid_is_ideal(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
-    if (both && is_slow(h)) TIDE_TRY(tide__try_alone(h, false));
-    if (h->moves && is_slow(h)) TIDE_TRY(tide__try_alone(h, true));
+    TIDE_TRY(tide__try_rooms(h));
+    if (both && tide__hybrid_is_slow(h)) TIDE_TRY(tide__try_alone(h, false));
+    if (h->moves && tide__hybrid_is_slow(h)) TIDE_TRY(tide__try_alone(h, true));
     return tide__hybrid_is_ideal(h) ? TIDE_OK : tide__try_others(h);
 }
 

@@ -73,12 +73,38 @@ static void fill_tensors(const tide_program *program, const tide_machine *machin
     }
 }
 
+/* Whether the variant is another one then. */
+static bool want(const tide__policy_input *in, tide_id o, uint64_t room_bytes, tide__model *m) {
+    const tide_op *op = tide_program_op(in->program, o);
+    const tide_variant *v = &op->variants[tide__workspaces_pick(op, in->options->bits_any, room_bytes)];
+    uint64_t bytes = round_up(v->workspace_bytes, in->machine->align_bytes);
+    bool other = m->cost_ns[o] != v->cost_ns || m->workspace_bytes[o] != bytes;
+    m->cost_ns[o] = v->cost_ns;
+    m->workspace_bytes[o] = bytes;
+    return other;
+}
+
+static uint64_t operand_bytes(const tide__model *m, tide_id o) {
+    uint64_t sum = 0;
+    for (uint32_t i = m->read_at[o]; i < m->read_at[o + 1]; i++) sum = tide__add_capped(sum, m->size[m->reads[i]]);
+    for (uint32_t i = m->write_at[o]; i < m->write_at[o + 1]; i++) sum = tide__add_capped(sum, m->size[m->writes[i]]);
+    return sum;
+}
+
+bool tide__model_want(const tide__policy_input *in, uint64_t room_bytes, tide__model *m) {
+    bool any = false;
+    for (tide_id o = 0; o < m->n_ops; o++) {
+        uint64_t beside = in->target_bytes - tide__min_u64(operand_bytes(m, o), in->target_bytes);
+        bool other = want(in, o, tide__min_u64(room_bytes, beside), m);
+        any = any || other;
+    }
+    return any;
+}
+
 static void fill_op(const tide__policy_input *in, tide_id o, tide__model *m) {
     const tide_op *op = tide_program_op(in->program, o);
-    const tide_variant *variant = &op->variants[tide__workspaces_pick(op, in->options->bits_any, 0)];
     uint32_t reads = m->read_at[o], writes = m->write_at[o], pairs = m->pair_at[o];
-    m->cost_ns[o] = variant->cost_ns;
-    m->workspace_bytes[o] = round_up(variant->workspace_bytes, in->machine->align_bytes);
+    (void)want(in, o, 0, m);
     m->rerunnable[o] = op->rerunnable;
     for (uint32_t i = 0; i < op->n_reads; i++) m->reads[reads++] = op->reads[i];
     for (uint32_t i = 0; i < op->n_writes; i++) m->writes[writes++] = op->writes[i];

@@ -16,7 +16,7 @@ typedef struct tide__model {
     uint32_t *read_at, *write_at, *pair_at;
     tide_id *reads, *writes;
     tide__pair *pairs;
-    uint64_t *cost_ns, *workspace_bytes; /* of the variant with the smallest workspace */
+    uint64_t *cost_ns, *workspace_bytes; /* of the variant with the smallest workspace, unless others are wanted */
     bool *rerunnable;                    /* and destroys none of its reads */
     /* Per tensor. */
     uint64_t *size;
@@ -28,6 +28,9 @@ typedef struct tide__model {
 /* Arrays, all zero, for its n_ops and n_tensors and for lists of these lengths in all; destroy it also on failure. */
 tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, size_t pairs);
 tide_status tide__model_create(const tide__policy_input *in, tide__model **out);
+/* Each op's fastest variant with a workspace of up to `room_bytes` that fits the target beside its operands; 0: the smallest.
+ * Whether that is another one for any op. */
+bool tide__model_want(const tide__policy_input *in, uint64_t room_bytes, tide__model *m);
 void tide__model_destroy(tide__model *m); /* NULL is fine */
 
 #endif

@@ -8,7 +8,7 @@
 #include "plan/decide/tiers.h"
 #include "plan/decide/workspaces.h"
 
-enum { MAX_TRIES = 5, WARM_PART = 16, WALK_PART = 4, NEAR_PART = 400 };
+enum { MAX_TRIES = 5, WARM_PART = 16, WALK_PART = 4, NEAR_PART = 400, MAX_ROOMY_OPS = 300 };
 
 bool tide__hybrid_is_spent(const tide__hybrid *h) {
     bool is_low = h->judge.in.options->effort == TIDE_EFFORT_LOW;
@@ -18,6 +18,11 @@ bool tide__hybrid_is_spent(const tide__hybrid *h) {
 
 bool tide__hybrid_is_ideal(const tide__hybrid *h) {
     return h->judge.fits && h->judge.best_ns <= tide__workspaces_least_ns(&h->judge.in);
+}
+
+bool tide__hybrid_is_slow(const tide__hybrid *h) {
+    uint64_t least = tide__workspaces_least_ns(&h->judge.in);
+    return !h->judge.fits || h->judge.best_ns > tide__add_capped(least, least / 8);
 }
 
 static tide_status add_reruns(const tide__sketch *s, tide__decisions *out) {
@@ -54,6 +59,7 @@ static bool is_wreck(const tide__hybrid *h) {
 /* Low effort has other ways to a plan than to search for the first that fits; once there is a draft of a search, it
  * searches no further than it must. */
 static uint64_t most_work(const tide__hybrid *h, uint64_t work, bool again) {
+    if (h->extra) return work;
     if (h->limit == UINT64_MAX) return UINT64_MAX;
     uint64_t left = h->limit - tide__min_u64(h->limit, h->judge.spent);
     return again ? work : left / 3;
@@ -202,6 +208,27 @@ tide_status tide__try_alone(tide__hybrid *h, bool moves) {
     h->moves = moves;
     tide_status status = tide__try_from(h, TIDE__MOVES_WAIT);
     h->moves = both;
+    return status;
+}
+
+static tide_status try_room(tide__hybrid *h) {
+    if (tide__hybrid_is_ideal(h) || tide__hybrid_is_spent(h)) return TIDE_OK;
+    TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
+    if (!(h->moves && h->reruns)) return TIDE_OK;
+    TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
+    return tide__hybrid_is_slow(h) ? tide__try_waiting(h) : TIDE_OK;
+}
+
+tide_status tide__try_rooms(tide__hybrid *h) {
+    static const uint32_t percents[] = {20, 40, 100}; /* of the target: the largest workspace */
+    tide_status status = TIDE_OK;
+    if (h->model->n_ops > MAX_ROOMY_OPS) return TIDE_OK;
+    h->extra = true;
+    for (size_t i = 0; i < sizeof percents / sizeof *percents && status == TIDE_OK; i++)
+        if (tide__model_want(&h->judge.in, h->judge.in.target_bytes / 100 * percents[i], h->model))
+            status = try_room(h);
+    h->extra = false;
+    (void)tide__model_want(&h->judge.in, 0, h->model);
     return status;
 }
 

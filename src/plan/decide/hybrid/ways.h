@@ -22,6 +22,7 @@ typedef struct tide__hybrid {
     uint64_t limit;       /* of what is spent in all, once there is a plan */
     uint64_t most;        /* the same before; at low effort in any case */
     bool moves, reruns;
+    bool extra;            /* there are other ways: a search that finds nothing ends with its work */
     bool found;            /* a search has led to a draft within the budget */
     bool keeps;            /* on a ladder: what becomes the best is kept, to go on from */
     tide__warm_start warm; /* it */
@@ -33,6 +34,9 @@ tide_status tide__hybrid_search(tide__hybrid *h, const tide__policy_input *in, t
 bool tide__hybrid_is_spent(const tide__hybrid *h); /* no work is left: for a better plan, or for one at all */
 bool tide__hybrid_is_ideal(const tide__hybrid *h); /* nothing can be faster */
 
+/* Slower than the ops alone by so much that moves which compute waits for, or none, may be better. */
+bool tide__hybrid_is_slow(const tide__hybrid *h);
+
 /* Moves, chosen by `way`; re-runs for what they leave; then both exchanged together. */
 tide_status tide__try_from(tide__hybrid *h, tide__moves_way way);
 /* Moves alone, for which compute waits, or re-runs alone. */
@@ -40,6 +44,9 @@ tide_status tide__try_alone(tide__hybrid *h, bool moves);
 /* Everything that cannot be made again is moved, whatever that takes; re-runs for the rest; and then moves for which
  * compute waits beside those re-runs. Where weights are most of what is there, this is what fits. */
 tide_status tide__try_waiting(tide__hybrid *h);
+/* The searches again, with faster variants of the ops: what workspaces need is then not left over but part of the load, for
+ * which more moves and re-runs make room. On large programs it is too little a part of that to pay. */
+tide_status tide__try_rooms(tide__hybrid *h);
 /* Where nothing else fits because of what is kept: several passes. How much room they need beside it is tried. */
 tide_status tide__try_passes(tide__hybrid *h);
 /* On from what the rung below has found: it fits, and there is more room now. */
