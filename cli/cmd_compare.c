@@ -79,57 +79,61 @@ static uint64_t cpu_ns(void) {
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static tide_status resolve_budget(const comparison *c, tide_plan_options *options, compare_row *row) {
+/* 0 where no budget works. */
+static tide_status resolve_budget(const comparison *c, const tide_plan_options *options, compare_row *row) {
     size_arg size;
     tide_smallest smallest;
+    tide_plan_options any = *options;
     if (strcmp(row->budget, "min") != 0) {
         size_arg_parse(row->budget, &size);
-        row->budget_bytes = options->budgets.arena_bytes = size_arg_bytes(&size, c->whole.arena_bytes);
+        row->budget_bytes = size_arg_bytes(&size, c->whole.arena_bytes);
         return TIDE_OK;
     }
-    options->budgets.arena_bytes = UINT64_MAX;
-    tide_status status = find_smallest(c->program, c->machine, options, 0.005, &smallest);
-    if (status == TIDE_OK) row->budget_bytes = options->budgets.arena_bytes = smallest.works_bytes;
-    return status;
+    any.budgets.arena_bytes = UINT64_MAX;
+    tide_status status = find_smallest(c->program, c->machine, &any, 0.005, &smallest);
+    row->tier_full = status == TIDE_E_TIER_FULL;
+    if (status == TIDE_OK) row->budget_bytes = smallest.works_bytes;
+    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
 }
 
-static tide_status fill_row(const comparison *c, tide_plan_options *options, compare_row *row) {
-    uint64_t since = cpu_ns();
-    tide_plan *plan = NULL;
-    options->policy = row->policy;
-    row->fit.op = TIDE_NONE;
-    tide_status status = resolve_budget(c, options, row);
-    if (status == TIDE_OK) status = tide_plan_create(c->program, c->machine, options, &row->fit, &plan);
-    row->planning_ns = cpu_ns() - since;
-    row->tier_full = status == TIDE_E_TIER_FULL;
-    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return TIDE_OK;
-    if (status != TIDE_OK) return status;
-    row->fits = true;
+static void fill_row(compare_row *row, const tide_plan *plan) {
+    row->fits = plan != NULL;
+    row->tier_full = !plan && row->fit.tier != TIDE_NONE;
+    if (!plan) return;
     row->arena_bytes = tide_plan_arena_bytes(plan);
     row->prediction = *tide_plan_prediction(plan);
-    tide_plan_destroy(plan);
+}
+
+/* The n rows of one policy, planned together: what its searches find for one budget serves the others. Planning takes
+ * its time for all of them; each is given its part. */
+static tide_status plan_rows(const comparison *c, const tide_plan_options *options, compare_row *rows, size_t n) {
+    uint64_t budgets[MAX_BUDGETS], since = cpu_ns();
+    tide_fit_report fits[MAX_BUDGETS];
+    tide_plan *plans[MAX_BUDGETS];
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        tide_status status = resolve_budget(c, options, &rows[i]);
+        if (status != TIDE_OK) return status;
+        if (rows[i].budget_bytes) budgets[used++] = rows[i].budget_bytes;
+    }
+    tide_status status = tide_plan_frontier(c->program, c->machine, options, budgets, used, fits, plans);
+    if (status != TIDE_OK) return status;
+    uint64_t each_ns = (cpu_ns() - since) / n;
+    for (size_t i = 0, k = 0; i < n; i++) {
+        rows[i].planning_ns = each_ns;
+        if (!rows[i].budget_bytes) continue; /* no budget works */
+        rows[i].fit = fits[k];
+        fill_row(&rows[i], plans[k]);
+        tide_plan_destroy(plans[k++]);
+    }
     return TIDE_OK;
 }
 
-/* A plan of hybrid for another budget stands for a row's own if it fits and is faster. */
-static void stand_in(compare_row *rows, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < n; k++) {
-            const compare_row *small = &rows[k];
-            if (small->stand_in || !small->fits || small->arena_bytes > rows[i].budget_bytes) continue;
-            if (rows[i].fits && rows[i].prediction.step_ns <= small->prediction.step_ns) continue;
-            rows[i].stand_in = small->budget;
-            rows[i].fits = true;
-            rows[i].arena_bytes = small->arena_bytes;
-            rows[i].prediction = small->prediction;
-        }
-}
-
-/* Plans can take seconds; a terminal sees which one is being made. */
-static void show_progress(const compare_row *row, size_t done, size_t n) {
+/* Plans can take seconds; a terminal sees for whom they are being made. */
+static void show_progress(const char *policy, size_t done, size_t n) {
     if (!isatty(STDERR_FILENO)) return;
-    if (row)
-        fprintf(stderr, "\r%zu/%zu %s in %s\x1b[K", done + 1, n, show_name(row->policy), show_name(row->budget));
+    if (policy)
+        fprintf(stderr, "\r%zu/%zu %s\x1b[K", done + 1, n, show_name(policy));
     else
         fprintf(stderr, "\r\x1b[K");
     fflush(stderr);
@@ -140,16 +144,16 @@ static tide_status fill_rows(comparison *c, const list *policies, const list *bu
     c->n_rows = policies->n * budgets->n;
     c->rows = calloc(c->n_rows + 1, sizeof *c->rows);
     if (!c->rows) return complain(TIDE_E_MEMORY, "out of host memory");
-    for (size_t i = 0; status == TIDE_OK && i < c->n_rows; i++) {
-        compare_row *row = &c->rows[i];
-        row->policy = policies->items[i / budgets->n];
-        row->budget = budgets->items[i % budgets->n];
-        show_progress(row, i, c->n_rows);
-        status = fill_row(c, options, row);
+    for (size_t i = 0; status == TIDE_OK && i < policies->n; i++) {
+        compare_row *rows = &c->rows[i * budgets->n];
+        for (size_t k = 0; k < budgets->n; k++)
+            rows[k] =
+                (compare_row){.policy = policies->items[i], .budget = budgets->items[k], .fit = {.op = TIDE_NONE}};
+        options->policy = policies->items[i];
+        show_progress(options->policy, i, policies->n);
+        status = plan_rows(c, options, rows, budgets->n);
     }
     show_progress(NULL, 0, 0);
-    for (size_t i = 0; status == TIDE_OK && i < c->n_rows; i += budgets->n)
-        if (strncmp(c->rows[i].policy, "hybrid", 6) == 0) stand_in(&c->rows[i], budgets->n);
     return status;
 }
 

@@ -7,13 +7,12 @@
 typedef struct compare_row {
     const char *policy, *budget; /* as they were asked for; "min": the smallest that works */
     uint64_t budget_bytes;
-    const char *stand_in; /* the budget whose plan is shown, as it fits and is faster; NULL: its own */
     bool fits;
     bool tier_full;      /* which is why it does not */
     tide_fit_report fit; /* else why; needed_bytes 0: not known */
     uint64_t arena_bytes;
     tide_prediction prediction;
-    uint64_t planning_ns; /* processor time */
+    uint64_t planning_ns; /* processor time, the same for all rows of a policy */
 } compare_row;
 
 typedef struct comparison {

@@ -61,7 +61,6 @@ void print_comparison(const comparison *c) {
         if (r->fits) {
             print_figures(c, r);
             printf(" %9s", show_ns(r->planning_ns));
-            if (r->stand_in) printf(" plan of %s", show_name(r->stand_in));
             putchar('\n');
         } else {
             print_misfit(r);

@@ -142,6 +142,14 @@ typedef struct tide_fit_report {
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
+/* Plans for n budgets of the arena at once, instead of options->budgets.arena_bytes: plans[i] is for budgets[i], NULL where
+ * it does not fit; fits[i] then says why. fits may be NULL. With policy "hybrid" the
+ * searches at smaller budgets serve the larger ones as well, which takes a fraction of the time of as many single plans, and
+ * none of them is slower than one for a smaller budget. */
+TIDE_API tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,
+                                        const tide_plan_options *options, const uint64_t *budgets, size_t n,
+                                        tide_fit_report *fits, tide_plan **plans);
+
 /* A lower bound on the step time of any plan for options->budgets.arena_bytes, whatever moves and is re-run; of those
  * without moves or re-runs for the policies "hybrid:nomove" and "hybrid:norerun". From a relaxation, so the best plan may
  * well be above it. Some tenths of a second at most. Astronomic for some budgets in which no plan works. */

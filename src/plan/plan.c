@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/ask.h"
 #include "plan/decide/bound.h"
-#include "plan/decide/tiers.h"
+#include "plan/decide/draft.h"
 #include "plan/refuse.h"
 #include "plan/schedule.h"
 
@@ -65,61 +66,6 @@ tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *pla
     return TIDE_OK;
 }
 
-static tide_status predict(const tide_program *program, const tide_machine *machine, tide_plan *plan) {
-    tide_timeline *timeline;
-    TIDE_TRY(tide_plan_simulate(plan, program, machine, &timeline));
-    plan->prediction = timeline->prediction;
-    tide_timeline_destroy(timeline);
-    return TIDE_OK;
-}
-
-/* ---- decide, schedule, place ---- */
-
-/* Policies decide on loads, budgets bind the arena, and placement may stay above the load. */
-enum { MAX_TRIES = 8, MAX_STALLS = 3 };
-
-static tide_status try_target(const tide__policy *policy, const tide__policy_input *in, tide_plan *plan) {
-    tide__decisions decisions = {0};
-    tide__plan_clear(plan);
-    tide_status status = policy->decide(in, &decisions);
-    if (status == TIDE_OK) status = tide__schedule(in->program, in->machine, &decisions, plan);
-    if (status == TIDE_OK)
-        status = tide__place_plan(in->program, in->machine, decisions.keep_everything, &in->options->budgets, plan);
-    tide__decisions_free(&decisions);
-    return status;
-}
-
-/* What is asked for next, after a plan whose arena is above the budget: less by what it is over, and twice as much less
- * as the last time when that did not help. */
-typedef struct narrowing {
-    uint64_t last_bytes, step;
-    int stalls;
-} narrowing;
-
-static bool narrow(narrowing *n, tide__policy_input *in, uint64_t arena_bytes) {
-    uint64_t budget = in->options->budgets.arena_bytes;
-    bool stalled = arena_bytes >= n->last_bytes;
-    if (arena_bytes <= budget) return true;
-    n->stalls += stalled;
-    n->step = tide__max_u64(arena_bytes - budget, stalled ? 2 * n->step : 0);
-    if (n->step >= in->target_bytes || n->stalls > MAX_STALLS) return false;
-    n->last_bytes = arena_bytes;
-    in->target_bytes -= n->step;
-    return true;
-}
-
-/* Asks for smaller and smaller loads as long as the arena or a tier is above its budget. */
-static tide_status decide_and_place(const tide__policy *policy, tide__policy_input *in, tide_plan *plan) {
-    narrowing n = {.last_bytes = UINT64_MAX};
-    in->target_bytes = in->options->budgets.arena_bytes;
-    for (int i = 1;; i++) {
-        TIDE_TRY(try_target(policy, in, plan));
-        bool is_tier_missed = tide__tiers_shrink(in, plan->tier_bytes);
-        if (plan->arena_bytes <= in->options->budgets.arena_bytes && !is_tier_missed) return TIDE_OK;
-        if (i == MAX_TRIES || !policy->budgeted || !narrow(&n, in, plan->arena_bytes)) return TIDE_OK;
-    }
-}
-
 /* Who made the plan does not matter: what it holds is taken over. */
 static void adopt(tide_plan *plan, tide_plan *made) {
     tide_plan whole = *made;
@@ -133,43 +79,138 @@ static void adopt(tide_plan *plan, tide_plan *made) {
     tide_plan_destroy(made);
 }
 
-static tide_status fill_plan(const tide__policy *policy, tide__policy_input *in, tide_plan *plan,
+/* What the policy handed over, or what it decides. */
+static tide_status fill_plan(const tide__policy *policy, tide__policy_input *in, tide_plan **made, tide_plan *plan,
                              tide_fit_report *fit) {
-    tide_plan *made = NULL;
-    in->target_bytes = in->options->budgets.arena_bytes;
-    if (policy->plan) TIDE_TRY(policy->plan(in, &made));
-    if (made)
-        adopt(plan, made);
-    else
-        TIDE_TRY(decide_and_place(policy, in, plan));
+    bool whole = *made != NULL;
+    if (whole) adopt(plan, *made);
+    *made = NULL;
+    if (!whole) TIDE_TRY(tide__ask(policy, in, plan));
     TIDE_TRY(tide__refuse_late(policy, in, plan, fit));
-    return made ? TIDE_OK : tide__sync(plan);
+    return whole ? TIDE_OK : tide__sync(plan);
 }
 
-static tide_status make(const tide__policy *policy, tide__policy_input *in, tide_plan *plan, tide_fit_report *fit) {
-    TIDE_TRY(tide__refuse_early(policy, in, fit));
-    TIDE_TRY(fill_plan(policy, in, plan, fit));
+static tide_status prove(const tide__policy_input *in, tide_plan *plan) {
     TIDE_TRY(tide_plan_verify(plan, in->program, in->machine, &in->options->budgets, NULL));
-    return predict(in->program, in->machine, plan);
+    return tide__draft_simulate(in, plan);
 }
 
-tide_status tide_plan_create(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
-                             tide_fit_report *fit, tide_plan **out) {
-    if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
-    const char *name = options->policy ? options->policy : "liveness", *colon = strchr(name, ':');
-    const tide__policy *policy = tide__policy_find(name);
-    if (!policy) return fail_unknown_policy(name);
-    TIDE_TRY(tide_machine_validate(machine));
+/* One plan for the budgets of in->options; takes *made over. */
+static tide_status finish(const tide__policy *policy, tide__policy_input *in, tide_plan **made, tide_fit_report *fit,
+                          tide_plan **out) {
     tide_plan *plan;
     TIDE_TRY(tide__plan_new(&plan));
-    describe(program, machine, name, options, plan);
-    tide__policy_input in = {
-        .program = program, .machine = machine, .options = options, .argument = colon ? colon + 1 : ""};
-    tide_status status = make(policy, &in, plan, fit);
+    describe(in->program, in->machine, in->options->policy ? in->options->policy : "liveness", in->options, plan);
+    tide_status status = fill_plan(policy, in, made, plan, fit);
+    if (status == TIDE_OK) status = prove(in, plan);
     if (status == TIDE_OK)
         *out = plan;
     else
         tide_plan_destroy(plan);
+    return status;
+}
+
+static tide_status begin(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
+                         const tide__policy **policy, tide__policy_input *in) {
+    if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
+    const char *name = options->policy ? options->policy : "liveness", *colon = strchr(name, ':');
+    *policy = tide__policy_find(name);
+    if (!*policy) return fail_unknown_policy(name);
+    TIDE_TRY(tide_machine_validate(machine));
+    *in = (tide__policy_input){
+        .program = program, .machine = machine, .options = options, .argument = colon ? colon + 1 : ""};
+    return TIDE_OK;
+}
+
+tide_status tide_plan_create(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
+                             tide_fit_report *fit, tide_plan **out) {
+    const tide__policy *policy;
+    tide__policy_input in;
+    tide_plan *made = NULL;
+    TIDE_TRY(begin(program, machine, options, &policy, &in));
+    TIDE_TRY(tide__refuse_early(policy, &in, fit));
+    tide_status status = policy->plan ? policy->plan(&in, &options->budgets.arena_bytes, 1, &made) : TIDE_OK;
+    if (status == TIDE_OK) status = finish(policy, &in, &made, fit, out);
+    tide_plan_destroy(made);
+    return status;
+}
+
+/* ---- several budgets ---- */
+
+typedef struct frontier {
+    const tide__policy *policy;
+    tide__policy_input in;
+    tide_plan_options options; /* the budget changes */
+    uint64_t *budgets;         /* those that are not refused at once */
+    tide_plan **made;          /* for them */
+    size_t n, *origin;         /* per one of them: which it is */
+} frontier;
+
+static bool is_misfit(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
+
+static tide_status frontier_init(frontier *f, const tide_program *program, const tide_machine *machine,
+                                 const tide_plan_options *options, size_t n) {
+    *f = (frontier){.options = *options};
+    TIDE_TRY(begin(program, machine, options, &f->policy, &f->in));
+    f->in.options = &f->options;
+    f->budgets = calloc(n + 1, sizeof *f->budgets);
+    f->made = calloc(n + 1, sizeof(tide_plan *));
+    f->origin = calloc(n + 1, sizeof *f->origin);
+    return f->budgets && f->made && f->origin ? TIDE_OK : tide__fail_memory();
+}
+
+static void frontier_deinit(frontier *f) {
+    for (size_t i = 0; i < f->n; i++) tide_plan_destroy(f->made[i]);
+    free(f->budgets);
+    free((void *)f->made);
+    free(f->origin);
+}
+
+static tide_status list_budgets(frontier *f, const uint64_t *budgets, size_t n, tide_fit_report *fits) {
+    for (size_t i = 0; i < n; i++) {
+        f->options.budgets.arena_bytes = budgets[i];
+        tide_status status = tide__refuse_early(f->policy, &f->in, &fits[i]);
+        if (status != TIDE_OK && !is_misfit(status)) return status;
+        if (status != TIDE_OK) continue;
+        f->origin[f->n] = i;
+        f->budgets[f->n++] = budgets[i];
+    }
+    return TIDE_OK;
+}
+
+static tide_status make_frontier(frontier *f, tide_fit_report *fits, tide_plan **plans) {
+    if (f->policy->plan && f->n) TIDE_TRY(f->policy->plan(&f->in, f->budgets, f->n, f->made));
+    for (size_t i = 0; i < f->n; i++) {
+        size_t at = f->origin[i];
+        tide__policy_input in = f->in;
+        f->options.budgets.arena_bytes = f->budgets[i];
+        tide_status status = finish(f->policy, &in, &f->made[i], &fits[at], &plans[at]);
+        if (status != TIDE_OK && !is_misfit(status)) return status;
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,
+                               const tide_plan_options *options, const uint64_t *budgets, size_t n,
+                               tide_fit_report *fits, tide_plan **plans) {
+    frontier f;
+    tide_plan **made = calloc(n + 1, sizeof(tide_plan *));
+    tide_fit_report *reports = calloc(n + 1, sizeof *reports);
+    tide_status status = made && reports ? frontier_init(&f, program, machine, options, n) : tide__fail_memory();
+    if (!made || !reports) f = (frontier){0};
+    for (size_t i = 0; status == TIDE_OK && i < n; i++)
+        reports[i] =
+            (tide_fit_report){.op = TIDE_NONE, .bound_op = TIDE_NONE, .tier = TIDE_NONE, .tier_tensor = TIDE_NONE};
+    if (status == TIDE_OK) status = list_budgets(&f, budgets, n, reports);
+    if (status == TIDE_OK) status = make_frontier(&f, reports, made);
+    frontier_deinit(&f);
+    for (size_t i = 0; i < n && made; i++) {
+        if (status == TIDE_OK) plans[i] = made[i];
+        if (status == TIDE_OK && fits) fits[i] = reports[i];
+        if (status != TIDE_OK) tide_plan_destroy(made[i]);
+    }
+    free((void *)made);
+    free(reports);
     return status;
 }
 

@@ -37,7 +37,7 @@ static outcome climb_to(const tide_program *p, const tide_machine *m, const tide
                              .target_bytes = o->budgets.arena_bytes};
     tide_plan *plan;
     outcome r = {0};
-    assert_ok(tide__plan_hybrid(&in, &plan));
+    assert_ok(tide__plan_hybrid(&in, &o->budgets.arena_bytes, 1, &plan));
     if (!plan) return r;
     assert_ok(tide_plan_verify(plan, p, m, &o->budgets, NULL));
     r = (outcome){true, plan->prediction.step_ns, plan->arena_bytes};
@@ -197,23 +197,75 @@ static void rungs(void **state) {
     tide__policy_input in_all = {.program = p, .machine = &m, .options = &all, .argument = ""};
     tide__policy_input in_half = {.program = p, .machine = &m, .options = &half, .argument = ""};
     tide__ladder a, b;
-    assert_ok(tide__ladder_init(&in_all, &a));
-    assert_ok(tide__ladder_init(&in_half, &b));
+    assert_ok(tide__ladder_init(&in_all, &all.budgets.arena_bytes, 1, &a));
+    assert_ok(tide__ladder_init(&in_half, &half.budgets.arena_bytes, 1, &b));
     assert_true(b.rungs.count > 0 && b.rungs.count < a.rungs.count);
     for (size_t i = 0; i < a.rungs.count; i++) {
         if (i > 0) assert_true(a.rungs.data[i].bytes > a.rungs.data[i - 1].bytes);
         if (i < b.rungs.count) assert_int_equal(a.rungs.data[i].bytes, b.rungs.data[i].bytes);
     }
-    assert_int_equal(b.rungs.data[b.rungs.count - 1].bytes, whole / 100 * 50);
+    assert_int_equal(b.rungs.data[b.rungs.count - 1].bytes, whole / 100 * 60); /* the one above */
     tide__ladder_deinit(&a);
     tide__ladder_deinit(&b);
+    tide_program_destroy(p);
+}
+
+/* Several budgets at once: as good as one by one, and never slower for a larger one; none where none works. */
+static void together(void **state) {
+    (void)state;
+    enum { N = 5 };
+    tide_machine m = machine_with_disk();
+    random_program_options ro = random_program_defaults(5);
+    ro.n_ops = 104;
+    tide_program *p = random_program(&ro);
+    uint64_t whole = whole_of(p, &m), budgets[N] = {1, whole * 5 / 10, whole * 6 / 10, whole * 9 / 10, whole * 2};
+    tide_plan_options o = options_for("hybrid", TIDE_EFFORT_NORMAL, UINT64_MAX);
+    tide_fit_report fits[N];
+    tide_plan *plans[N];
+    assert_ok(tide_plan_frontier(p, &m, &o, budgets, N, fits, plans));
+    assert_null(plans[0]);
+    assert_true(fits[0].is_bound && fits[0].needed_bytes > 1);
+    for (size_t i = 1; i < N; i++) {
+        o.budgets.arena_bytes = budgets[i];
+        outcome alone = plan_in(p, &m, &o);
+        assert_true(alone.made && plans[i]);
+        assert_ok(tide_plan_verify(plans[i], p, &m, &o.budgets, NULL));
+        assert_true(tide_plan_prediction(plans[i])->step_ns <= alone.step_ns);
+        if (i > 1) assert_true(tide_plan_prediction(plans[i])->step_ns <= tide_plan_prediction(plans[i - 1])->step_ns);
+    }
+    for (size_t i = 0; i < N; i++) tide_plan_destroy(plans[i]);
+    tide_program_destroy(p);
+}
+
+/* Of a policy that has no searches to share: the very plans that it gives one by one. */
+static void one_by_one(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    random_program_options ro = random_program_defaults(7);
+    tide_program *p = random_program(&ro);
+    uint64_t whole = whole_of(p, &m), budgets[2] = {whole * 8 / 10, whole};
+    tide_plan_options o = options_for("capuchin", TIDE_EFFORT_NORMAL, UINT64_MAX);
+    tide_plan *plans[2], *alone;
+    assert_ok(tide_plan_frontier(p, &m, &o, budgets, 2, NULL, plans));
+    for (size_t i = 0; i < 2; i++) {
+        o.budgets.arena_bytes = budgets[i];
+        tide_status status = tide_plan_create(p, &m, &o, NULL, &alone);
+        assert_true((status == TIDE_OK) == (plans[i] != NULL));
+        if (status != TIDE_OK) continue;
+        assert_int_equal(tide_plan_fingerprint(alone), tide_plan_fingerprint(plans[i]));
+        tide_plan_destroy(alone);
+        tide_plan_destroy(plans[i]);
+    }
+    o.policy = "no such policy";
+    assert_status(tide_plan_frontier(p, &m, &o, budgets, 2, NULL, plans), TIDE_E_ARGUMENT);
     tide_program_destroy(p);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rungs),      cmocka_unit_test(random_programs), cmocka_unit_test(models),
-        cmocka_unit_test(by_default), cmocka_unit_test(other_policies),
+        cmocka_unit_test(by_default), cmocka_unit_test(other_policies),  cmocka_unit_test(together),
+        cmocka_unit_test(one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,11 @@ typedef struct tide__policy_input {
 /* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. One that
  * cannot reach the target gives the smallest load it can; the pipeline then says that it does not fit. */
 typedef tide_status (*tide__policy_fn)(const tide__policy_input *in, tide__decisions *out);
-/* A policy that places and simulates what it compares may hand over the whole plan but its proof: within the budgets, or
- * the smallest that it found, for the refusal. *out = NULL: it has none, and is asked to decide. */
-typedef tide_status (*tide__plan_fn)(const tide__policy_input *in, struct tide_plan **out);
+/* A policy that places and simulates what it compares may hand over whole plans but their proofs: out[i] is within
+ * budgets[i] of the arena and the tiers, or the smallest that it found, for the refusal; NULL: it has none, and is asked to
+ * decide. The arena's budget in in->options has no meaning. On failure out[] may hold some, to be destroyed. */
+typedef tide_status (*tide__plan_fn)(const tide__policy_input *in, const uint64_t *budgets, size_t n,
+                                     struct tide_plan **out);
 typedef struct tide__policy {
     const char *name, *summary;
     tide__policy_fn decide;

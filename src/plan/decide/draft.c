@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "plan/schedule.h"
 
-static tide_status new_draft(const tide__policy_input *in, tide_plan **out) {
+tide_status tide__draft_new(const tide__policy_input *in, tide_plan **out) {
     TIDE_TRY(tide__plan_new(out));
     (*out)->signature = tide_program_signature(in->program);
     (*out)->n_queues = 1 + in->machine->n_channels;
@@ -15,7 +15,7 @@ static tide_status new_draft(const tide__policy_input *in, tide_plan **out) {
     return TIDE_OK;
 }
 
-static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
+tide_status tide__draft_simulate(const tide__policy_input *in, tide_plan *plan) {
     tide_timeline *timeline;
     TIDE_TRY(tide_plan_simulate(plan, in->program, in->machine, &timeline));
     plan->prediction = timeline->prediction;
@@ -53,11 +53,11 @@ static tide_status place(const tide__policy_input *in, const tide__decisions *de
 
 static tide_status draft_by(places p, const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out) {
     tide_plan *plan;
-    TIDE_TRY(new_draft(in, &plan));
+    TIDE_TRY(tide__draft_new(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
     if (status == TIDE_OK) status = place(in, decisions, &p, plan);
     if (status == TIDE_OK) status = tide__sync(plan);
-    if (status == TIDE_OK) status = simulate(in, plan);
+    if (status == TIDE_OK) status = tide__draft_simulate(in, plan);
     if (status == TIDE_OK)
         *out = plan;
     else
@@ -90,7 +90,7 @@ static void fold_into_slots(const tide_plan *plan, uint32_t n_ops, const uint64_
 
 tide_status tide__draft_loads(const tide__policy_input *in, const tide__decisions *decisions, uint64_t *loads) {
     tide_plan *plan;
-    TIDE_TRY(new_draft(in, &plan));
+    TIDE_TRY(tide__draft_new(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, decisions, plan);
     uint64_t *by_action = status == TIDE_OK ? calloc(plan->actions.count + 1, sizeof *by_action) : NULL;
     if (status == TIDE_OK && !by_action) status = tide__fail_memory();

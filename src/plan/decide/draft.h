@@ -5,6 +5,11 @@
 #include "plan/decide/decide.h"
 #include "plan/plan_data.h"
 
+/* An empty plan for the input's program and machine. */
+tide_status tide__draft_new(const tide__policy_input *in, tide_plan **out);
+/* The prediction of a plan that is placed and synced. */
+tide_status tide__draft_simulate(const tide__policy_input *in, tide_plan *plan);
+
 /* The whole plan but its proof: schedule, place, sync, simulate. Costs some 10 us per op. */
 tide_status tide__draft(const tide__policy_input *in, const tide__decisions *decisions, tide_plan **out);
 /* The same, placed as tightly as a plan is. */

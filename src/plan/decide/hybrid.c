@@ -133,11 +133,14 @@ static tide_status show_best(tide__hybrid *h, tide_plan **out) {
     return h->judge.any ? tide__draft_with_care(&h->judge.in, &h->judge.best, out) : TIDE_OK;
 }
 
-static tide_status plan_at_budget(const tide__policy_input *in, tide_plan **out) {
+static tide_status plan_at(const tide__policy_input *in, uint64_t budget, tide_plan **out) {
     tide__hybrid h = {0};
+    tide_plan_options options = *in->options;
     tide__policy_input attempt = *in;
     tide_status status = TIDE_OK;
-    if (in->target_bytes == UINT64_MAX) return TIDE_OK;
+    if (budget == UINT64_MAX) return TIDE_OK;
+    options.budgets.arena_bytes = attempt.target_bytes = budget;
+    attempt.options = &options;
     for (int i = 0; i < MAX_ATTEMPTS && attempt.target_bytes && status == TIDE_OK && !*out; i++) {
         status = search_once(&h, &attempt);
         if (status == TIDE_OK) status = tide__judge_finish(&h.judge, out);
@@ -156,10 +159,48 @@ static bool is_steady(const tide__policy_input *in) {
            tide__tiers_with_room(in).n > 0;
 }
 
-tide_status tide__plan_hybrid(const tide__policy_input *in, tide_plan **out) {
+static bool is_within(const tide__policy_input *in, const tide_plan *plan, uint64_t budget) {
+    return plan && plan->arena_bytes <= budget && tide__tiers_hold(in, plan->tier_bytes);
+}
+
+/* A plan for another budget stands for one's own if it fits and is faster. */
+static tide_status stand_in(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide_plan **out) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n; k++) {
+            tide_plan *copy;
+            if (k == i || !is_within(in, out[k], budgets[i])) continue;
+            if (is_within(in, out[i], budgets[i]) && out[k]->prediction.step_ns >= out[i]->prediction.step_ns) continue;
+            TIDE_TRY(tide__plan_clone(out[k], &copy));
+            tide_plan_destroy(out[i]);
+            out[i] = copy;
+        }
+    return TIDE_OK;
+}
+
+/* No slower than any of the others in the same budget: what is asked for by the plain name, and not at low effort. */
+static tide_status ask_peers(const tide__policy_input *in, uint64_t budget, tide_plan **plan) {
+    tide_plan_options options = *in->options;
+    tide__policy_input at = *in;
+    uint32_t n_ops = tide_program_op_count(in->program);
+    if (in->argument[0] || in->options->effort == TIDE_EFFORT_LOW || n_ops > TIDE__LARGE_OPS) return TIDE_OK;
+    if (budget == UINT64_MAX) return TIDE_OK;
+    options.budgets.arena_bytes = budget;
+    at.options = &options;
+    tide_plan *best = is_within(in, *plan, budget) ? *plan : NULL, *missed = best ? NULL : *plan;
+    tide_status status = tide__ask_peers(&at, &best);
+    if (best) tide_plan_destroy(missed);
+    *plan = best ? best : missed;
+    return status;
+}
+
+tide_status tide__plan_hybrid(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide_plan **out) {
     TIDE_TRY(check_argument(in->argument));
-    *out = NULL;
-    if (is_steady(in)) TIDE_TRY(tide__hybrid_climb(in, out));
     bool asked = tide__policy_has(in->argument, "steady"); /* then below the ladder there is nothing to promise */
-    return *out || (asked && is_steady(in)) ? TIDE_OK : plan_at_budget(in, out);
+    for (size_t i = 0; i < n; i++) out[i] = NULL;
+    if (is_steady(in)) TIDE_TRY(tide__hybrid_climb(in, budgets, n, out));
+    for (size_t i = 0; i < n && !(asked && is_steady(in)); i++) {
+        if (!out[i]) TIDE_TRY(plan_at(in, budgets[i], &out[i]));
+        TIDE_TRY(ask_peers(in, budgets[i], &out[i]));
+    }
+    return stand_in(in, budgets, n, out);
 }

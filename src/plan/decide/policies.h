@@ -15,7 +15,7 @@ tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *o
 tide_status tide__decide_checkpoint(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out);
-tide_status tide__plan_hybrid(const tide__policy_input *in, tide_plan **out);
+tide_status tide__plan_hybrid(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide_plan **out);
 
 /* The reader behind `manual`; `name` stands in error texts. On failure *out holds part of it, to be freed. */
 tide_status tide__decisions_read(const char *text, size_t size, const char *name, const tide_program *program,

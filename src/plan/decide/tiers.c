@@ -32,6 +32,12 @@ tide__tiers tide__tiers_with_room(const tide__policy_input *in) {
     return found;
 }
 
+bool tide__tiers_hold(const tide__policy_input *in, const uint64_t *tier_bytes) {
+    for (uint32_t t = 0; t < in->machine->n_tiers; t++)
+        if (tier_bytes[t] > limit_of(in, t)) return false;
+    return true;
+}
+
 bool tide__tiers_shrink(tide__policy_input *in, const uint64_t *tier_bytes) {
     bool missed = false;
     for (uint32_t t = 0; t < in->machine->n_tiers; t++) {

@@ -5,7 +5,7 @@
 #include "plan/decide/decide.h"
 #include "plan/plan_data.h"
 
-/* *out is NULL where nothing fits at the rungs; else the caller owns it. */
-tide_status tide__hybrid_climb(const tide__policy_input *in, tide_plan **out);
+/* For n budgets of the arena. out[i] is NULL where nothing fits at the rungs; else the caller owns it, also on failure. */
+tide_status tide__hybrid_climb(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide_plan **out);
 
 #endif

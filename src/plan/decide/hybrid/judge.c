@@ -57,20 +57,13 @@ static uint64_t above_budget(const tide__judge *j, uint64_t arena_bytes) {
     return over <= slack ? 0 : over;
 }
 
-static bool fits_tiers(const tide__judge *j, const tide_plan *draft) {
-    const tide_budgets *b = &j->in.options->budgets;
-    for (uint32_t t = 0; t < j->in.machine->n_tiers; t++)
-        if (draft->tier_bytes[t] > tide__min_u64(b->tier_bytes[t], j->in.machine->tier[t].capacity_bytes)) return false;
-    return true;
-}
-
 static bool fits(const tide__judge *j, const tide_plan *draft) {
-    return fits_tiers(j, draft) && above_budget(j, draft->arena_bytes) == 0;
+    return tide__tiers_hold(&j->in, draft->tier_bytes) && above_budget(j, draft->arena_bytes) == 0;
 }
 
-/* Takes the draft over (*draft is NULL then) if it is the fastest that could be the plan as it is. */
-static void keep_strict(tide__judge *j, tide_plan **draft) {
-    if ((*draft)->arena_bytes > j->in.options->budgets.arena_bytes || !fits_tiers(j, *draft)) return;
+void tide__judge_plan(tide__judge *j, tide_plan **draft) {
+    if ((*draft)->arena_bytes > j->in.options->budgets.arena_bytes || !tide__tiers_hold(&j->in, (*draft)->tier_bytes))
+        return;
     if (j->strict && (*draft)->prediction.step_ns >= j->strict->prediction.step_ns) return;
     tide_plan_destroy(j->strict);
     j->strict = *draft;
@@ -142,7 +135,7 @@ tide_status tide__judge_draft(tide__judge *j, tide__decisions *d) {
     if (status == TIDE_OK) j->last_ns = plan->prediction.step_ns;
     if (status == TIDE_OK) (void)tide__tiers_shrink(&j->in, plan->tier_bytes);
     if (status == TIDE_OK && is_better(j, plan, fits(j, plan))) take_over(j, d, plan);
-    if (status == TIDE_OK) keep_strict(j, &plan);
+    if (status == TIDE_OK) tide__judge_plan(j, &plan);
     tide_plan_destroy(plan);
     tide__decisions_free(d);
     *d = (tide__decisions){0};
@@ -169,7 +162,7 @@ static tide_status try_shuttle(tide__judge *j) {
     if (j->strict && j->strict->prediction.step_ns / 2 <= least) return TIDE_OK;
     memset(in.tier_missed_bytes, 0, sizeof in.tier_missed_bytes); /* it keeps the tiers' budgets by itself */
     TIDE_TRY(tide__shuttle(&in, &plan));
-    if (plan) keep_strict(j, &plan);
+    if (plan) tide__judge_plan(j, &plan);
     tide_plan_destroy(plan);
     return TIDE_OK;
 }
@@ -179,7 +172,7 @@ tide_status tide__judge_finish(tide__judge *j, tide_plan **out) {
     uint64_t slack = j->in.options->effort == TIDE_EFFORT_LOW ? j->best_ns / LITTLE_PART : 0;
     bool is_strict_best = j->strict && j->strict->prediction.step_ns <= j->best_ns + slack;
     if (j->any && !is_strict_best) TIDE_TRY(tide__draft_with_care(&j->in, &j->best, &careful));
-    if (careful) keep_strict(j, &careful);
+    if (careful) tide__judge_plan(j, &careful);
     tide_plan_destroy(careful);
     TIDE_TRY(try_shuttle(j));
     *out = tide__judge_take_strict(j);

@@ -28,6 +28,9 @@ void tide__judge_deinit(tide__judge *j);
 /* Takes *d over if it is the best so far; empties it in any case. */
 tide_status tide__judge_draft(tide__judge *j, tide__decisions *d);
 
+/* A whole plan, but for its proof: takes it over (*plan is NULL then) if it is the fastest that is within the budgets. */
+void tide__judge_plan(tide__judge *j, tide_plan **plan);
+
 /* By how many bytes the latest draft is above the budget. */
 uint64_t tide__judge_over(const tide__judge *j);
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/decide/hybrid/effort.h"
+#include "plan/decide/tiers.h"
 #include "plan/schedule.h"
 
 /* ---- the rungs ---- */
@@ -53,82 +55,123 @@ static uint32_t next_rung(uint32_t parts, uint32_t spacing) {
     return next < ten || parts >= WHOLE ? next : ten;
 }
 
-static tide_status list_rungs(tide__ladder *l, uint64_t whole_bytes, uint64_t least_bytes) {
+/* Up to the first main one from which a budget takes nothing: the cellar may end there. */
+static tide_status list_rungs(tide__ladder *l, uint64_t most_bytes) {
     uint32_t spacing = spacing_of(l->in), main = 10 * PARTS;
-    uint64_t budget = l->in->options->budgets.arena_bytes;
     for (uint32_t parts = PARTS; parts <= MOST; parts = next_rung(parts, spacing)) {
-        uint64_t bytes = bytes_of(whole_bytes, parts);
-        if (bytes > budget) break;
-        tide__rung rung = {.bytes = bytes, .main = parts % main == 0};
-        if (bytes >= least_bytes && bytes > 0) TIDE_TRY(tide__vec_push(&l->rungs, rung));
+        tide__rung rung = {.bytes = bytes_of(l->whole_bytes, parts), .main = parts % main == 0};
+        if (rung.bytes >= l->least_bytes && rung.bytes > 0) TIDE_TRY(tide__vec_push(&l->rungs, rung));
+        if (rung.main && rung.bytes > most_bytes) break;
     }
     return TIDE_OK;
 }
 
-tide_status tide__ladder_init(const tide__policy_input *in, tide__ladder *l) {
+static tide_status fill(tide__ladder *l, const uint64_t *budgets, size_t n) {
+    uint64_t most_bytes = 0;
+    TIDE_TRY(measure_whole(l->in, &l->whole_bytes));
+    for (size_t i = 0; i < n; i++) {
+        tide__ladder_ask ask = {.budget_bytes = budgets[i], .fastest_ns = UINT64_MAX};
+        TIDE_TRY(tide__vec_push(&l->asks, ask));
+        most_bytes = tide__max_u64(most_bytes, budgets[i]);
+    }
+    return list_rungs(l, most_bytes);
+}
+
+tide_status tide__ladder_init(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide__ladder *l) {
     tide_liveness *liveness;
     *l = (tide__ladder){.in = in};
     TIDE_TRY(tide_liveness_create(in->program, &liveness));
-    uint64_t least_bytes = liveness->largest_op_bytes;
+    l->least_bytes = liveness->largest_op_bytes;
     tide_liveness_destroy(liveness);
-    TIDE_TRY(measure_whole(in, &l->whole_bytes));
-    tide_status status = list_rungs(l, l->whole_bytes, least_bytes);
+    tide_status status = fill(l, budgets, n);
     if (status != TIDE_OK) tide__ladder_deinit(l);
     return status;
 }
 
 void tide__ladder_deinit(tide__ladder *l) {
+    for (size_t i = 0; i < l->asks.count; i++) {
+        tide__vec_free(&l->asks.data[i].seen);
+        tide_plan_destroy(l->asks.data[i].best);
+    }
+    tide__vec_free(&l->asks);
     tide__vec_free(&l->rungs);
-    tide__vec_free(&l->seen);
-    tide_plan_destroy(l->best);
     *l = (tide__ladder){0};
 }
 
 /* ---- the choice ---- */
-
-static bool tiers_fit(const tide__ladder *l, const tide_plan *draft) {
-    const tide_machine *m = l->in->machine;
-    for (uint32_t t = 0; t < m->n_tiers; t++)
-        if (draft->tier_bytes[t] > tide__min_u64(l->in->options->budgets.tier_bytes[t], m->tier[t].capacity_bytes))
-            return false;
-    return true;
-}
 
 static bool is_better(const tide__ladder_draft *a, const tide__ladder_draft *b) {
     if (a->step_ns != b->step_ns) return a->step_ns < b->step_ns;
     return a->moved_bytes != b->moved_bytes ? a->moved_bytes < b->moved_bytes : a->arena_bytes < b->arena_bytes;
 }
 
-static tide__ladder_draft figures_of(const tide__ladder *l, const tide_plan *draft) {
-    return (tide__ladder_draft){draft->arena_bytes, draft->prediction.step_ns, draft->prediction.moved_bytes, l->rung};
+static tide__ladder_draft figures_of(const tide_plan *draft, uint64_t rung_bytes) {
+    return (tide__ladder_draft){draft->arena_bytes, draft->prediction.step_ns, draft->prediction.moved_bytes,
+                                rung_bytes};
 }
 
-tide_status tide__ladder_offer(tide__ladder *l, tide_plan **draft) {
-    tide__ladder_draft d = figures_of(l, *draft), best = l->best ? figures_of(l, l->best) : d;
-    if (!tiers_fit(l, *draft) || d.arena_bytes > l->in->options->budgets.arena_bytes) return TIDE_OK;
-    TIDE_TRY(tide__vec_push(&l->seen, d));
-    if (l->best && !is_better(&d, &best)) return TIDE_OK;
-    tide_plan_destroy(l->best);
-    l->best = *draft;
-    *draft = NULL;
+static bool is_open(const tide__ladder_ask *a, uint64_t rung_bytes) {
+    return !a->ended && a->budget_bytes >= rung_bytes;
+}
+
+bool tide__ladder_is_wanted(const tide__ladder *l, uint64_t rung_bytes) {
+    for (size_t i = 0; i < l->asks.count; i++)
+        if (is_open(&l->asks.data[i], rung_bytes)) return true;
+    return false;
+}
+
+static tide_status offer_to(tide__ladder_ask *a, const tide__ladder_draft *d, const tide_plan *draft) {
+    tide__ladder_draft best = a->best ? figures_of(a->best, 0) : *d;
+    tide_plan *copy;
+    TIDE_TRY(tide__vec_push(&a->seen, *d));
+    if (a->best && !is_better(d, &best)) return TIDE_OK;
+    TIDE_TRY(tide__plan_clone(draft, &copy));
+    tide_plan_destroy(a->best);
+    a->best = copy;
     return TIDE_OK;
 }
 
+tide_status tide__ladder_offer(tide__ladder *l, uint64_t rung_bytes, const tide_plan *draft) {
+    tide__ladder_draft d = figures_of(draft, rung_bytes);
+    if (!tide__tiers_hold(l->in, draft->tier_bytes)) return TIDE_OK;
+    for (size_t i = 0; i < l->asks.count; i++) {
+        tide__ladder_ask *a = &l->asks.data[i];
+        if (is_open(a, rung_bytes) && d.arena_bytes <= a->budget_bytes) TIDE_TRY(offer_to(a, &d, draft));
+    }
+    return TIDE_OK;
+}
+
+/* Below where plans are slower by a fifth, searches take the longest, for what no larger budget would want. Small programs
+ * are searched to the end. */
+void tide__ladder_note(tide__ladder *l, uint64_t bytes, uint64_t step_ns) {
+    bool small = tide_program_op_count(l->in->program) <= TIDE__SMALL_OPS;
+    for (size_t i = 0; i < l->asks.count; i++) {
+        tide__ladder_ask *a = &l->asks.data[i];
+        if (!is_open(a, bytes)) continue;
+        a->ended = !small && step_ns / 6 > a->fastest_ns / 5;
+        a->fastest_ns = tide__min_u64(a->fastest_ns, step_ns);
+    }
+}
+
 /* The arena that a budget gets, without what smaller ones demand; 0: none fits. */
-static uint64_t arena_within(const tide__ladder *l, uint32_t rung, uint64_t budget) {
+static uint64_t arena_within(const tide__ladder_ask *a, uint64_t rung_bytes, uint64_t budget) {
     const tide__ladder_draft *best = NULL;
-    for (size_t i = 0; i < l->seen.count; i++) {
-        const tide__ladder_draft *d = &l->seen.data[i];
-        if (d->rung <= rung && d->arena_bytes <= budget && (!best || is_better(d, best))) best = d;
+    for (size_t i = 0; i < a->seen.count; i++) {
+        const tide__ladder_draft *d = &a->seen.data[i];
+        if (d->rung_bytes <= rung_bytes && d->arena_bytes <= budget && (!best || is_better(d, best))) best = d;
     }
     return best ? best->arena_bytes : 0;
 }
 
 /* Of the budgets between two rungs, which all choose from the same drafts, the largest has the largest arena. */
-tide_plan *tide__ladder_take(tide__ladder *l) {
-    tide_plan *best = l->best;
-    for (uint32_t r = 0; best && r + 1 < l->rungs.count; r++)
-        best->arena_bytes = tide__max_u64(best->arena_bytes, arena_within(l, r, l->rungs.data[r + 1].bytes - 1));
-    l->best = NULL;
+tide_plan *tide__ladder_take(tide__ladder *l, size_t i) {
+    tide__ladder_ask *a = &l->asks.data[i];
+    tide_plan *best = a->best;
+    uint64_t from = 0;
+    for (size_t r = 0; best && r < l->rungs.count && l->rungs.data[r].bytes <= a->budget_bytes; r++) {
+        best->arena_bytes = tide__max_u64(best->arena_bytes, arena_within(a, from, l->rungs.data[r].bytes - 1));
+        from = l->rungs.data[r].bytes;
+    }
+    a->best = NULL;
     return best;
 }

@@ -1,5 +1,7 @@
 /* Asking the papers' policies (see ways.h). */
 #include "base/size.h"
+#include "plan/ask.h"
+#include "plan/decide/draft.h"
 #include "plan/decide/hybrid/effort.h"
 #include "plan/decide/hybrid/ways.h"
 #include "plan/decide/policies.h"
@@ -73,4 +75,43 @@ tide_status tide__try_others(tide__hybrid *h) {
     tide_status status = tide__try_policies(h, TIDE__PEERS_FIRST, TIDE__PEERS_SLOW);
     h->judge.care = false;
     return status;
+}
+
+/* ---- as they are ---- */
+
+/* By this part slower than the best, at the full budget: it will not be the fastest for less, either. */
+enum { FAR_PART = 8 };
+
+static tide_status is_far_slower(const tide__policy_input *in, const char *name, const tide_plan *best, bool *out) {
+    tide__policy_input asked = *in;
+    tide__decisions d = {0};
+    tide_plan *draft = NULL;
+    asked.argument = "";
+    asked.target_bytes = in->options->budgets.arena_bytes;
+    tide_status status = tide__policy_find(name)->decide(&asked, &d);
+    if (status == TIDE_OK) status = tide__draft(&asked, &d, &draft);
+    uint64_t least = best->prediction.step_ns;
+    if (status == TIDE_OK) *out = draft->prediction.step_ns > tide__add_capped(least, least / FAR_PART);
+    tide_plan_destroy(draft);
+    tide__decisions_free(&d);
+    return status;
+}
+
+static void take_faster(tide_plan **best, tide_plan *plan) {
+    bool faster = !*best || plan->prediction.step_ns < (*best)->prediction.step_ns;
+    if (faster && *best) plan->arena_bytes = tide__max_u64(plan->arena_bytes, (*best)->arena_bytes);
+    tide_plan_destroy(faster ? *best : plan);
+    if (faster) *best = plan;
+}
+
+tide_status tide__ask_peers(const tide__policy_input *in, tide_plan **best) {
+    static const char *const names[] = {"delta", "superneurons", "checkpoint", "capuchin", "dtr", "autoswap", "cache"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tide_plan *plan = NULL;
+        bool slower = false;
+        if (*best) TIDE_TRY(is_far_slower(in, names[i], *best, &slower));
+        if (!slower) TIDE_TRY(tide__ask_by_name(names[i], in, &plan));
+        if (plan) take_faster(best, plan);
+    }
+    return TIDE_OK;
 }

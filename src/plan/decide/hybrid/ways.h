@@ -65,5 +65,8 @@ typedef enum tide__peer_kind {
 tide_status tide__try_policies(tide__hybrid *h, tide__peer_kind from, tide__peer_kind to);
 /* All of them, placed with care where that decides. */
 tide_status tide__try_others(tide__hybrid *h);
+/* As the pipeline would ask for them, in the budgets of in->options: the fastest takes the place of *best (NULL: there is none)
+ * if it is faster, with an arena that is not smaller. But for those that are slower by far at the first attempt. */
+tide_status tide__ask_peers(const tide__policy_input *in, tide_plan **best);
 
 #endif
