@@ -36,14 +36,29 @@ static tide_status try_large(tide__hybrid *h) {
     return status;
 }
 
+/* A third of what would be there without any decision: re-runs take the most then, and moves what those cannot. */
+static tide_status is_tight(const tide__hybrid *h, bool *out) {
+    tide_liveness *l;
+    TIDE_TRY(tide_liveness_create(h->judge.in.program, &l));
+    *out = h->moves && h->reruns && h->judge.in.target_bytes < l->peak_bytes / 3;
+    tide_liveness_destroy(l);
+    return TIDE_OK;
+}
+
+/* For another way: each overruns the limit by a little. */
+static bool has_time(const tide__hybrid *h) { return !h->judge.strict || h->judge.spent < h->limit / 2; }
+
 /* A plan soon, and a better one as long as there is work left. */
 static tide_status try_low(tide__hybrid *h) {
     bool large = h->model->n_ops > TIDE__LARGE_OPS;
     TIDE_TRY(tide__try_policies(h, TIDE__PEERS_FIRST, large ? TIDE__PEERS_FIRST : TIDE__PEERS_SECOND));
     if (large && is_near_ideal(h)) return TIDE_OK;
-    TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
+    bool dearest = h->moves && h->reruns, tight;
+    TIDE_TRY(is_tight(h, &tight));
+    if (tight && !large) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
+    if (!tight || large || has_time(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
     if (tide__hybrid_is_ideal(h) || (large && h->found)) return TIDE_OK;
-    if (h->moves && h->reruns && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
+    if (dearest && !tight && has_time(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
     return tide__try_policies(h, TIDE__PEERS_QUICK, TIDE__PEERS_QUICK);
 }
 
@@ -61,6 +76,16 @@ static tide_status try_every_way(tide__hybrid *h, bool least) {
     return h->reruns && !h->judge.strict ? tide__try_passes(h) : TIDE_OK;
 }
 
+/* Small programs leave work to low effort once it has a plan: a part of it goes into a longer search. */
+static tide_status go_on(tide__hybrid *h) {
+    h->limit = tide__min_u64(h->limit, tide__effort_more(h->model->n_ops));
+    uint64_t left = h->limit - tide__min_u64(h->limit, h->judge.spent);
+    if (tide__hybrid_is_spent(h) || h->work >= left / 2) return TIDE_OK;
+    h->work = left / 2;
+    TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
+    return h->moves && !tide__hybrid_is_spent(h) ? tide__try_alone(h, true) : TIDE_OK;
+}
+
 static tide_status try_all(tide__hybrid *h) {
     bool low = h->judge.in.options->effort == TIDE_EFFORT_LOW;
     if (h->model->n_ops > TIDE__LARGE_OPS && !low) {
@@ -69,7 +94,9 @@ static tide_status try_all(tide__hybrid *h) {
     }
     if (!low) return try_every_way(h, true);
     TIDE_TRY(try_low(h));
-    if ((h->judge.strict && h->found) || tide__hybrid_is_ideal(h) || tide__hybrid_is_spent(h)) return TIDE_OK;
+    if (!h->judge.strict && h->judge.fits) TIDE_TRY(tide__judge_settle(&h->judge));
+    if (tide__hybrid_is_ideal(h) || tide__hybrid_is_spent(h)) return TIDE_OK;
+    if (h->judge.strict && h->found) return go_on(h);
     uint64_t normal = tide__effort_work(TIDE_EFFORT_NORMAL, h->model->n_ops);
     h->work = tide__max_u64(h->work, normal); /* else the search would find nothing */
     if (!h->judge.strict) h->limit = UINT64_MAX;

@@ -32,6 +32,11 @@ uint64_t tide__effort_most(tide_effort effort, uint64_t n_ops) {
     return MOST_SEARCHES * tide__effort_work(effort, n_ops);
 }
 
+uint64_t tide__effort_more(uint64_t n_ops) {
+    const uint64_t thousand = 1000;
+    return tide__min_u64(80 * thousand * n_ops, 24 * thousand * thousand);
+}
+
 /* One search of low effort, off the ladder: so much that greedy repair comes to an end, whose builds take n^2; large
  * programs are repaired by batches, some ten of them. */
 uint64_t tide__effort_low_work(uint64_t n_ops) {

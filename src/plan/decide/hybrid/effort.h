@@ -13,6 +13,7 @@ enum { TIDE__SMALL_OPS = 100 };
 uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops);      /* of one search */
 uint64_t tide__effort_low_work(uint64_t n_ops);                      /* the same at low effort, off the ladder */
 uint64_t tide__effort_rung_work(tide_effort effort, uint64_t n_ops); /* at a rung of the ladder */
+uint64_t tide__effort_more(uint64_t n_ops);                          /* of low effort, once there is a plan */
 uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops);     /* of everything together */
 uint64_t tide__effort_most(tide_effort effort, uint64_t n_ops);      /* the same, as long as there is no plan */
 

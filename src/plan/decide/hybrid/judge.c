@@ -48,12 +48,13 @@ static uint64_t over_budget(const tide__judge *j, uint64_t arena_bytes) {
 uint64_t tide__judge_over(const tide__judge *j) { return over_budget(j, j->last_bytes); }
 
 /* Drafts are placed quickly, the plan then with care: a draft may be above the budget by this part of it, unless
- * that was tried and the pipeline asks for less. */
-enum { SLACK_PART = 100 };
+ * that was tried and less is asked for. Low effort has no time for care in vain. */
+enum { SLACK_PART = 100, LOW_SLACK_PART = 256 };
 
 static uint64_t above_budget(const tide__judge *j, uint64_t arena_bytes) {
     uint64_t budget = j->in.options->budgets.arena_bytes, over = over_budget(j, arena_bytes);
-    uint64_t slack = j->in.target_bytes == budget ? budget / SLACK_PART : 0;
+    uint64_t part = j->in.options->effort == TIDE_EFFORT_LOW ? LOW_SLACK_PART : SLACK_PART;
+    uint64_t slack = j->in.target_bytes == budget ? budget / part : 0;
     return over <= slack ? 0 : over;
 }
 
@@ -164,6 +165,14 @@ static tide_status try_shuttle(tide__judge *j) {
     TIDE_TRY(tide__shuttle(&in, &plan));
     if (plan) tide__judge_plan(j, &plan);
     tide_plan_destroy(plan);
+    return TIDE_OK;
+}
+
+tide_status tide__judge_settle(tide__judge *j) {
+    tide_plan *careful;
+    TIDE_TRY(tide__draft_with_care(&j->in, &j->best, &careful));
+    tide__judge_plan(j, &careful);
+    tide_plan_destroy(careful);
     return TIDE_OK;
 }
 

@@ -40,6 +40,9 @@ bool tide__judge_is_slower(const tide__judge *j);
 /* The strict plan, NULL if there is none; the caller owns it. */
 tide_plan *tide__judge_take_strict(tide__judge *j);
 
+/* Places the best with care, for a strict plan if that makes it fit. */
+tide_status tide__judge_settle(tide__judge *j);
+
 /* The best, placed with care where that makes it fit; else the strict plan, or a shuttle (shuttle.h) where that is
  * faster; NULL: none fits. The caller owns it. */
 tide_status tide__judge_finish(tide__judge *j, tide_plan **out);

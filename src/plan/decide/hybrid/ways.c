@@ -86,13 +86,21 @@ static uint64_t least_step(const tide__hybrid *h) {
     return h->limit == UINT64_MAX ? 0 : h->judge.in.target_bytes / 2048;
 }
 
+/* The work is spent; but a draft that is faster by 4 %, and misses the budget by little, is worth half as much again. */
+static bool is_over(const tide__hybrid *h) {
+    if (!tide__hybrid_is_spent(h)) return false;
+    bool near = tide__judge_over(&h->judge) < h->judge.in.target_bytes / 12 && tide__sketch_fits(h->sketch);
+    return !near || h->judge.last_ns / 24 > h->judge.strict->prediction.step_ns / 25 ||
+           h->judge.spent > tide__add_capped(h->limit, h->limit / 2);
+}
+
 /* Where placement misses the budget, on from there for a load that is smaller by as much, by ever more where that did
  * not help; half as much smaller where none is found; half-way back once one has met it. */
 static tide_status search_from(tide__hybrid *h, tide__transfers *t, tide__moves_way way) {
     bool joint = t->swaps.work && way != TIDE__MOVES_WAIT, is_low = h->limit != UINT64_MAX;
     uint64_t work = h->work, step = 0, last = UINT64_MAX, met = 0, missed = 0, *target = &h->sketch->target_bytes;
     TIDE_TRY(begin_from(h, t, way));
-    for (int i = 0; i < MAX_TRIES && !(i > 0 && tide__hybrid_is_spent(h)); i++, work = h->work / MAX_TRIES) {
+    for (int i = 0; i < MAX_TRIES && !(i > 0 && is_over(h)); i++, work = h->work / MAX_TRIES) {
         TIDE_TRY(search_on(h, t, joint, work, most_work(h, work, i > 0)));
         uint64_t over = tide__judge_over(&h->judge);
         bool found = tide__sketch_fits(h->sketch);
@@ -119,7 +127,7 @@ static tide_status search_from(tide__hybrid *h, tide__transfers *t, tide__moves_
  * placement misses the budget. */
 static tide_status wait_beside(tide__hybrid *h) {
     uint64_t target = h->judge.in.target_bytes;
-    for (int i = 0; i < MAX_TRIES; i++) {
+    for (int i = 0; i < MAX_TRIES && !(i > 0 && tide__hybrid_is_spent(h)); i++) {
         tide__decisions d = {0};
         tide__transfers t;
         TIDE_TRY(tide__waits_init(&h->judge.in, h->sketch, &t));
