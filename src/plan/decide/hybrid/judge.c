@@ -47,13 +47,15 @@ static uint64_t over_budget(const tide__judge *j, uint64_t arena_bytes) {
 
 uint64_t tide__judge_over(const tide__judge *j) { return over_budget(j, j->last_bytes); }
 
+static bool is_low(const tide__judge *j) { return j->in.options->effort == TIDE_EFFORT_LOW; }
+
 /* Drafts are placed quickly, the plan then with care: a draft may be above the budget by this part of it, unless
- * that was tried and less is asked for. Low effort has no time for care in vain. */
+ * that was tried and less is asked for. Low effort has no time for care in vain once it has a plan. */
 enum { SLACK_PART = 100, LOW_SLACK_PART = 256 };
 
 static uint64_t above_budget(const tide__judge *j, uint64_t arena_bytes) {
     uint64_t budget = j->in.options->budgets.arena_bytes, over = over_budget(j, arena_bytes);
-    uint64_t part = j->in.options->effort == TIDE_EFFORT_LOW ? LOW_SLACK_PART : SLACK_PART;
+    uint64_t part = is_low(j) && j->strict ? LOW_SLACK_PART : SLACK_PART;
     uint64_t slack = j->in.target_bytes == budget ? budget / part : 0;
     return over <= slack ? 0 : over;
 }
@@ -160,7 +162,7 @@ static tide_status try_shuttle(tide__judge *j) {
     tide_plan *plan;
     uint64_t least = tide__workspaces_least_ns(&in);
     if (tide__policy_has(in.argument, "nomove")) return TIDE_OK;
-    if (j->strict && j->strict->prediction.step_ns / 2 <= least) return TIDE_OK;
+    if (j->strict && j->strict->prediction.step_ns / (is_low(j) ? 4 : 2) <= least) return TIDE_OK;
     memset(in.tier_missed_bytes, 0, sizeof in.tier_missed_bytes); /* it keeps the tiers' budgets by itself */
     TIDE_TRY(tide__shuttle(&in, &plan));
     if (plan) tide__judge_plan(j, &plan);
@@ -178,7 +180,7 @@ tide_status tide__judge_settle(tide__judge *j) {
 
 tide_status tide__judge_finish(tide__judge *j, tide_plan **out) {
     tide_plan *careful = NULL;
-    uint64_t slack = j->in.options->effort == TIDE_EFFORT_LOW ? j->best_ns / LITTLE_PART : 0;
+    uint64_t slack = is_low(j) ? j->best_ns / LITTLE_PART : 0;
     bool is_strict_best = j->strict && j->strict->prediction.step_ns <= j->best_ns + slack;
     if (j->any && !is_strict_best) TIDE_TRY(tide__draft_with_care(&j->in, &j->best, &careful));
     if (careful) tide__judge_plan(j, &careful);
