@@ -14,14 +14,9 @@
 #include <tidemark/train.h>
 
 #include "base/size.h"
+#include "common.h"
 
 enum { MAX_OPS = 20000, MAX_STEPS = 1000 };
-
-static void require(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
 
 /* One plan and what it took. */
 typedef struct entry {

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tidemark/tidemark.h>
 
+#include "common.h"
 #include "device/opencl/opencl.h"
 #include "opencl/families.h"
 
@@ -22,21 +22,9 @@ enum { STEPS = 2, BATCH = 8 };
 
 static int missed;
 
-static void require(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "bench_opencl: %s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
-
 static void judge(bool good, const char *bar) {
     printf("   %s: %s\n", good ? "ok" : "MISSED", bar);
     missed += !good;
-}
-
-static double seconds(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static tide_device *open_device(const char *name) {
@@ -75,10 +63,10 @@ static double time_op(const char *name, const tide_op_desc *d) {
     require(tide_queue_create(device, TIDE_QUEUE_COMPUTE, &queue));
     double best = 1e9;
     for (int i = 0; i < 6; i++) { /* the first builds what is built late */
-        double begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        double begin = cpu_seconds();
         require(tide_kernel_enqueue(kernel, 0, queue, arena, offsets, n + with, NULL));
         require(tide_queue_sync(queue));
-        double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
+        double took = cpu_seconds() - begin;
         if (i && took < best) best = took;
     }
     tide_queue_destroy(queue);
@@ -159,9 +147,9 @@ static double time_step(const char *device, float *loss, uint64_t *arena_bytes) 
     require(tide_trainer_create(&t.options, NULL, &trainer));
     for (int i = 0; i <= STEPS; i++) {
         float later;
-        double begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        double begin = cpu_seconds();
         require(tide_trainer_step(trainer, i ? &later : loss, &report));
-        double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
+        double took = cpu_seconds() - begin;
         if (i && took < best) best = took;
     }
     *arena_bytes = report.arena_bytes;

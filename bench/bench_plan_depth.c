@@ -31,7 +31,7 @@ static bool plan_step(const tide_program *program, const tide_machine *m, const 
     tide_plan_options o;
     tide_plan *plan;
     tide_plan_options_init(&o);
-    check(tide_plan_create(program, m, &o, NULL, &plan));
+    require(tide_plan_create(program, m, &o, NULL, &plan));
     double whole_s = (double)tide_plan_prediction(plan)->step_ns * 1e-9;
     tide_plan_destroy(plan);
     o.policy = policy;
@@ -41,7 +41,7 @@ static bool plan_step(const tide_program *program, const tide_machine *m, const 
     tide_status status = tide_plan_create(program, m, &o, NULL, &plan);
     f->plan_s = cpu_seconds() - since;
     if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return false;
-    check(status);
+    require(status);
     f->step_s = (double)tide_plan_prediction(plan)->step_ns * 1e-9;
     f->ratio = f->step_s / whole_s;
     f->arena_mib = (double)tide_plan_arena_bytes(plan) / 0x1p20;
@@ -65,8 +65,8 @@ static bool try_blocks(const tide_machine *m, const char *policy, uint32_t block
     step_options.machine = m;
     step_options.optimizer = TIDE_MOMENTUM;
     step_options.fused_update = true;
-    check(tide_model_create(spec, &model_options, &model));
-    check(tide_step_create(model, &step_options, &step));
+    require(tide_model_create(spec, &model_options, &model));
+    require(tide_step_create(model, &step_options, &step));
     bool fits = plan_step(tide_step_program(step), m, policy, &tried);
     tide_step_destroy(step);
     tide_model_destroy(model);
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     tide_machine m;
     const char *policy;
     uint32_t deepest = 0; /* of hybrid; 0: not asked for */
-    check(tide_machine_load("k40c", &m));
+    require(tide_machine_load("k40c", &m));
     printf(
         "the deepest resnet:6,32,n3,6 on %s, batch %d, 224 x 224, arena of %.0f MiB; published: Caffe 148, Torch 152, "
         "MXNet 480, TensorFlow 592, SuperNeurons 1920\n%-14s %6s %9s %9s %9s %8s %9s %7s %9s\n",

@@ -67,9 +67,9 @@ static dtr_log open_log(const char *path) {
     const char *slash = strrchr(path, '/');
     dtr_log log = {.name = slash ? slash + 1 : path};
     tide__file file;
-    check(tide__file_open(path, &file));
+    require(tide__file_open(path, &file));
     tide__import in = {.text = file.text, .size = file.size, .name = path, .releases = &log.releases};
-    check(tide__import_dtr.read(&in, &log.program, &log.stats));
+    require(tide__import_dtr.read(&in, &log.program, &log.stats));
     tide__file_close(&file);
     for (tide_id id = 0; id < tide_program_tensor_count(log.program); id++)
         if (tide_program_tensor(log.program, id)->start == TIDE_START_PRESENT) log.releases[id] = TIDE_NONE;
@@ -99,7 +99,7 @@ static double by_load(const dtr_log *log, const char *score, uint64_t budget) {
     tide__online_figures figures;
     tide_status status = tide__online_simulate(&run, NULL, &figures);
     if (status == TIDE_OK) return ratio(log, figures.compute_ns);
-    if (status != TIDE_E_FIT) check(status);
+    if (status != TIDE_E_FIT) require(status);
     return strstr(tide_last_error(), "thrash") ? -1 : 0;
 }
 
@@ -112,7 +112,7 @@ static double by_policy(const dtr_log *log, const char *policy, tide_effort effo
     options.budgets.arena_bytes = budget;
     tide_status status = tide_plan_create(log->program, &log->machine, &options, NULL, &plan);
     if (status == TIDE_E_FIT) return 0;
-    check(status);
+    require(status);
     double result = ratio(log, tide_plan_prediction(plan)->step_ns);
     tide_plan_destroy(plan);
     return result;
@@ -161,7 +161,7 @@ static void print_bounds(const dtr_log *log) {
         tide_plan_options_init(&options);
         options.policy = "hybrid:nomove";
         options.budgets.arena_bytes = part_of_peak(log, fractions[i]);
-        check(tide_plan_bound(log->program, &log->machine, &options, &bound_ns));
+        require(tide_plan_bound(log->program, &log->machine, &options, &bound_ns));
         double bound = ratio(log, bound_ns);
         print_ratio(bound > 1000 ? 0 : bound); /* no plan works there */
     }
@@ -206,7 +206,7 @@ static int print_floor(const dtr_log *log, tide_effort effort) {
     options.policy = "hybrid:nomove";
     options.budgets.arena_bytes = 1;
     if (tide_plan_create(log->program, &log->machine, &options, &least, &plan) != TIDE_E_FIT) return 0;
-    check(tide_liveness_create(log->program, &l));
+    require(tide_liveness_create(log->program, &l));
     double peak = (double)log->stats.release_peak_bytes, floor = (double)l->floor_bytes;
     double needed = (double)(least.needed_bytes > l->floor_bytes ? least.needed_bytes : l->floor_bytes);
     tide_liveness_destroy(l);

@@ -35,7 +35,7 @@ static trial plan_in(const tide_program *p, uint32_t budget_units) {
     tide_plan_options_init(&o);
     o.policy = "hybrid:nomove";
     o.budgets.arena_bytes = budget_units * (uint64_t)UNIT_BYTES;
-    check(tide_plan_bound(p, &m, &o, &r.bound_ns));
+    require(tide_plan_bound(p, &m, &o, &r.bound_ns));
     if (tide_plan_create(p, &m, &o, NULL, &plan) != TIDE_OK) return r;
     r.plan_ns = tide_plan_prediction(plan)->compute_ns;
     tide_plan_destroy(plan);
@@ -85,7 +85,7 @@ static void run_budgets(const example *x, uint32_t seconds, tally *t) {
     static const double fractions[] = {.9, .8, .7, .6, .5};
     tide_program *p = example_program(x);
     tide_liveness *l;
-    check(tide_liveness_create(p, &l));
+    require(tide_liveness_create(p, &l));
     uint32_t peak = (uint32_t)(l->peak_bytes / UNIT_BYTES), least = (uint32_t)(l->floor_bytes / UNIT_BYTES);
     for (size_t k = 0; k < sizeof fractions / sizeof *fractions; k++) {
         uint32_t budget = (uint32_t)(fractions[k] * peak);

@@ -80,16 +80,16 @@ static void open_subject(subject *s, const char *spec, uint32_t batch) {
     m.batch = s->batch = batch;
     tide_step_options_init(&o);
     o.machine = &s->machine;
-    check(tide_model_create(spec, &m, &s->model));
-    check(tide_step_create(s->model, &o, &s->step));
+    require(tide_model_create(spec, &m, &s->model));
+    require(tide_step_create(s->model, &o, &s->step));
     s->program = tide_step_program(s->step);
     tide_plan_options_init(&p);
-    check(tide_plan_create(s->program, &s->machine, &p, NULL, &plan));
+    require(tide_plan_create(s->program, &s->machine, &p, NULL, &plan));
     s->arena_bytes = tide_plan_arena_bytes(plan);
     s->step_ns = tide_plan_prediction(plan)->step_ns;
     tide_plan_destroy(plan);
     tide_liveness *l;
-    check(tide_liveness_create(s->program, &l));
+    require(tide_liveness_create(s->program, &l));
     s->largest_op_bytes = l->largest_op_bytes;
     tide_liveness_destroy(l);
 }
@@ -104,7 +104,7 @@ static bool batch_fits(subject *s, const char *spec, uint32_t batch) {
 /* At the largest batch that liveness fits; false if not even one sample does. */
 static bool open_largest(subject *s, const char *spec, const char *machine) {
     uint32_t low = 0, high = 1;
-    check(tide_machine_load(machine, &s->machine));
+    require(tide_machine_load(machine, &s->machine));
     s->room_bytes = s->machine.memory_bytes - s->machine.reserve_bytes;
     for (; high < 1u << 16 && batch_fits(s, spec, high); high *= 2) low = high;
     while (high - low > 1) {
@@ -134,7 +134,7 @@ static outcome plan_in(const subject *s, const char *policy, uint64_t budget, ti
     tide_status status = tide_plan_create(s->program, &s->machine, &o, NULL, &plan);
     r.seconds = cpu_seconds() - since;
     if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return r;
-    check(status);
+    require(status);
     r.fits = true;
     r.ratio = (double)tide_plan_prediction(plan)->step_ns / (double)s->step_ns;
     tide_plan_destroy(plan);
@@ -147,7 +147,7 @@ static uint64_t smallest_budget(const subject *s) {
     tide_plan_options_init(&o);
     o.policy = "hybrid";
     o.effort = TIDE_EFFORT_LOW;
-    check(tide_plan_smallest(s->program, &s->machine, &o, 0.01, &smallest));
+    require(tide_plan_smallest(s->program, &s->machine, &o, 0.01, &smallest));
     return smallest.works_bytes;
 }
 
@@ -175,7 +175,7 @@ static double plan_hybrid(const subject *s, const uint64_t *budgets, size_t n, t
     o.policy = "hybrid";
     o.effort = effort;
     double since = cpu_seconds();
-    check(tide_plan_frontier(s->program, &s->machine, &o, budgets, n, NULL, plans));
+    require(tide_plan_frontier(s->program, &s->machine, &o, budgets, n, NULL, plans));
     double seconds = cpu_seconds() - since;
     for (size_t i = 0; i < n; i++) {
         out[i] = (outcome){.fits = plans[i] != NULL};
@@ -314,7 +314,7 @@ static void run_growth(tally *t) {
     printf("%-20s %8s %8s %9s %9s %11s\n", "network", "layers", "ops", "seconds", "time", "us per op");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         subject s = {0};
-        check(tide_machine_load("v100-16gb-pcie", &s.machine));
+        require(tide_machine_load("v100-16gb-pcie", &s.machine));
         open_subject(&s, rows[i].spec, rows[i].batch);
         outcome r = plan_in(&s, "hybrid", s.arena_bytes / 2, TIDE_EFFORT_LOW);
         uint32_t n_ops = tide_program_op_count(s.program);

@@ -62,7 +62,7 @@ static void begin(experiment *x, const tide_program *program, const mode *m) {
     x->in = (tide__policy_input){.program = program, .machine = &x->machine, .options = &x->options, .argument = ""};
     x->in.target_bytes = UINT64_MAX;
     tide__swaps_options o = {.min_bytes = 1 << 20, .late_saves = m->plain, .always_save = m->plain};
-    check(tide__swaps_init(&x->swaps, &x->in, &o));
+    require(tide__swaps_init(&x->swaps, &x->in, &o));
     x->chosen = calloc(x->swaps.gaps.count + 1, sizeof *x->chosen);
     x->scores = calloc(x->swaps.gaps.count + 1, sizeof *x->scores);
     if (!x->chosen || !x->scores) exit(1);
@@ -78,23 +78,23 @@ static void end(experiment *x) {
 static uint64_t least_load(experiment *x, tide__swap_score kind) {
     tide__swaps_outcome o = {0}, best = {.peak_bytes = UINT64_MAX};
     uint64_t target = UINT64_MAX;
-    check(tide__swap_scores(&x->swaps, kind, x->scores));
+    require(tide__swap_scores(&x->swaps, kind, x->scores));
     for (;;) {
-        check(tide__swaps_choose_prefix(&x->swaps, x->scores, target, x->chosen, &o));
+        require(tide__swaps_choose_prefix(&x->swaps, x->scores, target, x->chosen, &o));
         if (o.excess > 0 || o.peak_bytes < 2 << 20) break;
         best = o;
         target = o.peak_bytes - (1 << 20);
     }
-    check(tide__swaps_choose_prefix(&x->swaps, x->scores, best.peak_bytes, x->chosen, &o));
+    require(tide__swaps_choose_prefix(&x->swaps, x->scores, best.peak_bytes, x->chosen, &o));
     return best.peak_bytes;
 }
 
 static void print_plan(experiment *x) {
     tide__decisions d = {0};
     tide_plan *plan;
-    check(tide__swaps_decide(&x->swaps, x->chosen, &d));
-    check(tide__draft(&x->in, &d, &plan));
-    check(tide_plan_verify(plan, x->program, &x->machine, NULL, NULL));
+    require(tide__swaps_decide(&x->swaps, x->chosen, &d));
+    require(tide__draft(&x->in, &d, &plan));
+    require(tide_plan_verify(plan, x->program, &x->machine, NULL, NULL));
     const tide_prediction *p = tide_plan_prediction(plan);
     printf("  arena %6.1f, waits %.2f %%", mib(tide_plan_arena_bytes(plan)),
            100 * (double)p->exposed_ns / (double)p->compute_ns);
@@ -110,7 +110,7 @@ static int run_mode(const tide_program *program, const mode *m, uint64_t work) {
     tide__swap_score best = TIDE__SWAP_DOA;
     begin(&x, program, m);
     wait_ns = (uint64_t)(m->overhead * (double)x.swaps.slot_ns[x.swaps.n_ops]);
-    check(tide__swap_bound(&x.swaps, wait_ns, &bound));
+    require(tide__swap_bound(&x.swaps, wait_ns, &bound));
     printf("%-36s", m->name);
     for (int k = 0; k < TIDE__SWAP_N_SCORES; k++) {
         uint64_t load = least_load(&x, (tide__swap_score)k);
@@ -121,7 +121,7 @@ static int run_mode(const tide_program *program, const mode *m, uint64_t work) {
     tide__swap_search_options o = {.work = work, .wait_ns = wait_ns, .seed = 1};
     tide__swaps_outcome out;
     double t = cpu_seconds();
-    check(tide__swap_search(&x.swaps, &o, x.chosen, &out));
+    require(tide__swap_search(&x.swaps, &o, x.chosen, &out));
     printf("\n%36s search %.1f in %.1f s (bar %.0f: %s), bound %.1f", "", mib(out.peak_bytes), cpu_seconds() - t,
            m->bar_mib, mib(out.peak_bytes) <= m->bar_mib ? "reached" : "MISSED", mib(bound));
     print_plan(&x);
@@ -136,7 +136,7 @@ static tide_program *import(const char *folder, const char *file, const mode *m)
     tide_import_options o = {.size = sizeof o, .iteration_time_ns = m->step_ns, .drop_unread = m->drop_unread};
     tide_program *program;
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    check(tide_program_import(path, &o, &program));
+    require(tide_program_import(path, &o, &program));
     return program;
 }
 
@@ -145,7 +145,7 @@ static int run_file(const char *folder, const char *file, const mode *modes, siz
     for (size_t i = 0; i < n; i++) {
         tide_program *program = import(folder, file, &modes[i]);
         tide_liveness *l;
-        check(tide_liveness_create(program, &l));
+        require(tide_liveness_create(program, &l));
         if (i == 0) printf("%s: peak %.1f MiB\n", file, mib(l->peak_bytes));
         tide_liveness_destroy(l);
         missed += run_mode(program, &modes[i], work);

@@ -6,23 +6,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <tidemark/pool.h>
 
 #include "base/rng.h"
-
-static void require(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
-
-static double cpu_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
+#include "common.h"
 
 /* ---- a net's iterations ---- */
 
@@ -95,13 +83,13 @@ static uint64_t run_iteration(net *n) {
 /* ns per pair over about `pairs` of them; a new iteration each time if `strange`. */
 static double measure(net *n, uint64_t pairs, int strange) {
     uint64_t done = 0;
-    double start = cpu_ns();
+    double start = cpu_seconds();
     while (done < pairs) {
         if (strange) n->noise = tide__random_u64(1, 1, n->noise) % 65536 * 512;
         done += run_iteration(n);
     }
     n->noise = 0;
-    return (cpu_ns() - start) / (double)done;
+    return (cpu_seconds() - start) * 1e9 / (double)done;
 }
 
 static bool bench_net(uint32_t layers) {

@@ -21,12 +21,6 @@
 #define MIB (UINT64_C(1) << 20)
 enum { BLOCK = 4096, ROUNDS = 3 };
 
-static void require(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
-
 /* ---- rates ---- */
 
 typedef struct setting {

@@ -17,12 +17,6 @@
 #define MIB (UINT64_C(1) << 20)
 enum { BATCH = 32, SAMPLES = 256, OUTSIDE_MIB = 150, MOST_STEPS = 100, LAYERS = 1000, TIMES = 10 };
 
-static void need(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "bench_train_depth: %s\n", tide_last_error());
-    exit(1);
-}
-
 typedef struct net {
     tide_device *device;
     tide_machine machine; /* without a RAM tier: where the arena is RAM it saves nothing */
@@ -39,10 +33,10 @@ static void net_open(uint32_t n, net *out) {
     m.channels = 3;
     m.height = m.width = 32;
     m.classes = 10;
-    need(tide_machine_load("cpu", &all));
+    require(tide_machine_load("cpu", &all));
     tide_machine_without(&all, TIDE_TIER_RAM, &out->machine);
-    need(tide_device_open("cpu", NULL, &out->device));
-    need(tide_model_create(spec, &m, &out->model));
+    require(tide_device_open("cpu", NULL, &out->device));
+    require(tide_model_create(spec, &m, &out->model));
 }
 
 static void net_close(net *t) {
@@ -63,12 +57,12 @@ static bool fits(uint32_t n, uint64_t budget_bytes) {
     so.optimizer = TIDE_MOMENTUM;
     so.machine = &t.machine;
     so.device = t.device;
-    need(tide_step_create(t.model, &so, &step));
+    require(tide_step_create(t.model, &so, &step));
     tide_plan_options_init(&po);
     po.policy = "liveness";
     po.budgets.arena_bytes = budget_bytes;
     tide_status status = tide_plan_create(tide_step_program(step), &t.machine, &po, NULL, &plan);
-    if (status != TIDE_E_FIT) need(status);
+    if (status != TIDE_E_FIT) require(status);
     tide_plan_destroy(plan);
     tide_step_destroy(step);
     net_close(&t);
@@ -115,7 +109,7 @@ static int train_one(uint32_t n, uint64_t budget_mib, int steps) {
     uint64_t hash, tiers = 0, ns = 0;
     float first = 0, loss = 0;
     net_open(n, &t);
-    need(tide_data_digits(&digits, SAMPLES, &data));
+    require(tide_data_digits(&digits, SAMPLES, &data));
     tide_trainer_options_init(&o);
     o.model = t.model;
     o.device = t.device;
@@ -124,13 +118,13 @@ static int train_one(uint32_t n, uint64_t budget_mib, int steps) {
     o.learning_rate = 1e-4f;
     o.plan.policy = budget_mib ? "hybrid" : "liveness";
     if (budget_mib) o.plan.budgets.arena_bytes = budget_mib * MIB;
-    need(tide_trainer_create(&o, NULL, &trainer));
+    require(tide_trainer_create(&o, NULL, &trainer));
     for (int i = 0; i < steps; i++) {
-        need(tide_trainer_step(trainer, &loss, &report));
+        require(tide_trainer_step(trainer, &loss, &report));
         if (i == 0) first = loss;
         ns += report.step_ns;
     }
-    need(tide_trainer_hash(trainer, &hash));
+    require(tide_trainer_hash(trainer, &hash));
     for (uint32_t i = 0; i < t.machine.n_tiers; i++) tiers += report.tier_bytes[i];
     printf("%.9g %.9g %.1f %.1f %.1f %.3f %.3f %" PRIu64 "\n", (double)first, (double)loss, peak_mib(),
            (double)report.arena_bytes / (double)MIB, (double)tiers / (double)MIB, (double)ns / 1e9 / steps,

@@ -14,12 +14,6 @@
 
 enum { PERCENT = 40, BYTES = 256, LINES = 10 };
 
-static void need(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "bench_train_learn: %s\n", tide_last_error());
-    exit(1);
-}
-
 static int missed;
 
 static void bar(bool met, const char *what, double value) {
@@ -56,7 +50,7 @@ static tide_model *open_model(const task *t) {
         m.width = t->train.width;
         m.classes = t->train.classes;
     }
-    need(tide_model_create(t->spec, &m, &model));
+    require(tide_model_create(t->spec, &m, &model));
     return model;
 }
 
@@ -68,7 +62,7 @@ static curve run(const task *t, const tide_model *model, tide_device *device, ui
     curve c = {.loss = calloc((size_t)t->steps, sizeof *c.loss)};
     double before = cpu_seconds();
     if (!c.loss) exit(1);
-    need(tide_machine_load("cpu", &all));
+    require(tide_machine_load("cpu", &all));
     tide_machine_without(&all, TIDE_TIER_RAM, &machine);
     tide_trainer_options_init(&o);
     o.model = model;
@@ -81,10 +75,10 @@ static curve run(const task *t, const tide_model *model, tide_device *device, ui
     o.step.clip_norm = t->clip_norm;
     o.plan.policy = budget_bytes == UINT64_MAX ? "liveness" : "hybrid";
     o.plan.budgets.arena_bytes = budget_bytes;
-    need(tide_trainer_create(&o, NULL, &trainer));
-    for (int i = 0; i < t->steps; i++) need(tide_trainer_step(trainer, &c.loss[i], NULL));
-    need(tide_trainer_test(trainer, &t->test, t->test_samples, &c.test));
-    need(tide_trainer_hash(trainer, &c.hash));
+    require(tide_trainer_create(&o, NULL, &trainer));
+    for (int i = 0; i < t->steps; i++) require(tide_trainer_step(trainer, &c.loss[i], NULL));
+    require(tide_trainer_test(trainer, &t->test, t->test_samples, &c.test));
+    require(tide_trainer_hash(trainer, &c.hash));
     c.arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
     tide_trainer_destroy(trainer);
     c.cpu_s = cpu_seconds() - before;
@@ -101,7 +95,7 @@ static void print_curve(const task *t, const curve *whole, const curve *small) {
 
 static tide_evaluation learn(const task *t) {
     tide_device *device;
-    need(tide_device_open("cpu", NULL, &device));
+    require(tide_device_open("cpu", NULL, &device));
     tide_model *model = open_model(t);
     curve whole = run(t, model, device, UINT64_MAX);
     curve small = run(t, model, device, whole.arena_bytes * PERCENT / 100);
@@ -125,8 +119,8 @@ static void learn_digits(int steps) {
     tide_digits train = {.seed = 1, .channels = 1, .height = 28, .width = 28}, test = train;
     task t = {"resnet-cifar:1", 32, 1000, steps, {0}, {0}, TIDE_MOMENTUM, 0.1f, 0};
     test.seed = 2;
-    need(tide_data_digits(&train, 8192, &t.train));
-    need(tide_data_digits(&test, 1000, &t.test));
+    require(tide_data_digits(&train, 8192, &t.train));
+    require(tide_data_digits(&test, 1000, &t.test));
     double accuracy = learn(&t).accuracy;
     bar(accuracy >= 0.97, "share of 1000 other digits read (at least 0.97)", accuracy);
 }
@@ -139,7 +133,7 @@ static double bigram_entropy(const tide_data *text, uint64_t n) {
     int32_t *labels = malloc(text->labels * sizeof *labels);
     if (!tokens || !labels) exit(1);
     for (uint64_t i = 0; i < n; i++) {
-        need(text->sample(text->context, i, tokens, labels));
+        require(text->sample(text->context, i, tokens, labels));
         for (uint64_t k = 0; k < text->labels; k++) {
             int first = (int)tokens[k];
             pairs[first][labels[k]]++;
@@ -160,8 +154,8 @@ static void learn_text(int steps) {
     tide_text train = {.seed = 1, .context = CONTEXT}, test = {.seed = 2, .context = CONTEXT};
     task t = {"gpt2:2,64,4,64,256", 16, 512, steps, {0}, {0}, TIDE_ADAMW, 3e-3f, 1};
     char text[96];
-    need(tide_data_text(&train, 65536, &t.train));
-    need(tide_data_text(&test, 512, &t.test));
+    require(tide_data_text(&train, 65536, &t.train));
+    require(tide_data_text(&test, 512, &t.test));
     double entropy = bigram_entropy(&t.test, 512), loss = learn(&t).loss;
     snprintf(text, sizeof text, "loss on other sentences, in nats (below the bigram entropy %.4f)", entropy);
     bar(loss < entropy, text, loss);

@@ -14,7 +14,7 @@ static inline double cpu_seconds(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static inline void check(tide_status status) {
+static inline void require(tide_status status) {
     if (status == TIDE_OK) return;
     fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
     exit(1);

@@ -160,6 +160,9 @@ const char *show_ns(uint64_t ns);
 const char *show_op(const tide_program *program, tide_id op);
 const char *show_name(const char *name);
 
+/* A text inside an SVG: escaped, without control characters. */
+void svg_text(FILE *stream, const char *text);
+
 /* "-o -" gives stdout to the file: then no report is printed, and --json is refused. */
 bool wants_stdout(const char *output);
 tide_status check_output(const char *output, bool json);

@@ -1,33 +1,13 @@
 /* tidemark train: trains a model from a plan, once or under several policies in turn, and compares the bits. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "progress.h"
-#include "train_data.h"
-#include "train_output.h"
+#include "train_options.h"
 #include "train_record.h"
-#include "train_schedule.h"
-#include "train_vary.h"
-
-enum { MAX_RUNS = 8 };
-
-typedef struct train_options {
-    model_args model;
-    data_args data;
-    schedule_args schedule;
-    vary_args vary;
-    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort,
-        *record, *plan_cache;
-    budget_args budgets;
-    uint32_t steps, epochs, threads, save_every;
-    bool verify_bits, json, quiet, disk_checksums;
-} train_options;
 
 typedef struct session {
     const train_options *options;
@@ -87,8 +67,6 @@ static void close_session(session *s) {
     tide_model_destroy(s->model);
     tide_device_close(s->device);
 }
-
-static bool is_mode(const train_options *o, const char *mode) { return strcmp(o->mode, mode) == 0; }
 
 static tide_train_mode mode_of(const train_options *o) {
     return is_mode(o, "online") ? TIDE_MODE_ONLINE : is_mode(o, "auto") ? TIDE_MODE_AUTO : TIDE_MODE_PLANNED;
@@ -226,33 +204,40 @@ static bool reserve_step(uint64_t i, uint64_t *room, uint64_t **times, outcome *
     return t && l;
 }
 
+/* What a step shows so many of. */
+static const char *unit_of(const session *s, uint64_t *per_step) {
+    bool tokens = tide_model_takes_tokens(s->model), count_samples = !tokens || s->options->vary.min_length;
+    *per_step = batch_of(s) * (count_samples ? 1 : tide_model_labels(s->model));
+    return !tokens ? "img" : count_samples ? "samples" : "tokens";
+}
+
+/* What the last step says of all. */
+static void note_report(const session *s, const tide_step_report *report, outcome *out) {
+    out->saved_bytes = report->saved_bytes;
+    out->loaded_bytes = report->loaded_bytes;
+    out->n_reruns = report->n_reruns;
+    out->arena_bytes = report->arena_bytes;
+    out->tier_bytes = report->staging_bytes;
+    for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += out->tiers[t] = report->tier_bytes[t];
+}
+
 /* The step times go to `times`, the losses to out->losses. */
 static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t **times, outcome *out) {
-    bool tokens = tide_model_takes_tokens(s->model) && !s->options->vary.min_length; /* else samples are counted */
-    uint64_t room = 0, todo = s->steps - out->first_step,
-             units = batch_of(s) * (tokens ? tide_model_labels(s->model) : 1);
+    uint64_t room = 0, per_step, n = s->steps - out->first_step;
+    const char *unit = unit_of(s, &per_step);
     tide_status status = TIDE_OK;
     progress bar;
-    progress_start(&bar, out->policy, out->first_step, todo,
-                   tokens                              ? "tokens"
-                   : tide_model_takes_tokens(s->model) ? "samples"
-                                                       : "img",
-                   units, s->options->quiet);
-    for (uint64_t i = 0; i < todo && status == TIDE_OK; i++) {
+    progress_start(&bar, out->policy, out->first_step, n, unit, per_step, s->options->quiet);
+    for (uint64_t i = 0; i < n && status == TIDE_OK; i++) {
         tide_step_report report;
         if (!reserve_step(i, &room, times, out)) {
             status = complain(TIDE_E_MEMORY, "out of host memory");
             break;
         }
-        status = take_step(trainer, out, i + 1 == todo, &out->losses[i], &report);
+        status = take_step(trainer, out, i + 1 == n, &out->losses[i], &report);
         if (status != TIDE_OK) break;
         (*times)[i] = report.step_ns;
-        out->saved_bytes = report.saved_bytes;
-        out->loaded_bytes = report.loaded_bytes;
-        out->n_reruns = report.n_reruns;
-        out->arena_bytes = report.arena_bytes;
-        out->tier_bytes = report.staging_bytes;
-        for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += out->tiers[t] = report.tier_bytes[t];
+        note_report(s, &report, out);
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
         status = after_step(s, trainer);
     }
@@ -304,56 +289,6 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
 }
 
 /* ---- several ---- */
-
-/* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified: liveness,
- * or none for liveness itself. */
-typedef struct run_list {
-    char policy[MAX_RUNS][POLICY_BYTES];
-    int n;
-} run_list;
-
-/* Without what follows its ':'. */
-static bool is_policy(const char *name) {
-    size_t length = strcspn(name, ":");
-    for (uint32_t i = 0; tide_policy_name(i, NULL); i++)
-        if (strlen(tide_policy_name(i, NULL)) == length && strncmp(tide_policy_name(i, NULL), name, length) == 0)
-            return true;
-    return false;
-}
-
-/* Checked before the first run, not after it. */
-static tide_status add_run(run_list *list, const char *name, size_t length) {
-    char *policy = list->policy[list->n];
-    snprintf(policy, POLICY_BYTES, "%.*s", (int)length, name);
-    for (int i = 0; i < list->n; i++)
-        if (strcmp(list->policy[i], policy) == 0)
-            return complain(TIDE_E_ARGUMENT, "policy \"%s\" is listed twice", policy);
-    if (length >= POLICY_BYTES || !is_policy(policy))
-        return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; `tidemark train --help` lists them", (int)length,
-                        name);
-    list->n++;
-    return TIDE_OK;
-}
-
-static tide_status list_runs(const train_options *o, run_list *list) {
-    const char *policy = o->policy              ? o->policy
-                         : is_mode(o, "online") ? "delta"
-                         : is_mode(o, "auto")   ? "hybrid"
-                                                : default_policy(NULL, &o->budgets);
-    list->n = 0;
-    if (!o->compare) {
-        const char *reference = strcmp(policy, "liveness") == 0 ? "none" : "liveness";
-        if (o->verify_bits) (void)add_run(list, reference, strlen(reference));
-        return add_run(list, policy, strlen(policy));
-    }
-    for (const char *at = o->compare;; at++) {
-        size_t length = strcspn(at, ",");
-        if (list->n == MAX_RUNS) return complain(TIDE_E_ARGUMENT, "--compare takes at most %d policies", MAX_RUNS);
-        tide_status status = add_run(list, at, length);
-        at += length;
-        if (status != TIDE_OK || !*at) return status;
-    }
-}
 
 /* What was asked for and could not be had of a training that is there. */
 static int report_omissions(const outcome *runs, int n) {
@@ -420,116 +355,16 @@ static int run_all(const session *s, const run_list *list) {
     return exit_code;
 }
 
-static bool runs_manual(const run_list *list) {
-    for (int i = 0; i < list->n; i++)
-        if (strcmp(list->policy[i], "manual") == 0) return true;
-    return false;
-}
-
-/* What the training would only find out at its end. */
-static tide_status check_files(const train_options *o) {
-    tide_status status = o->checkpoint ? tide__writer_check(o->checkpoint, true) : TIDE_OK;
-    return status == TIDE_OK && o->record ? tide__writer_check(o->record, false) : status;
-}
-
-static tide_status check(const train_options *o, const run_list *list) {
-    if (!is_mode(o, "planned") && !is_mode(o, "online") && !is_mode(o, "auto"))
-        return complain(TIDE_E_ARGUMENT, "--mode: \"%s\" is not planned, online or auto", o->mode);
-    if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
-    if (o->record && is_mode(o, "online"))
-        return complain(TIDE_E_ARGUMENT, "--record is for runs that follow a plan; leave --mode online out");
-    if (o->plan_cache && is_mode(o, "online"))
-        return complain(TIDE_E_ARGUMENT, "--plan-cache is for runs that follow a plan; leave --mode online out");
-    if (o->plan_cache && access(o->plan_cache, R_OK | W_OK | X_OK) != 0)
-        return complain(TIDE_E_IO, "--plan-cache: cannot use %s: %s", o->plan_cache, strerror(errno));
-    if (varies(&o->vary) && (o->record || o->decisions || o->model.accumulate || o->budgets.arena.is_smallest))
-        return complain(
-            TIDE_E_ARGUMENT,
-            "--record, --decisions, --accumulate and --budget min are for networks that do not change; leave"
-            " %s out",
-            o->vary.min_length ? "--min-length" : "--drop-path");
-    if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
-    if (wants_stdout(o->checkpoint)) return complain(TIDE_E_ARGUMENT, "--checkpoint needs a file of its own");
-    if (o->record && o->checkpoint && strcmp(o->record, o->checkpoint) == 0)
-        return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
-    if (o->threads && strcmp(o->device, "cpu") != 0)
-        return complain(TIDE_E_ARGUMENT, "--threads is for device cpu, not %s", o->device);
-    if (o->compare && o->verify_bits)
-        return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
-    if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
-    if (o->checkpoint && list->n > 1)
-        return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
-    if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
-    if (o->decisions && !runs_manual(list)) return complain(TIDE_E_ARGUMENT, "--decisions is for policy manual");
-    tide_status status = check_data_args(&o->data);
-    if (status == TIDE_OK) status = check_vary_args(&o->vary);
-    if (status == TIDE_OK) status = check_schedule_args(&o->schedule);
-    return status == TIDE_OK ? check_files(o) : status;
-}
-
 int cmd_train(int argc, char **argv) {
-    train_options o = {.machine = "cpu",
-                       .effort = "normal",
-                       .device = "cpu",
-                       .mode = "planned",
-                       .data = {.seed = 1},
-                       .schedule = NO_SCHEDULE,
-                       .vary = NO_VARIATION};
-    const char *spec = NULL;
-    const arg_option options[] = {
-        MODEL_OPTIONS(o.model),
-        {"--data", ARG_TEXT, &o.data.data, "NAME|PATH",
-         "digits (drawn), grammar (sentences), a folder of MNIST or CIFAR-10, a file of either or of text [by model]"},
-        {"--samples", ARG_COUNT, &o.data.samples, "N", "samples of an epoch [8192, of files all]"},
-        {"--test-samples", ARG_COUNT, &o.data.test_samples, "N",
-         "samples of the evaluation at the end [1000; 100 of large images]"},
-        {"--steps", ARG_COUNT, &o.steps, "N", "training steps [100]"},
-        {"--epochs", ARG_COUNT, &o.epochs, "N", "or how often every sample is shown"},
-        {"--checkpoint", ARG_TEXT, &o.checkpoint, "FILE", "save the training there: at the end, and when interrupted"},
-        {"--save-every", ARG_COUNT, &o.save_every, "N", "and after every N steps"},
-        {"--resume", ARG_TEXT, &o.resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
-        SCHEDULE_OPTIONS(o.schedule),
-        VARY_OPTIONS(o.vary),
-        {"--seed", ARG_U64, &o.data.seed, "N", "of weights, order and dropout [1]"},
-        {"--policy", ARG_TEXT, &o.policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
-        {"--effort", ARG_TEXT, &o.effort, "low|normal|high", "how long the policy may search [normal]"},
-        {"--mode", ARG_TEXT, &o.mode, "NAME",
-         "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
-        {"--plan-cache", ARG_TEXT, &o.plan_cache, "FOLDER", "keep plans there, and begin with one of them [nowhere]"},
-        {"--decisions", ARG_TEXT, &o.decisions, "FILE", "for policy manual"},
-        {"--compare", ARG_TEXT, &o.compare, "LIST", "train under each of these policies, compare the bits"},
-        {"--budget", ARG_BUDGET, &o.budgets.arena, "SIZE",
-         "bytes of the arena; 60% is of the unconstrained one; min is the smallest that works [no limit]"},
-        {"--host-budget", ARG_SIZE, &o.budgets.host, "SIZE",
-         "bytes of RAM tiers [no limit; on the cpu in a --budget 0]"},
-        {"--disk-budget", ARG_SIZE, &o.budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
-        {"--disk-path", ARG_TEXT, &o.disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
-        {"--disk-checksums", ARG_FLAG, &o.disk_checksums, NULL, "verify what comes back from disk"},
-        {"--machine", ARG_TEXT, &o.machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
-        {"--device", ARG_TEXT, &o.device, "NAME", "cpu, opencl or opencl:N, see `tidemark devices` [cpu]"},
-        {"--threads", ARG_COUNT, &o.threads, "N", "compute threads of cpu [all cores]"},
-        {"--verify-bits", ARG_FLAG, &o.verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
-        {"--record", ARG_TEXT, &o.record, "FILE", "write what was planned and measured, for `tidemark report`"},
-        {"--quiet", ARG_FLAG, &o.quiet, NULL, "no progress"},
-        {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
-    };
-    const arg_command command = {.usage = "train MODEL [options]",
-                                 .summary =
-                                     "Trains a model from a verified plan, inside a byte budget, to the same bits.",
-                                 .details = policies_text(),
-                                 .options = options,
-                                 .n_options = sizeof options / sizeof *options,
-                                 .positional = &spec,
-                                 .min_positional = 1,
-                                 .max_positional = 1};
+    train_options o;
     int exit_code;
-    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    if (!read_train_options(argc, argv, &o, &exit_code)) return exit_code;
     ignore_file_limit();
     session s = {.options = &o};
     run_list list;
     tide_status status = list_runs(&o, &list);
-    if (status == TIDE_OK) status = check(&o, &list);
-    if (status == TIDE_OK) status = open_session(&s, spec);
+    if (status == TIDE_OK) status = check_train_options(&o, &list);
+    if (status == TIDE_OK) status = open_session(&s, o.spec);
     exit_code = status == TIDE_OK ? run_all(&s, &list) : report_failure(status);
     close_session(&s);
     return exit_code;

@@ -54,15 +54,6 @@ static frame frame_of(const comparison *c, FILE *f) {
     return s;
 }
 
-static void write_text(FILE *f, const char *text) {
-    for (; *text; text++) {
-        if (*text == '<' || *text == '>' || *text == '&' || *text == '"')
-            fprintf(f, "&#%d;", *text);
-        else if ((unsigned char)*text >= 0x20)
-            fputc(*text, f);
-    }
-}
-
 /* ---- axes ---- */
 
 static void write_time_tick(const frame *s, double ratio) {
@@ -102,9 +93,9 @@ static void write_axes(const comparison *c, const frame *s) {
     fprintf(s->f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"black\"/>\n", LEFT, TOP,
             WIDTH, HEIGHT);
     fprintf(s->f, "<text x=\"%d\" y=\"24\" font-size=\"15\">", LEFT);
-    write_text(s->f, show_name(tide_program_name(c->program)));
+    svg_text(s->f, show_name(tide_program_name(c->program)));
     fputs(" on ", s->f);
-    write_text(s->f, show_name(c->machine->name));
+    svg_text(s->f, show_name(c->machine->name));
     fprintf(s->f, ": time against memory</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", LEFT + WIDTH / 2,
             TOP + HEIGHT + 42);
     fprintf(s->f, "arena (100 %% = unconstrained, %s)</text>\n", show_bytes(c->whole.arena_bytes));
@@ -151,7 +142,7 @@ static void write_points(const comparison *c, const frame *s, const compare_row 
         double percent = arena_percent(c, points[i]), ratio = time_ratio(c, points[i]);
         write_shape(s->f, policy, x_of(s, percent), y_of(s, ratio));
         fputs("<title>", s->f);
-        write_text(s->f, points[i]->policy);
+        svg_text(s->f, points[i]->policy);
         fprintf(s->f, ": %s (%.1f %%), time %.3f</title></path>\n", show_bytes(points[i]->arena_bytes), percent, ratio);
     }
 }
@@ -161,7 +152,7 @@ static void write_legend(const frame *s, size_t policy, const char *name, bool e
     fprintf(s->f, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" %s/>", x, x + 24, y, y, stroke_of(policy));
     write_shape(s->f, policy, x + 12, y);
     fprintf(s->f, "</path><text x=\"%.1f\" y=\"%.1f\">", x + 32, y + 4);
-    write_text(s->f, name);
+    svg_text(s->f, name);
     fprintf(s->f, "%s</text>\n", empty ? " (not below 150 %)" : "");
 }
 

@@ -45,6 +45,15 @@ const char *show_op(const tide_program *program, tide_id op) {
     return out;
 }
 
+void svg_text(FILE *f, const char *text) {
+    for (; *text; text++) {
+        if (*text == '<' || *text == '>' || *text == '&' || *text == '"')
+            fprintf(f, "&#%d;", *text);
+        else if ((unsigned char)*text >= 0x20)
+            fputc(*text, f);
+    }
+}
+
 bool wants_stdout(const char *output) { return output && strcmp(output, "-") == 0; }
 
 tide_status check_output(const char *output, bool json) {

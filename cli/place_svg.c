@@ -29,22 +29,13 @@ static scale scale_of(const place_picture *p) {
                    .first = first == UINT32_MAX ? 0 : first};
 }
 
-static void write_text(FILE *f, const char *text) {
-    for (; *text; text++) {
-        if (*text == '<' || *text == '>' || *text == '&' || *text == '"')
-            fprintf(f, "&#%d;", *text);
-        else if ((unsigned char)*text >= 0x20)
-            fputc(*text, f);
-    }
-}
-
 static void write_box(FILE *f, const place_picture *p, const scale *s, size_t i, uint32_t begin, uint32_t end) {
     if (begin >= end || p->items[i].size == 0) return;
     double x = LEFT + (begin - s->first) * s->per_time, w = (end - begin) * s->per_time;
     double h = (double)p->items[i].size * s->per_byte, y = TOP + HEIGHT - (double)p->offsets[i] * s->per_byte - h;
     fprintf(f, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, y, w, h,
             colours[i % (sizeof colours / sizeof *colours)]);
-    write_text(f, p->names[i]);
+    svg_text(f, p->names[i]);
     fprintf(f, ": %" PRIu64 " bytes at %" PRIu64 ", [%u, %u)</title></rect>\n", p->items[i].size, p->offsets[i], begin,
             end);
 }

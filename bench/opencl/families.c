@@ -42,8 +42,8 @@ static void open_samples(setting *s) {
     tide_shape in = tide_model_input(s->model);
     s->text = (tide_text){.seed = 3, .context = (uint32_t)in.c};
     s->digits = (tide_digits){3, (uint32_t)in.c, (uint32_t)in.h, (uint32_t)in.w, tide_model_labels(s->model) > 1};
-    check(tide_model_takes_tokens(s->model) ? tide_data_text(&s->text, 13, &s->data)
-                                            : tide_data_digits(&s->digits, 13, &s->data));
+    require(tide_model_takes_tokens(s->model) ? tide_data_text(&s->text, 13, &s->data)
+                                              : tide_data_digits(&s->digits, 13, &s->data));
 }
 
 static void open_setting(setting *s, const char *device, const family *f) {
@@ -53,9 +53,9 @@ static void open_setting(setting *s, const char *device, const family *f) {
     m.channels = f->size ? 1 : 0;
     m.height = m.width = f->size;
     m.classes = f->classes;
-    check(tide_device_open(device, NULL, &s->device));
-    check(tide_machine_load("cpu", &s->machine));
-    check(tide_model_create(f->spec, &m, &s->model));
+    require(tide_device_open(device, NULL, &s->device));
+    require(tide_machine_load("cpu", &s->machine));
+    require(tide_model_create(f->spec, &m, &s->model));
     open_samples(s);
     tide_trainer_options_init(&s->options);
     s->options.model = s->model;
@@ -84,9 +84,9 @@ static bool train(const setting *s, outcome *o) {
     tide_step_report report;
     tide_status status = tide_trainer_create(&s->options, NULL, &trainer);
     if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return false;
-    check(status);
-    for (int i = 0; i < STEPS; i++) check(tide_trainer_step(trainer, &o->loss[i], &report));
-    check(tide_trainer_hash(trainer, &o->hash));
+    require(status);
+    for (int i = 0; i < STEPS; i++) require(tide_trainer_step(trainer, &o->loss[i], &report));
+    require(tide_trainer_hash(trainer, &o->hash));
     o->arena_bytes = report.arena_bytes;
     tide_trainer_destroy(trainer);
     return true;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_BARS = 200, BAR_BYTES = 160 };
 
@@ -15,21 +14,9 @@ static struct {
     size_t n;
 } bars;
 
-void require(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
-
 void *require_memory(void *block) {
     if (!block) exit(1);
     return block;
-}
-
-double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 const char *file_name(const char *path) {

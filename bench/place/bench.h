@@ -7,14 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <tidemark/status.h>
-
+#include "common.h"
 #include "plan/place/place.h"
 
-/* Ends the program with the last error. */
-void require(tide_status status);
 void *require_memory(void *block);
-double cpu_seconds(void);
 const char *file_name(const char *path);
 double ratio(uint64_t a, uint64_t b); /* a / b; 1 if b is 0 */
 

@@ -7,6 +7,8 @@
 
 #include <tidemark/tidemark.h>
 
+#include "common.h"
+
 enum { MAX_LAYERS = 12, MAX_OPS = 2 * MAX_LAYERS + 1, UNIT_BYTES = 64, UNIT_NS = 1000 };
 
 /* Op i writes value i; the input is no value: it always stays. Sizes and costs are in units. */
@@ -21,8 +23,6 @@ typedef struct example {
 example example_draw(uint64_t *state, uint32_t layers);
 tide_program *example_program(const example *x);
 uint32_t draw_below(uint64_t *state, uint32_t n);
-/* Ends the benchmark. */
-void check(tide_status status);
 
 /* The least time in units, 0 if nothing fits; room is for values, beside the input. For SHORT_OPS ops at most.
  *

@@ -4,12 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void check(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
-
 uint32_t draw_below(uint64_t *state, uint32_t n) {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)((*state >> 33) % n);
@@ -42,21 +36,21 @@ static void add_op(tide_program_builder *b, const example *x, tide_id i, tide_id
                   .writes = &i,
                   .n_variants = 1,
                   .variants = &cost};
-    check(tide_program_builder_op(b, &op, NULL));
+    require(tide_program_builder_op(b, &op, NULL));
 }
 
 tide_program *example_program(const example *x) {
     tide_program_builder *b;
     tide_program *p;
     tide_id input;
-    check(tide_program_builder_create("small", false, &b));
+    require(tide_program_builder_create("small", false, &b));
     for (uint32_t i = 0; i < x->n_ops; i++)
-        check(tide_program_builder_tensor(
+        require(tide_program_builder_tensor(
             b, &(tide_tensor){.size_bytes = x->units[i] * UNIT_BYTES, .keep = i + 1 == x->n_ops}, NULL));
-    check(tide_program_builder_tensor(
+    require(tide_program_builder_tensor(
         b, &(tide_tensor){.size_bytes = x->input_units * UNIT_BYTES, .start = TIDE_START_PRESENT, .keep = true},
         &input));
     for (tide_id i = 0; i < x->n_ops; i++) add_op(b, x, i, input);
-    check(tide_program_builder_finish(b, &p));
+    require(tide_program_builder_finish(b, &p));
     return p;
 }

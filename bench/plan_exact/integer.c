@@ -116,7 +116,7 @@ integer_answer optimum_by_integers(const example *x, uint32_t room, double known
     int fd = mkstemps(path, 3);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f) {
-        check(TIDE_E_IO); /* ends the program */
+        require(TIDE_E_IO); /* ends the program */
         return a;
     }
     write_program(f, x, room, known_time - all);

@@ -24,7 +24,7 @@ static void reach(search *s, uint32_t done, uint32_t set, uint32_t cost) {
     uint32_t state = done << s->x->n_ops | set;
     if (cost >= MAX_COST || cost >= s->best[state]) return;
     s->best[state] = cost;
-    check(tide__vec_push(&s->at[cost], state));
+    require(tide__vec_push(&s->at[cost], state));
 }
 
 static void expand(search *s, uint32_t done, uint32_t set, uint32_t cost) {

@@ -7,19 +7,6 @@
 
 /* ---- the model and its data ---- */
 
-static void drop_ram_tier(tide_machine *m) {
-    uint32_t n = 0;
-    for (uint32_t c = 0; c < m->n_channels; c++)
-        if (m->tier[m->channel[c].tier].kind != TIDE_TIER_RAM) m->channel[n++] = m->channel[c];
-    m->n_channels = n;
-    for (uint32_t t = 0; t < m->n_tiers; t++) {
-        if (m->tier[t].kind != TIDE_TIER_RAM) continue;
-        m->n_tiers--;
-        for (uint32_t k = t; k < m->n_tiers; k++) m->tier[k] = m->tier[k + 1];
-        for (uint32_t c = 0; c < m->n_channels; c++) m->channel[c].tier -= m->channel[c].tier > t;
-    }
-}
-
 static void measure_machine(ours *o) {
     tide_measure_options options;
     tide_device_info info;
@@ -27,7 +14,7 @@ static void measure_machine(ours *o) {
     require(tide_machine_measure(o->device, &options, &o->machine));
     require(tide_device_get_info(o->device, &info));
     o->machine.align_bytes = info.align_bytes;
-    drop_ram_tier(&o->machine);
+    tide_machine_without(&o->machine, TIDE_TIER_RAM, &o->machine);
 }
 
 /* ---- images drawn once ---- */

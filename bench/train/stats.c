@@ -1,18 +1,11 @@
 /* Samples, bars and how busy the machine is. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "train/train.h"
 
 static int missed;
-
-void require(tide_status status) {
-    if (status == TIDE_OK) return;
-    fprintf(stderr, "%s: %s\n", tide_status_name(status), tide_last_error());
-    exit(1);
-}
 
 /* ---- samples ---- */
 
@@ -92,12 +85,4 @@ double busy_share(void) {
     sleep(1);
     if (!read_ticks(&all[1], &idle[1]) || all[1] <= all[0]) return -1;
     return 1 - (idle[1] - idle[0]) / (all[1] - all[0]);
-}
-
-static double seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
-
-double cpu_seconds(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }

@@ -9,8 +9,7 @@
 
 #include <tidemark/train.h>
 
-/* Ends the program with the library's words unless all is well. */
-void require(tide_status status);
+#include "common.h"
 
 /* ---- samples (stats.c) ---- */
 
@@ -35,7 +34,6 @@ int bars_missed(void);
 
 /* Share of the cores that others used during a second, 0 to 1; negative if it cannot be told. */
 double busy_share(void);
-double cpu_seconds(void); /* of this process so far */
 
 /* ---- PyTorch (torch.c) ---- */
 

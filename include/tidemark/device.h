@@ -65,6 +65,7 @@ TIDE_API void tide_queue_destroy(tide_queue *queue); /* waits for what is enqueu
 /* The host waits until everything enqueued so far is complete; the queue's sticky failure, if any. */
 TIDE_API tide_status tide_queue_sync(tide_queue *queue);
 
+/* A mark in a queue's order, for the host and for other queues. */
 TIDE_API tide_status tide_event_create(tide_device *device, tide_event **out);
 TIDE_API void tide_event_destroy(tide_event *event); /* records and waits that are enqueued still happen */
 /* Completes when all work enqueued on the queue before it is complete. Recording again re-arms the event. */
@@ -109,8 +110,11 @@ typedef struct tide_kernel_info {
     tide_variant variant[4]; /* workspace, bits class; cost_ns 0: measure it */
 } tide_kernel_info;          /* grad-norm and stack may have more reads than fit: read[0] then stands for all */
 
+/* The op of this descriptor, checked, and prepared so that enqueueing it is quick. TIDE_E_UNSUPPORTED: the device does not
+ * compute it. */
 TIDE_API tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
 TIDE_API void tide_kernel_destroy(tide_kernel *kernel); /* not while it is enqueued */
+/* Its operands as this device stores them, and its variants. */
 TIDE_API tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel_info *out);
 
 /* What changes from step to step; copied at enqueue. */

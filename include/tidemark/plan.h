@@ -71,7 +71,8 @@ typedef struct tide_prediction {
     uint64_t peak_bytes;    /* most bytes of live residencies at one virtual instant */
 } tide_prediction;
 
-TIDE_API void tide_plan_destroy(tide_plan *plan);
+TIDE_API void tide_plan_destroy(tide_plan *plan); /* NULL is fine */
+/* What it consists of. What is returned holds until tide_plan_destroy; NULL: there is none of this id. */
 TIDE_API uint32_t tide_plan_action_count(const tide_plan *plan);
 TIDE_API uint32_t tide_plan_residency_count(const tide_plan *plan);
 TIDE_API uint32_t tide_plan_copy_count(const tide_plan *plan);
@@ -80,9 +81,9 @@ TIDE_API const tide_residency *tide_plan_residency(const tide_plan *plan, tide_i
 TIDE_API const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id);
 TIDE_API uint64_t tide_plan_arena_bytes(const tide_plan *plan);               /* what the plan needs */
 TIDE_API uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier); /* what it needs of a tier */
-TIDE_API const char *tide_plan_policy(const tide_plan *plan);
-TIDE_API bool tide_plan_bits_any(const tide_plan *plan);        /* variants of other bits were allowed */
-TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan); /* of its content */
+TIDE_API const char *tide_plan_policy(const tide_plan *plan);                 /* by which it was made */
+TIDE_API bool tide_plan_bits_any(const tide_plan *plan);                      /* variants of other bits were allowed */
+TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan);               /* of its content */
 TIDE_API const tide_prediction *tide_plan_prediction(const tide_plan *plan);
 
 /* ---- making plans ---- */

@@ -56,6 +56,7 @@ typedef struct tide_pool_options {
 /* Defaults: host backing, every block watched, alignment 256, 8 plans, 65536 events, 0.5 s. */
 TIDE_API void tide_pool_options_init(tide_pool_options *options);
 
+/* Learns from the first malloc on. The options are copied; the backing is used until tide_pool_destroy. */
 TIDE_API tide_status tide_pool_create(const tide_pool_options *options, tide_pool **out);
 
 /* Gives all memory back, that of blocks still live too. NULL is allowed. */

@@ -67,8 +67,10 @@ TIDE_API void tide_run_options_init(tide_run_options *options);
  * the same to its own, so it is given those that hold for the host as a whole. TIDE_E_TIER_FULL: there is not even room
  * for that. */
 TIDE_API tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets);
+/* All that steps need: the arena, the tiers that the plan uses, queues and events. The options are copied, what they point
+ * to is borrowed until tide_run_destroy. */
 TIDE_API tide_status tide_run_create(const tide_run_options *options, tide_run **out);
-TIDE_API void tide_run_destroy(tide_run *run);
+TIDE_API void tide_run_destroy(tide_run *run); /* NULL is fine; waits for what is under way */
 
 /* Between steps: the bytes of a value of the start map (before a step) or the end map (after one). For a repeating
  * program a carried value answers to both of its ids. */
@@ -88,7 +90,8 @@ TIDE_API const uint64_t *tide_run_costs(const tide_run *run);
 /* Between steps of an online run, or of one that follows another plan: from the next one on it follows this plan, which is
  * verified here and borrowed until tide_run_destroy or the next tide_run_follow. Values go to where the plan starts with
  * them, through the arena, which stays as it is, and the tiers, within the budgets; those that no step carries on are
- * forgotten. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no way there, and the run goes on as before. */
+ * forgotten. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no way there, and the run goes on as before. Any other failure
+ * poisons it once values may have moved. */
 TIDE_API tide_status tide_run_follow(tide_run *run, const tide_plan *plan);
 
 /* ---- plans that are kept, and plans that have grown old ---- */
@@ -126,6 +129,8 @@ typedef struct tide_step_report {
     uint64_t saved_bytes, loaded_bytes;
     uint32_t n_actions, n_reruns;
 } tide_step_report;
+/* One step; report may be NULL. One that fails on its way poisons the run, which refuses everything from then on
+ * (TIDE_E_POISONED): half of the weights may be new. A one-shot program steps once. */
 TIDE_API tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report);
 /* The same, with the time of every action as the device's events tell it; for single steps, as it takes two events per
  * action. Of runs that follow a plan. */

@@ -63,7 +63,7 @@ static tide_status make_header(const tide_trainer *t, char **text, size_t *size)
     tide__checkpoint_write_keys(f, t);
     for (uint32_t i = 0; i < tide_step_state_count(step); i++) at = write_entry(f, step, tide_step_state(step, i), at);
     fputc('}', f);
-    while (ftell(f) % 8 != 0) fputc(' ', f);
+    for (long length = ftell(f); length > 0 && length % 8 != 0; length++) fputc(' ', f);
     bool failed = ferror(f) != 0;
     if (fclose(f) == 0 && !failed) return TIDE_OK;
     free(*text);

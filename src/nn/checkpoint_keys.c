@@ -106,10 +106,8 @@ static tide_status check_float(const tide__safetensors *s, const char *key, floa
 }
 
 static tide_status check_parts(const tide__safetensors *s, const tide_trainer_options *o) {
-    char text[32];
     uint64_t theirs = 0;
-    if (tide__safetensors_text(s, "parts", text, sizeof text) == TIDE_OK)
-        TIDE_TRY(tide__safetensors_u64(s, "parts", &theirs));
+    if (tide__safetensors_has(s, "parts")) TIDE_TRY(tide__safetensors_u64(s, "parts", &theirs));
     if (theirs == tide__parts_fingerprint(o)) return TIDE_OK;
     return tide__fail(TIDE_E_FORMAT, "its network changes from step to step in another way, or not at all");
 }

@@ -228,9 +228,16 @@ const tide__array *tide__safetensors_find(const tide__safetensors *s, const char
     return NULL;
 }
 
-tide_status tide__safetensors_text(const tide__safetensors *s, const char *key, char *out, size_t size) {
+/* The node of its value; 0: not there. */
+static uint32_t find_metadata(const tide__safetensors *s, const char *key) {
     uint32_t metadata = tide__json_get(&s->doc, 0, "__metadata__");
-    uint32_t node = metadata ? tide__json_get(&s->doc, metadata, key) : 0;
+    return metadata ? tide__json_get(&s->doc, metadata, key) : 0;
+}
+
+bool tide__safetensors_has(const tide__safetensors *s, const char *key) { return find_metadata(s, key) != 0; }
+
+tide_status tide__safetensors_text(const tide__safetensors *s, const char *key, char *out, size_t size) {
+    uint32_t node = find_metadata(s, key);
     if (!node) return tide__fail(TIDE_E_FORMAT, "\"__metadata__\" has no \"%s\"", key);
     const tide__json_node *value = &s->doc.nodes.data[node];
     if (value->length >= size) return tide__fail(TIDE_E_FORMAT, "\"%s\" of \"__metadata__\" is too long", key);

@@ -37,6 +37,7 @@ tide_status tide__safetensors_parse(const void *file, size_t size, const char *n
 void tide__safetensors_close(tide__safetensors *s); /* harmless on one that is all zeros */
 
 const tide__array *tide__safetensors_find(const tide__safetensors *s, const char *name); /* NULL: not there */
+bool tide__safetensors_has(const tide__safetensors *s, const char *key);                 /* in the metadata */
 /* A metadata string, into `out`, terminated; fails if it is not there or too long. */
 tide_status tide__safetensors_text(const tide__safetensors *s, const char *key, char *out, size_t size);
 tide_status tide__safetensors_u64(const tide__safetensors *s, const char *key, uint64_t *out); /* a string of digits */

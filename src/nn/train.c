@@ -20,25 +20,30 @@ void tide_trainer_options_init(tide_trainer_options *options) {
     options->step.optimizer = TIDE_MOMENTUM;
 }
 
+/* To train or to test with: its samples are as the model takes them. */
+static tide_status check_data(const tide_model *model, const tide_data *d) {
+    tide_shape in = tide_model_input(model);
+    if (in.c != d->channels || in.h != d->height || in.w != d->width)
+        return tide__fail(TIDE_E_ARGUMENT, "model %s takes %lldx%lldx%lld, data set %s has %ux%ux%u",
+                          tide_model_name(model), (long long)in.c, (long long)in.h, (long long)in.w, d->name,
+                          d->channels, d->height, d->width);
+    if (tide_model_classes(model) < d->classes)
+        return tide__fail(TIDE_E_ARGUMENT, "data set %s has %u classes, the model %u", d->name, d->classes,
+                          tide_model_classes(model));
+    if (tide_model_labels(model) != (d->labels ? d->labels : 1))
+        return tide__fail(TIDE_E_ARGUMENT, "model %s learns %llu labels per sample, data set %s has %llu",
+                          tide_model_name(model), (unsigned long long)tide_model_labels(model), d->name,
+                          (unsigned long long)d->labels);
+    if (d->n_samples == 0 || d->n_samples >> 62)
+        return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^62 - 1 samples");
+    return TIDE_OK;
+}
+
 static tide_status check_options(const tide_trainer_options *o) {
     if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_trainer_options: wrong size");
     if (!o->model || !o->device || !o->machine || !o->data)
         return tide__fail(TIDE_E_ARGUMENT, "training needs a model, a device, a machine and data");
-    tide_shape in = tide_model_input(o->model);
-    const tide_data *d = o->data;
-    if (in.c != d->channels || in.h != d->height || in.w != d->width)
-        return tide__fail(TIDE_E_ARGUMENT, "model %s takes %lldx%lldx%lld, data set %s has %ux%ux%u",
-                          tide_model_name(o->model), (long long)in.c, (long long)in.h, (long long)in.w, d->name,
-                          d->channels, d->height, d->width);
-    if (tide_model_classes(o->model) < d->classes)
-        return tide__fail(TIDE_E_ARGUMENT, "data set %s has %u classes, the model %u", d->name, d->classes,
-                          tide_model_classes(o->model));
-    if (tide_model_labels(o->model) != (d->labels ? d->labels : 1))
-        return tide__fail(TIDE_E_ARGUMENT, "model %s learns %llu labels per sample, data set %s has %llu",
-                          tide_model_name(o->model), (unsigned long long)tide_model_labels(o->model), d->name,
-                          (unsigned long long)d->labels);
-    if (d->n_samples == 0 || d->n_samples >> 62)
-        return tide__fail(TIDE_E_ARGUMENT, "a data set has 1 to 2^62 - 1 samples");
+    TIDE_TRY(check_data(o->model, o->data));
     TIDE_TRY(tide__parts_check(o));
     return tide__schedule_check(&o->schedule);
 }
@@ -312,7 +317,7 @@ static tide_status add_labels(tide__network *n, const int32_t *labels, uint64_t 
     float *p = malloc((tide__elements(shape) + 1) * sizeof *p);
     if (!p) return tide__fail_memory();
     tide_status status = read_probabilities(n, op, p);
-    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++)
+    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) /* the step has checked them */
         add_label(p + i / pixels * classes * pixels + i % pixels, classes, pixels, (uint64_t)labels[i], sum);
     free(p);
     return status;
@@ -412,6 +417,7 @@ static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64
 }
 
 tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {
+    TIDE_TRY(check_data(t->options.model, data));
     if (n_samples == 0 || n_samples > data->n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
                           (unsigned long long)data->n_samples);

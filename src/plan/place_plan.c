@@ -1,13 +1,13 @@
 /* Place, for plans: residencies and copies become items of the placement engine.
  *
- * Places that must lie at one offset become one item: in-place pairs (`must` always, `may` where the read dies at
- * that op), and the end of a carried value with its start in the next step. An item is alive on the union of its
- * members' intervals; with a carry in it that can be two stretches, one at each end of the step. */
+ * Places that must lie at one offset (place_groups.h) become one item. It is alive on the union of its members'
+ * intervals; with a carry in it that can be two stretches, one at each end of the step. */
+#include "plan/place_plan.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/size.h"
-#include "plan/place_plan.h"
+#include "plan/place_groups.h"
 #include "plan/schedule.h"
 
 /* How far the exact search goes where the heuristics stay above the load: some 0.1 s, counted in nodes, so that it is
@@ -17,180 +17,6 @@ enum { MOST_DRAFT_ITEMS = 600 };
 static uint64_t search_nodes(uint64_t n_items, bool draft) {
     if (draft) return n_items <= MOST_DRAFT_ITEMS ? n_items + n_items / 4 + 100 : 0;
     return n_items + tide__min_u64(25000, UINT64_C(5000000) / (n_items + 1));
-}
-
-/* Disjoint sets over the residencies, or the copies, of a plan. What is carried occupies its place at the start of
- * the step, until `head`, and again at its end, from `tail`; other groups from `head` to `tail`:
- *
- *     carried   0 ████████ head        tail ██████ n
- *     other            head ████████ tail
- */
-typedef struct span {
-    uint32_t head, tail;
-} span;
-
-typedef struct groups {
-    uint32_t *parent;
-    span *spans;   /* per root */
-    bool *carried; /* per root: a member is carried over the end of the step */
-    bool *joined;  /* per root: it has more than one member */
-    size_t count;
-} groups;
-
-static void groups_deinit(groups *g) {
-    free(g->parent);
-    free(g->spans);
-    free(g->carried);
-    free(g->joined);
-}
-
-static tide_status groups_init(groups *g, size_t n) {
-    *g = (groups){.count = n};
-    g->parent = malloc((n + 1) * sizeof *g->parent);
-    g->spans = calloc(n + 1, sizeof *g->spans);
-    g->carried = calloc(n + 1, sizeof *g->carried);
-    g->joined = calloc(n + 1, sizeof *g->joined);
-    if (!g->parent || !g->spans || !g->carried || !g->joined) return tide__fail_memory();
-    for (size_t i = 0; i < n; i++) g->parent[i] = (uint32_t)i;
-    return TIDE_OK;
-}
-
-static uint32_t groups_find(groups *g, uint32_t i) {
-    while (g->parent[i] != i) i = g->parent[i] = g->parent[g->parent[i]];
-    return i;
-}
-
-/* The root of the two groups' union; spans are the caller's business. */
-static uint32_t groups_join(groups *g, uint32_t a, uint32_t b) {
-    a = groups_find(g, a);
-    b = groups_find(g, b);
-    uint32_t root = a < b ? a : b;
-    g->carried[root] = g->carried[a] || g->carried[b];
-    g->joined[root] = g->joined[root] || a != b;
-    g->parent[a] = g->parent[b] = root;
-    return root;
-}
-
-/* ---- which residencies share an offset ---- */
-
-typedef struct joiner {
-    const tide_program *program;
-    const tide_plan *plan;
-    groups *groups;
-    bool *gave, *took; /* per residency: handed its bytes over / took them over; each at most once */
-} joiner;
-
-/* Residencies are numbered by their beginnings, so one pass each way finds the two ends of a carried group. */
-static void measure_groups(joiner *j) {
-    groups *g = j->groups;
-    size_t n = g->count;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t root = groups_find(g, i);
-        if (root == i)
-            g->spans[i] = (span){.head = g->carried[i] ? 0 : UINT32_MAX, .tail = g->carried[i] ? UINT32_MAX : 0};
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const tide_residency *r = &j->plan->residencies.data[i];
-        span *s = &g->spans[groups_find(g, i)];
-        if (!g->carried[groups_find(g, i)]) {
-            if (r->begin < s->head) s->head = r->begin;
-            if (r->end > s->tail) s->tail = r->end;
-        } else if (r->begin <= s->head && r->end > s->head) {
-            s->head = r->end;
-        }
-    }
-    for (uint32_t i = (uint32_t)n; i-- > 0;) {
-        const tide_residency *r = &j->plan->residencies.data[i];
-        span *s = &g->spans[groups_find(g, i)];
-        if (g->carried[groups_find(g, i)] && (r->at_end || r->end >= s->tail) && r->begin < s->tail) s->tail = r->begin;
-    }
-}
-
-/* `may`: the read dies here, and neither of two carried values would lose its place to the other. */
-static bool may_join(joiner *j, uint32_t i, tide_id read, tide_id write) {
-    const tide_residency *r = &j->plan->residencies.data[read], *w = &j->plan->residencies.data[write];
-    if (j->gave[read] || j->took[write] || r->end != i + 1 || r->at_end || r->size_bytes != w->size_bytes) return false;
-    groups *g = j->groups;
-    uint32_t a = groups_find(g, read), b = groups_find(g, write);
-    if (a == b) return true;
-    if (g->carried[a] && g->carried[b]) return false;
-    if (g->carried[a]) return g->spans[b].tail <= g->spans[a].tail;
-    if (g->carried[b]) return g->spans[a].head >= g->spans[b].head;
-    return true;
-}
-
-static void join_pair(joiner *j, tide_id read, tide_id write) {
-    groups *g = j->groups;
-    span a = g->spans[groups_find(g, read)], b = g->spans[groups_find(g, write)], joined;
-    bool read_carried = g->carried[groups_find(g, read)], write_carried = g->carried[groups_find(g, write)];
-    if (groups_find(g, read) == groups_find(g, write))
-        joined = a;
-    else if (read_carried) /* the written group follows the head */
-        joined = (span){.head = b.tail > a.head ? b.tail : a.head, .tail = a.tail};
-    else if (write_carried) /* the read group precedes the tail */
-        joined = (span){.head = b.head, .tail = a.head < b.tail ? a.head : b.tail};
-    else
-        joined = (span){.head = a.head < b.head ? a.head : b.head, .tail = a.tail > b.tail ? a.tail : b.tail};
-    g->spans[groups_join(g, read, write)] = joined;
-    j->gave[read] = j->took[write] = true;
-}
-
-static void join_run(joiner *j, uint32_t i, bool must) {
-    tide_action a = tide_plan_action(j->plan, i);
-    const tide_op *op = tide_program_op(j->program, a.op);
-    for (uint32_t k = 0; k < op->n_inplace; k++) {
-        tide_id read = a.uses[op->inplace[k].read], write = a.uses[op->n_reads + op->inplace[k].write];
-        if (op->inplace[k].must != must) continue;
-        if (must || may_join(j, i, read, write)) join_pair(j, read, write);
-    }
-}
-
-static void join_runs(joiner *j, bool must) {
-    for (uint32_t i = 0; i < j->plan->actions.count; i++)
-        if (j->plan->actions.data[i].kind == TIDE_RUN) join_run(j, i, must);
-}
-
-/* Per tensor: its residency in the start map, or in the end map. */
-static tide_id *map_residencies(const tide_program *program, const tide_plan *plan, bool end) {
-    size_t n = tide_program_tensor_count(program);
-    tide_id *map = malloc((n ? n : 1) * sizeof *map);
-    if (!map) return NULL;
-    memset(map, 0xff, n * sizeof *map);
-    for (size_t i = 0; i < plan->residencies.count; i++) {
-        const tide_residency *r = &plan->residencies.data[i];
-        if (end ? r->at_end : r->at_start) map[r->tensor] = (tide_id)i;
-    }
-    return map;
-}
-
-static tide_status join_carries(joiner *j) {
-    tide_id *starts = map_residencies(j->program, j->plan, false), *ends = map_residencies(j->program, j->plan, true);
-    tide_status status = starts && ends ? TIDE_OK : tide__fail_memory();
-    for (uint32_t i = 0; status == TIDE_OK && i < tide_program_carry_count(j->program); i++) {
-        const tide_carry *c = tide_program_carry(j->program, i);
-        tide_id from = ends[c->from], to = starts[c->to];
-        if (from == TIDE_NONE || to == TIDE_NONE) continue; /* carried through a tier */
-        groups_join(j->groups, from, to);
-        j->groups->carried[groups_find(j->groups, from)] = true;
-    }
-    free(starts);
-    free(ends);
-    return status;
-}
-
-/* gave: per residency, filled. */
-static tide_status join_residencies(const tide_program *program, const tide_plan *plan, bool share, groups *g,
-                                    bool *gave) {
-    joiner j = {.program = program, .plan = plan, .groups = g, .gave = gave};
-    j.took = calloc(plan->residencies.count + 1, sizeof *j.took);
-    tide_status status = j.took ? join_carries(&j) : tide__fail_memory();
-    if (status == TIDE_OK) {
-        join_runs(&j, true);
-        measure_groups(&j);
-        if (share) join_runs(&j, false);
-    }
-    free(j.took);
-    return status;
 }
 
 /* ---- groups become items ---- */
@@ -286,15 +112,15 @@ static void align_moved(const tide_machine *machine, const tide_plan *plan, clai
 static tide_status claim_arena(const tide_program *program, const tide_machine *machine, bool keep_everything,
                                tide_plan *plan, claim **out) {
     size_t n = plan->residencies.count;
-    groups g;
-    tide_status status = groups_init(&g, n);
+    tide__groups g;
+    tide_status status = tide__groups_init(&g, n);
     claim *claims = malloc((n + 1) * sizeof *claims);
     bool *gave = calloc(n + 1, sizeof *gave);
     if (status == TIDE_OK && (!claims || !gave)) status = tide__fail_memory();
-    if (status == TIDE_OK) status = join_residencies(program, plan, !keep_everything, &g, gave);
+    if (status == TIDE_OK) status = tide__join_residencies(program, plan, !keep_everything, &g, gave);
     for (uint32_t i = 0; status == TIDE_OK && i < n; i++) {
         tide_residency *r = &plan->residencies.data[i];
-        uint32_t group = groups_find(&g, i);
+        uint32_t group = tide__groups_find(&g, i);
         bool whole_step = keep_everything && r->tensor != TIDE_NONE && !g.joined[group];
         if (whole_step) r->end = (uint32_t)plan->actions.count;
         claims[i] = (claim){.member = i,
@@ -305,7 +131,7 @@ static tide_status claim_arena(const tide_program *program, const tide_machine *
                             .align = machine->align_bytes,
                             .gave = gave[i]};
     }
-    groups_deinit(&g);
+    tide__groups_deinit(&g);
     free(gave);
     if (status != TIDE_OK) {
         free(claims);
@@ -397,35 +223,6 @@ tide_status tide__plan_load(const tide_program *program, const tide_machine *mac
 
 /* ---- the tiers ---- */
 
-/* The end copy of a carried value and the start copy of its successor lie in one slot. */
-static tide_status join_copies(const tide_program *program, const tide_plan *plan, groups *g) {
-    size_t n = tide_program_tensor_count(program);
-    tide_id *end_copy = malloc((n ? n : 1) * TIDE_MACHINE_MAX_TIERS * sizeof *end_copy); /* [tensor][tier] */
-    if (!end_copy) return tide__fail_memory();
-    memset(end_copy, 0xff, n * TIDE_MACHINE_MAX_TIERS * sizeof *end_copy);
-    for (uint32_t i = 0; i < plan->copies.count; i++) {
-        const tide_copy *c = &plan->copies.data[i];
-        if (c->at_end) end_copy[(size_t)c->tensor * TIDE_MACHINE_MAX_TIERS + c->tier] = i;
-    }
-    tide_id *from = malloc((n ? n : 1) * sizeof *from); /* per carried-to tensor: what it is carried from */
-    if (!from) {
-        free(end_copy);
-        return tide__fail_memory();
-    }
-    memset(from, 0xff, n * sizeof *from);
-    for (uint32_t i = 0; i < tide_program_carry_count(program); i++)
-        from[tide_program_carry(program, i)->to] = tide_program_carry(program, i)->from;
-    for (uint32_t i = 0; i < plan->copies.count; i++) {
-        const tide_copy *c = &plan->copies.data[i];
-        if (!c->at_start || from[c->tensor] == TIDE_NONE) continue;
-        tide_id end = end_copy[(size_t)from[c->tensor] * TIDE_MACHINE_MAX_TIERS + c->tier];
-        if (end != TIDE_NONE) groups_join(g, i, end);
-    }
-    free(from);
-    free(end_copy);
-    return TIDE_OK;
-}
-
 /* begins[copy]: when the value to be saved comes into being. A SAVE starts then if its channel is free, wherever in
  * the issue order it stands; a slot that somebody else still needs would make it wait. What is carried has to share
  * its slot, and takes it as late as it can. */
@@ -439,7 +236,7 @@ static void find_save_begins(const tide_plan *plan, uint32_t *begins) {
 }
 
 /* begins: per copy, when it takes its slot; NULL: with its SAVE. */
-static tide_status place_copies(const tide_machine *machine, uint32_t tier, groups *g, const uint32_t *begins,
+static tide_status place_copies(const tide_machine *machine, uint32_t tier, tide__groups *g, const uint32_t *begins,
                                 uint64_t capacity, bool draft, tide_plan *plan) {
     size_t n = plan->copies.count, used = 0;
     claim *claims = malloc((n ? n : 1) * sizeof *claims);
@@ -450,7 +247,7 @@ static tide_status place_copies(const tide_machine *machine, uint32_t tier, grou
         const tide_copy *c = &plan->copies.data[i];
         if (c->tier != tier) continue;
         claims[used++] = (claim){.member = i,
-                                 .group = groups_find(g, i),
+                                 .group = tide__groups_find(g, i),
                                  .begin = c->at_start ? 0 : (begins ? begins[i] : c->begin) + 1,
                                  .end = c->end + 1,
                                  .size = c->size_bytes,
@@ -465,7 +262,7 @@ done:
 }
 
 /* Where slots that are free early are too many for the tier, a SAVE has to wait for its slot. */
-static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups *g, uint64_t room, bool draft,
+static tide_status place_tier(const tide_machine *machine, uint32_t tier, tide__groups *g, uint64_t room, bool draft,
                               tide_plan *plan) {
     uint32_t *begins = malloc((plan->copies.count + 1) * sizeof *begins);
     if (!begins) return tide__fail_memory();
@@ -479,14 +276,14 @@ static tide_status place_tier(const tide_machine *machine, uint32_t tier, groups
 
 static tide_status place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
                                bool draft, tide_plan *plan) {
-    groups g;
-    tide_status status = groups_init(&g, plan->copies.count);
-    if (status == TIDE_OK) status = join_copies(program, plan, &g);
+    tide__groups g;
+    tide_status status = tide__groups_init(&g, plan->copies.count);
+    if (status == TIDE_OK) status = tide__join_copies(program, plan, &g);
     for (uint32_t t = 0; t < machine->n_tiers && status == TIDE_OK; t++) {
-        uint64_t room = tide__min_u64(machine->tier[t].capacity_bytes, budgets ? budgets->tier_bytes[t] : UINT64_MAX);
+        uint64_t room = tide__tier_limit(machine, budgets, t);
         if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, room, draft, plan);
     }
-    groups_deinit(&g);
+    tide__groups_deinit(&g);
     return status;
 }
 

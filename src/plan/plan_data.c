@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/size.h"
 
 tide_status tide__plan_new(tide_plan **out) {
     tide_plan *plan = calloc(1, sizeof *plan);
@@ -139,6 +140,10 @@ uint64_t tide_plan_fingerprint(const tide_plan *plan) {
 void tide_budgets_init(tide_budgets *b) {
     b->arena_bytes = UINT64_MAX;
     for (int i = 0; i < TIDE_MACHINE_MAX_TIERS; i++) b->tier_bytes[i] = UINT64_MAX;
+}
+
+uint64_t tide__tier_limit(const tide_machine *machine, const tide_budgets *budgets, uint32_t tier) {
+    return tide__min_u64(machine->tier[tier].capacity_bytes, budgets ? budgets->tier_bytes[tier] : UINT64_MAX);
 }
 
 void tide_plan_options_init(tide_plan_options *options) {

@@ -40,6 +40,9 @@ tide_status tide__plan_new(tide_plan **out);
 void tide__plan_clear(tide_plan *plan);
 tide_status tide__plan_clone(const tide_plan *plan, tide_plan **out);
 
+/* What a plan may have of a tier: its capacity, within the budget. budgets NULL: the capacity. */
+uint64_t tide__tier_limit(const tide_machine *machine, const tide_budgets *budgets, uint32_t tier);
+
 /* The first op of the most bytes in the arena; TIDE_NONE if no op runs. */
 tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *plan, tide_id *out);
 

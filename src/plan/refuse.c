@@ -34,9 +34,11 @@ static tide_status fail_bound(const tide__policy_input *in, const tide__least *l
 }
 
 tide_status tide__refuse_early(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *fit) {
+    tide__policy_input within = *in;
     tide__least least;
-    if (!policy->budgeted || in->options->budgets.arena_bytes == UINT64_MAX) return TIDE_OK;
-    TIDE_TRY(tide__policy_least(policy, in, &least));
+    within.target_bytes = in->options->budgets.arena_bytes;
+    if (!policy->budgeted || within.target_bytes == UINT64_MAX) return TIDE_OK;
+    TIDE_TRY(tide__policy_least(policy, &within, &least));
     if (in->options->budgets.arena_bytes >= least.bytes) return TIDE_OK;
     if (fit)
         *fit = (tide_fit_report){.needed_bytes = least.bytes,
@@ -61,7 +63,7 @@ static tide_id largest_in(const tide_plan *plan, uint32_t tier) {
 }
 
 static uint64_t room_of(const tide__policy_input *in, uint32_t tier) {
-    return tide__min_u64(in->machine->tier[tier].capacity_bytes, in->options->budgets.tier_bytes[tier]);
+    return tide__tier_limit(in->machine, &in->options->budgets, tier);
 }
 
 /* The first that the plan takes more of than there is; TIDE_NONE: none. */
@@ -118,9 +120,11 @@ static tide_status fail_arena(const tide__policy_input *in, const char *policy, 
 }
 
 static tide_status fill_bound(const tide__policy *policy, const tide__policy_input *in, tide_fit_report *report) {
+    tide__policy_input whole = *in;
     tide__least least;
     if (!policy->budgeted) return TIDE_OK;
-    TIDE_TRY(tide__policy_least(policy, in, &least));
+    whole.target_bytes = 0;
+    TIDE_TRY(tide__policy_least(policy, &whole, &least));
     report->bound_bytes = least.bytes;
     report->bound_op = least.op;
     return TIDE_OK;

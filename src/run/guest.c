@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "plan/plan_data.h"
 #include "run/online.h"
 #include "run/run_data.h"
 
@@ -97,7 +98,7 @@ void tide_run_guest_tiers(const tide_run *run, tide_budgets *budgets) {
     const tide_machine *m = run->options.machine;
     for (uint32_t t = 0; t < m->n_tiers; t++) {
         uint64_t held = tide__run_tier_bytes(run, t), *bytes = &budgets->tier_bytes[t];
-        uint64_t most = tide__min_u64(m->tier[t].capacity_bytes, *bytes);
+        uint64_t most = tide__tier_limit(m, budgets, t);
         if (held) *bytes = most > held ? most - held : 0;
     }
 }
@@ -128,7 +129,7 @@ static tide_status check_tiers(const tide_run *host, const tide_run *guest, uint
     const tide_machine *m = host->options.machine;
     uint32_t disk = tide_machine_find_tier(m, TIDE_TIER_DISK);
     for (uint32_t t = 0; t < m->n_tiers; t++) {
-        uint64_t budget = tide__min_u64(m->tier[t].capacity_bytes, host->options.budgets.tier_bytes[t]);
+        uint64_t budget = tide__tier_limit(m, &host->options.budgets, t);
         uint64_t parked = t == disk ? park_bytes : 0, wanted = tide_plan_tier_bytes(guest->options.plan, t);
         uint64_t all = tide__add_capped(tide__add_capped(parked, wanted), tide__run_tier_bytes(host, t));
         if (m->tier[t].kind == TIDE_TIER_CLIENT || parked + wanted == 0 || all <= budget) continue;

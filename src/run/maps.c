@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/plan_data.h"
 #include "run/online.h"
 #include "run/transition.h"
 
@@ -118,6 +119,7 @@ static tide_status find_way(way *w, const tide_plan *plan) {
     return TIDE_OK;
 }
 
+/* Nothing has moved if that fails. */
 static tide_status open_tiers(state *s, const tide_plan *plan) {
     const tide_machine *m = s->run->options.machine;
     for (uint32_t t = 0; t < m->n_tiers; t++) {
@@ -127,7 +129,7 @@ static tide_status open_tiers(state *s, const tide_plan *plan) {
                               (unsigned long long)tide_plan_tier_bytes(plan, t), m->tier[t].name,
                               (unsigned long long)s->tier_bytes[t]);
         tide_status status = tide__run_online_reach(s, t, tide_plan_tier_bytes(plan, t));
-        if (status != TIDE_OK) return status == TIDE_E_IO ? TIDE_E_TIER_FULL : status; /* nothing has moved */
+        if (status != TIDE_OK) return tide__run_tier_is_refused(status) ? TIDE_E_TIER_FULL : status;
     }
     return TIDE_OK;
 }
@@ -145,15 +147,17 @@ static tide_status stay(way *w) {
     return rebuild_ranges(w->s);
 }
 
-/* What a tier has; one that is not open may be, to put a value aside, which takes no more than the arena has. */
+/* What a tier has; one that is not open may be, to put a value aside, which takes no more than the arena has. Nothing of
+ * ours goes to the client's. */
 static uint64_t spare_room(const state *s, uint32_t tier) {
-    if (s->run->tier[tier]) return tide__tier_get_stats(s->run->tier[tier]).capacity_bytes;
+    if (s->run->options.machine->tier[tier].kind == TIDE_TIER_CLIENT) return 0;
+    if (s->run->tier[tier]) return tide__run_tier_bytes(s->run, tier);
     return tide__min_u64(s->tier_bytes[tier], s->run->arena_bytes);
 }
 
 static tide_status go(way *w, const tide_plan *plan) {
     uint64_t room[1 + TIDE_MACHINE_MAX_TIERS] = {w->s->run->arena_bytes};
-    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) room[1 + t] = spare_room(w->s, t);
+    for (uint32_t t = 0; t < w->s->run->options.machine->n_tiers; t++) room[1 + t] = spare_room(w->s, t);
     TIDE_TRY(find_way(w, plan));
     tide_status status = tide__transition(w->s->run, room, w->hauls.data, w->hauls.count);
     if (status == TIDE_E_FIT) TIDE_TRY(stay(w));
@@ -185,7 +189,7 @@ tide_status tide__run_enter_plan(state *s, const tide_plan *plan) {
 static tide_status reach_tiers(state *s, const tide_plan *next) {
     const tide_run_options *o = &s->run->options;
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
-        s->tier_bytes[t] = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
+        s->tier_bytes[t] = tide__tier_limit(o->machine, &o->budgets, t);
         if (s->run->tier[t] && tide__tier_grow(s->run->tier[t], tide_plan_tier_bytes(next, t)) != TIDE_OK)
             return TIDE_E_TIER_FULL;
     }
@@ -241,6 +245,7 @@ tide_status tide_run_follow(tide_run *run, const tide_plan *plan) {
     if (run->poisoned) return tide__run_fail_poisoned(run);
     if (run->host || run->guest)
         return tide__fail(TIDE_E_ARGUMENT, "only a run without host and guest can begin to follow a plan");
+    TIDE_TRY(tide__run_check_steps(run));
     TIDE_TRY(tide_plan_verify(plan, run->options.program, run->options.machine, &run->options.budgets, NULL));
     run->poisoned = true; /* until every value is there */
     tide_status status = lead_to(run, plan);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "plan/plan_data.h"
 
 typedef struct tide__run_online state;
 
@@ -59,7 +60,7 @@ static tide_status open_memory(state *s) {
     TIDE_TRY(tide_arena_create(o->device, tide__max_u64(s->run->arena_bytes, 1), &s->run->arena));
     TIDE_TRY(tide__ranges_init(&s->arena, s->arena_bytes));
     for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
-        uint64_t room = tide__min_u64(o->machine->tier[t].capacity_bytes, o->budgets.tier_bytes[t]);
+        uint64_t room = tide__tier_limit(o->machine, &o->budgets, t);
         s->tier_bytes[t] = tide__min_u64(room, most) & ~(s->block_bytes - 1);
         TIDE_TRY(tide__ranges_init(&s->tiers[t], s->tier_bytes[t]));
     }
@@ -94,12 +95,13 @@ tide_status tide__run_online_grow(state *s) {
 
 tide_status tide__run_online_reach(state *s, uint32_t tier, uint64_t size_bytes) {
     tide__tier *open = s->run->tier[tier];
-    uint64_t has = open ? tide__tier_get_stats(open).capacity_bytes : tide__min_u64(s->arena_bytes, FIRST_TIER_BYTES);
+    uint64_t has = open ? tide__run_tier_bytes(s->run, tier) : tide__min_u64(s->arena_bytes, FIRST_TIER_BYTES);
     if (open && size_bytes <= has) return TIDE_OK;
     uint64_t wanted = tide__min_u64(tide__max_u64(size_bytes, 2 * has), s->tier_bytes[tier]);
     if (!open) {
         tide_status status = tide__run_open_tier(s->run, tier, wanted);
-        return status == TIDE_E_IO && wanted > size_bytes ? tide__run_open_tier(s->run, tier, size_bytes) : status;
+        bool may_do = tide__run_tier_is_refused(status) && wanted > size_bytes;
+        return may_do ? tide__run_open_tier(s->run, tier, size_bytes) : status;
     }
     TIDE_TRY(tide__run_sync(s->run, TIDE_OK)); /* what moves looks at its size */
     tide__journal_saw_all(s->journal);
@@ -141,8 +143,7 @@ static tide_status open_state(tide_run *run) {
 tide_status tide__run_online_attach(tide_run *run) {
     TIDE_TRY(open_state(run));
     run->online->arena_bytes = run->arena_bytes;
-    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++)
-        if (run->tier[t]) run->online->tier_bytes[t] = tide__tier_get_stats(run->tier[t]).capacity_bytes;
+    for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) run->online->tier_bytes[t] = tide__run_tier_bytes(run, t);
     return TIDE_OK;
 }
 
@@ -325,7 +326,7 @@ static void report_step(const state *s, tide_step_report *report) {
                                  .n_actions = s->n_actions,
                                  .n_reruns = (uint32_t)s->engine->n_reruns};
     for (uint32_t t = 0; t < s->run->options.machine->n_tiers; t++)
-        report->tier_bytes[t] = s->run->tier[t] ? tide__tier_get_stats(s->run->tier[t]).capacity_bytes : 0;
+        report->tier_bytes[t] = tide__run_tier_bytes(s->run, t);
 }
 
 tide_status tide__run_online_finish(state *s, tide_status status, tide_step_report *report) {

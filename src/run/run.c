@@ -34,10 +34,9 @@ static tide_status check_options(const tide_run_options *o) {
 
 tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets) {
     tide_device_info info;
-    uint32_t ram = 0;
+    uint32_t ram = tide_machine_find_tier(machine, TIDE_TIER_RAM);
     TIDE_TRY(tide_device_get_info(device, &info));
-    while (ram < machine->n_tiers && machine->tier[ram].kind != TIDE_TIER_RAM) ram++;
-    if (!info.staging_bytes || ram == machine->n_tiers || budgets->tier_bytes[ram] == UINT64_MAX) return TIDE_OK;
+    if (!info.staging_bytes || ram == TIDE_NONE || budgets->tier_bytes[ram] == UINT64_MAX) return TIDE_OK;
     if (budgets->tier_bytes[ram] < info.staging_bytes)
         return tide__fail(TIDE_E_TIER_FULL,
                           "a budget of %llu bytes (%.1f MiB) of the host's memory is less than the %.1f MiB of pinned "
@@ -205,11 +204,15 @@ tide_status tide__run_fail_poisoned(const tide_run *run) {
     return tide__fail(TIDE_E_POISONED, "an earlier guest of this run failed to leave: %s", run->lost_text);
 }
 
+tide_status tide__run_check_steps(const tide_run *run) {
+    if (!run->stepped || tide_program_is_repeating(run->options.program)) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");
+}
+
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
     if (run->poisoned) return tide__run_fail_poisoned(run);
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
-    if (run->stepped && !tide_program_is_repeating(run->options.program))
-        return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");
+    TIDE_TRY(tide__run_check_steps(run));
     tide_status status = run->online ? tide__run_online_step(run, args, report) : step(run, args);
     run->stepped |= status == TIDE_OK;
     if (status == TIDE_OK) status = tide__run_finish_watches(run);

@@ -95,6 +95,9 @@ tide_status tide__run_finish_watches(tide_run *run);
 /* What is reserved of the tier that the machine lists as the t-th. */
 uint64_t tide__run_tier_bytes(const tide_run *run, uint32_t t);
 
+/* Can there be another step? */
+tide_status tide__run_check_steps(const tide_run *run);
+
 /* A failure that says why the run is poisoned. */
 tide_status tide__run_fail_poisoned(const tide_run *run);
 
@@ -107,6 +110,10 @@ tide_status tide__trace_end(struct tide__trace *trace, uint32_t action, tide_que
 
 /* Reserves the tier that the machine lists as the t-th. */
 tide_status tide__run_open_tier(tide_run *run, uint32_t t, uint64_t size_bytes);
+/* Of opening a tier, or of making it larger: the system has no such bytes, on disk or in memory. */
+static inline bool tide__run_tier_is_refused(tide_status status) {
+    return status == TIDE_E_IO || status == TIDE_E_MEMORY;
+}
 
 /* guest.c: the guest's plan is known, its arena_bytes too. On failure the host is as before. */
 tide_status tide__run_enter(tide_run *guest, tide_run *host);

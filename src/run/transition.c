@@ -167,7 +167,7 @@ static tide_status leave(transition *t, uint32_t v, tide__site to) {
     tide__haul *h = &t->hauls[v];
     if (to.space > 0 && !t->run->tier[to.space - 1]) {
         tide_status status = tide__run_open_tier(t->run, to.space - 1, t->room_bytes[to.space]);
-        if (status != TIDE_OK) return status == TIDE_E_IO ? TIDE_E_FIT : status; /* a full disk has no room for it */
+        if (status != TIDE_OK) return tide__run_tier_is_refused(status) ? TIDE_E_FIT : status; /* no room for it */
     }
     TIDE_TRY(tide__transition_copy(t->run, h->from, to, h->size_bytes));
     h->from = to;

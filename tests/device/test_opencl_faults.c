@@ -183,6 +183,61 @@ static void test_failing_launches(void **state) {
     }
 }
 
+/* ---- injected failures: copies through pinned memory ---- */
+
+static tide__cl driver;  /* as it is */
+static int n_under_way;  /* reads of the arena whose events were not released */
+static int flushes_left; /* until they fail */
+
+static cl_int CL_API_CALL count_read(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+                                     size_t size, void *data, cl_uint n, const cl_event *list, cl_event *event) {
+    if (event) n_under_way++;
+    return driver.EnqueueReadBuffer(queue, buffer, blocking, offset, size, data, n, list, event);
+}
+
+static cl_int CL_API_CALL count_release(cl_event event) {
+    n_under_way--;
+    return driver.ReleaseEvent(event);
+}
+
+static cl_int CL_API_CALL flush_some(cl_command_queue queue) {
+    return flushes_left-- > 0 ? driver.Flush(queue) : CL_OUT_OF_RESOURCES;
+}
+
+static tide_status discard(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    (void)context, (void)position, (void)data, (void)size_bytes;
+    return TIDE_OK;
+}
+
+/* Whatever the driver has begun to write to the pinned memory is awaited before another copy may have it. */
+static void test_failing_copies(void **state) {
+    (void)state;
+    const uint64_t size = 3 * TIDE__OPENCL_SLOT_BYTES;
+    for (int fail_at = 0; fail_at < 4; fail_at++) {
+        tide__opencl *opencl = (tide__opencl *)open_staged_opencl();
+        tide_arena *arena = NULL;
+        tide_queue *queue = NULL;
+        assert_ok(tide_arena_create(&opencl->base, size, &arena));
+        assert_ok(tide_queue_create(&opencl->base, TIDE_QUEUE_COPY, &queue));
+        driver = opencl->cl;
+        n_under_way = 0;
+        flushes_left = fail_at;
+        opencl->cl.EnqueueReadBuffer = count_read;
+        opencl->cl.ReleaseEvent = count_release;
+        opencl->cl.Flush = flush_some;
+        assert_ok(tide_copy_out(queue, arena, 0, size, (tide_io){.fn = discard, .channel = TIDE_NONE}));
+        assert_status(tide_queue_sync(queue), TIDE_E_DEVICE);
+        assert_error_has("OpenCL cannot start a copy: CL_OUT_OF_RESOURCES");
+        assert_int_equal(n_under_way, 0);
+        opencl->cl = driver;
+        tide_queue_destroy(queue);
+        tide_arena_destroy(arena);
+        tide_device_close(&opencl->base);
+    }
+}
+
+/* ---- injected failures: programs ---- */
+
 static cl_program CL_API_CALL no_program(cl_context context, cl_uint n, const char **texts, const size_t *sizes,
                                          cl_int *error) {
     (void)context, (void)n, (void)texts, (void)sizes;
@@ -223,6 +278,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_label_in_training),
         cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_failing_launches),
+        cmocka_unit_test(test_failing_copies),
         cmocka_unit_test(test_failing_builds),
     };
     return has_opencl() ? cmocka_run_group_tests(tests, NULL, NULL) : SKIPPED;

@@ -3,10 +3,10 @@
 #include "support/test.h"
 
 #include <stdbool.h>
-#include <time.h>
 
 #include "base/rng.h"
 #include "program/period.h"
+#include "support/cpu_time.h"
 
 /* Letters as symbols. */
 static tide_status find(const char *text, tide__period *out, size_t *stops_at) {
@@ -130,14 +130,8 @@ static void random_streams_agree_with_a_search_of_all_pairs(void **state) {
 
 /* ---- time ---- */
 
-static uint64_t cpu_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Long near-matches at every distance: comparing all pairs would take minutes here, a linear search takes a fraction
- * of a second. Processor time, so that a busy machine does not matter. */
+ * of a second. */
 static void time_is_linear(void **state) {
     enum { N = 600000, LENGTH = 100003 };
     uint64_t *s = malloc(N * sizeof *s);

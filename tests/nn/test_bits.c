@@ -6,6 +6,9 @@
 
 #include <math.h>
 
+/* Under a sanitizer: the first points have most pairs, and every choice. */
+enum { MOST_POINTS = SANITIZER_SHARE > 1 ? 80 / SANITIZER_SHARE : 10000 };
+
 typedef struct cover {
     const bits_matrix *matrix;
     uint32_t first[BITS_AXES], n; /* where an axis begins among all choices; how many there are */
@@ -53,7 +56,7 @@ static void test_pairs(void **state) {
     bits_point p;
     bits_open(&m, *state, false);
     open_cover(&c, &m);
-    while (next_point(&c, &p)) {
+    while (m.n_done < MOST_POINTS && next_point(&c, &p)) {
         bits_check(&m, p);
         for (int a = 0; a < BITS_AXES; a++)
             for (int b = a + 1; b < BITS_AXES; b++) *pair_of(&c, p, a, b) = true;
@@ -61,7 +64,7 @@ static void test_pairs(void **state) {
     print_message("%u of %u trainings, %u with transfers, %u with re-runs, %u in more than was asked, %u in two "
                   "tiers\n",
                   m.n_done, bits_count(&m), m.n_moved, m.n_rerun, m.n_raised, m.n_both);
-    assert_true(m.n_moved > m.n_done / 4 && m.n_rerun > m.n_done / 8 && m.n_both > 3);
+    assert_true(m.n_moved > m.n_done / 4 && m.n_rerun > m.n_done / 8 && m.n_both >= rounds(4));
     free(c.paired);
     bits_close(&m);
 }

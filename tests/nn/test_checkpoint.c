@@ -123,6 +123,34 @@ static void test_damaged(void **state) {
     training_close(&t);
 }
 
+/* A network that does not change, and a file whose word about that is no number. */
+static void test_strange_parts(void **state) {
+    (void)state;
+    static const char after[] = "\"version\":\"2\"", added[] = ",\"parts\":\"00000000000000000000000000000000\"";
+    static char bytes[1 << 16];
+    training t;
+    training_open(&t, "mlp:784,4,10", 4);
+    tide_trainer *trainer = training_start(&t);
+    assert_ok(tide_trainer_save(trainer, path));
+    FILE *f = fopen(path, "rb");
+    size_t size = fread(bytes, 1, sizeof bytes - sizeof added, f);
+    fclose(f);
+    char *at = strstr(bytes + 8, after);
+    assert_non_null(at);
+    at += strlen(after);
+    memmove(at + strlen(added), at, size - (size_t)(at - bytes));
+    memcpy(at, added, strlen(added));
+    size_t header = ((unsigned char)bytes[0] | (size_t)(unsigned char)bytes[1] << 8) + strlen(added);
+    bytes[0] = (char)(header & 255);
+    bytes[1] = (char)(header >> 8);
+    f = fopen(path, "wb");
+    assert_int_equal(fwrite(bytes, 1, size + strlen(added), f), size + strlen(added));
+    fclose(f);
+    refuse(trainer, "\"parts\" of \"__metadata__\" is too long");
+    tide_trainer_destroy(trainer);
+    training_close(&t);
+}
+
 /* ---- hostile headers ---- */
 
 static void parse(const char *header, size_t data_bytes, const char *text) {
@@ -188,8 +216,8 @@ static void test_lengths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_other_trainings), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_resume),        cmocka_unit_test(test_other_trainings), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_strange_parts), cmocka_unit_test(test_headers),         cmocka_unit_test(test_lengths),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -209,11 +209,33 @@ static void test_loss(void **state) {
     training_close(&t);
 }
 
+/* Samples of another size than the model's would be written past its buffers. */
+static void test_other_samples(void **state) {
+    (void)state;
+    training t;
+    tide_data other;
+    tide_evaluation e;
+    tide_digits large = {.seed = 1, .channels = 1, .height = 56, .width = 56},
+                by_pixel = {.seed = 1, .channels = 1, .height = 28, .width = 28, .by_pixel = true};
+    training_open(&t, "mlp:784,16,10", 10);
+    tide_trainer *trainer = training_start(&t);
+    assert_ok(tide_data_digits(&large, 100, &other));
+    assert_status(tide_trainer_test(trainer, &other, 10, &e), TIDE_E_ARGUMENT);
+    assert_error_has("takes 1x28x28");
+    assert_ok(tide_data_digits(&by_pixel, 100, &other));
+    assert_status(tide_trainer_test(trainer, &other, 10, &e), TIDE_E_ARGUMENT);
+    assert_error_has("labels per sample");
+    evaluate(trainer, &t.data);
+    tide_trainer_destroy(trainer);
+    training_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_changes_nothing),       cmocka_unit_test(test_loss),
         cmocka_unit_test(test_before_the_first_step), cmocka_unit_test(test_refuses_over_budget),
         cmocka_unit_test(test_borrows_weights),       cmocka_unit_test(test_disk_budget),
+        cmocka_unit_test(test_other_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

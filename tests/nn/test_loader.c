@@ -24,7 +24,7 @@ typedef struct gate {
 static void wait_at(gate *g) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 30;
+    until.tv_sec += 120;
     g->on_main = pthread_equal(pthread_self(), g->main) != 0;
     if (!g->on_main && sem_timedwait(&g->open, &until) != 0) g->timed_out = true;
 }

@@ -5,12 +5,6 @@
 
 enum { STEPS = 4 };
 
-#ifdef __SANITIZE_THREAD__
-enum { MAX_THREADS = 1 }; /* the OpenMP library is not instrumented */
-#else
-enum { MAX_THREADS = 2 };
-#endif
-
 typedef struct result {
     float loss[STEPS];
     uint64_t hash, arena_bytes, saved_bytes, tier_bytes;

@@ -7,12 +7,6 @@
 
 enum { STEPS = 3, MAX_SWAPS = 4 };
 
-#ifdef __SANITIZE_THREAD__
-enum { THREADS = 1 }; /* the OpenMP library is not instrumented */
-#else
-enum { THREADS = 2 };
-#endif
-
 typedef struct family {
     const char *spec;
     uint32_t batch, size; /* images are size x size; 0: tokens */
@@ -185,7 +179,7 @@ static void test_plans_agree(void **state) {
     assert_true(fd >= 0);
     close(fd);
     write_decisions(f, path);
-    for (uint32_t threads = f->large ? THREADS : 1; threads <= THREADS; threads++) {
+    for (uint32_t threads = f->large ? MAX_THREADS : 1; threads <= MAX_THREADS; threads++) {
         setup none = setup_of(f, "none", threads), live = setup_of(f, "liveness", threads),
               manual = setup_of(f, "manual", threads);
         manual.decisions = path;

@@ -49,7 +49,7 @@ static void compare(const tide_program *p, const tide_machine *m, tide_plan_opti
 static void policies_are_above(void **state) {
     (void)state;
     tally sum = {0};
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < rounds(60); seed++) {
         uint64_t rng = seed * 53 + 7;
         tide_machine m = machine_with_disk();
         if (seed % 3 == 0) tide_machine_init_default(&m);
@@ -67,13 +67,13 @@ static void policies_are_above(void **state) {
         tide_program_destroy(p);
     }
     print_message("%u plans, the bound is above the ops' own time for %u\n", sum.compared, sum.above_base);
-    assert_true(sum.compared > 300 && sum.above_base > 12);
+    assert_true(sum.compared > rounds(300) && sum.above_base > rounds(12));
 }
 
 /* Plans that no part of the planner made. */
 static void random_plans_are_above(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < rounds(200); seed++) {
         random_case c = random_case_make(seed, 40);
         tide_timeline *timeline;
         assert_ok(tide_plan_simulate(c.plan, c.program, &c.machine, &timeline));

@@ -16,8 +16,9 @@
 static void random_programs(void **state) {
     (void)state;
     static const char *const settings[] = {"hybrid", "hybrid:nomove", "hybrid:norerun"};
-    policy_tally t = try_policies(settings, 3, TIDE_EFFORT_LOW, 200);
-    assert_true(t.made > 80 && t.with_moves > 20 && t.with_reruns > 8 && t.refused > 20);
+    policy_tally t = try_policies(settings, 3, TIDE_EFFORT_LOW, rounds(200));
+    assert_true(t.made > rounds(80) && t.with_moves > rounds(20) && t.with_reruns > rounds(8) &&
+                t.refused > rounds(20));
 }
 
 /* Re-runs whose operands no op has overwritten, at random. */
@@ -45,7 +46,7 @@ static void sketch_loads(void **state) {
     tide_machine m;
     tide_machine_init_default(&m);
     uint32_t compared = 0;
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < rounds(200); seed++) {
         uint64_t rng = seed * 41 + 5;
         random_program_options ro = random_program_defaults(seed);
         tide_program *p = random_program(&ro);
@@ -80,7 +81,7 @@ static void sketch_loads(void **state) {
         tide_program_destroy(p);
     }
     print_message("%u slots compared\n", compared);
-    assert_true(compared > 500);
+    assert_true(compared > rounds(500));
 }
 
 /* Any choice of moves beside any re-runs is a plan that can be proved, once synced; and syncing again changes nothing. */
@@ -88,7 +89,7 @@ static void moves_beside_reruns(void **state) {
     (void)state;
     tide_machine m = machine_with_disk();
     uint32_t with_both = 0;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < rounds(60); seed++) {
         uint64_t rng = seed * 53 + 7;
         random_program_options ro = random_program_varied(seed);
         tide_program *p = random_program(&ro);
@@ -124,7 +125,7 @@ static void moves_beside_reruns(void **state) {
         tide_program_destroy(p);
     }
     print_message("%u with moves and re-runs\n", with_both);
-    assert_true(with_both > 20);
+    assert_true(with_both > rounds(20));
 }
 
 static void arguments(void **state) {

@@ -67,19 +67,19 @@ static tally try_all(const char *policy, uint64_t n_seeds) {
 
 static void test_cache(void **state) {
     (void)state;
-    tally t = try_all("cache", 250);
+    tally t = try_all("cache", rounds(250));
     print_message("cache: %u fit, %u refused, %u below liveness, %u moved\n", t.fitted, t.refused, t.below_liveness,
                   t.moved);
-    assert_true(t.below_liveness > 100 && t.moved > 100);
+    assert_true(t.below_liveness > rounds(100) && t.moved > rounds(100));
     assert_int_equal(t.reran, 0);
 }
 
 static void test_delta(void **state) {
     (void)state;
-    tally t = try_all("delta", 250);
+    tally t = try_all("delta", rounds(250));
     print_message("delta: %u fit, %u refused, %u below liveness, %u moved, %u re-ran\n", t.fitted, t.refused,
                   t.below_liveness, t.moved, t.reran);
-    assert_true(t.below_liveness > 100 && t.moved > 50 && t.reran > 50);
+    assert_true(t.below_liveness > rounds(100) && t.moved > rounds(50) && t.reran > rounds(50));
 }
 
 /* Recompute only: nothing moves but inputs. */
@@ -87,10 +87,10 @@ static void test_dtr(void **state) {
     (void)state;
     static const char *const policies[] = {"dtr", "dtr:full", "dtr:local", "dtr:msps", "dtr:lru", "dtr:delta"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-        tally t = try_all(policies[i], 60);
+        tally t = try_all(policies[i], rounds(60));
         print_message("%s: %u fit, %u refused, %u below liveness, %u re-ran\n", policies[i], t.fitted, t.refused,
                       t.below_liveness, t.reran);
-        assert_true(t.below_liveness > 10 && t.reran > 10);
+        assert_true(t.below_liveness > rounds(10) && t.reran > rounds(10));
         assert_int_equal(t.moved, 0);
     }
 }

@@ -18,7 +18,7 @@ static void test_policies(void **state) {
     (void)state;
     tide_machine m = machine_with_disk();
     uint32_t unsupported = 0;
-    for (uint64_t seed = 0; seed < 300; seed++) {
+    for (uint64_t seed = 0; seed < rounds(300); seed++) {
         random_program_options o = random_program_varied(seed);
         tide_program *p = random_program(&o);
         tide_plan *probe = NULL;
@@ -99,7 +99,7 @@ static void test_random_decisions(void **state) {
     (void)state;
     tide_machine m = machine_with_disk();
     uint32_t accepted = 0, with_moves = 0, with_reruns = 0;
-    for (uint64_t seed = 0; seed < 2000; seed++) {
+    for (uint64_t seed = 0; seed < rounds(2000); seed++) {
         uint64_t rng = seed * 977 + 5;
         random_program_options o = random_program_varied(seed);
         tide_program *p = random_program(&o);
@@ -127,7 +127,7 @@ static void test_random_decisions(void **state) {
         tide__decisions_free(&d);
         tide_program_destroy(p);
     }
-    assert_true(accepted > 500 && with_moves > 200 && with_reruns > 200);
+    assert_true(accepted > rounds(500) && with_moves > rounds(200) && with_reruns > rounds(200));
 }
 
 /* Ops that cost nothing take no time, but they take memory. */

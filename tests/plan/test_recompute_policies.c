@@ -16,8 +16,9 @@ static const char *const settings[] = {
 
 static void random_programs(void **state) {
     (void)state;
-    policy_tally t = try_policies(settings, sizeof settings / sizeof *settings, TIDE_EFFORT_NORMAL, 1500);
-    assert_true(t.made > 500 && t.with_moves > 100 && t.with_reruns > 100 && t.refused > 50);
+    policy_tally t = try_policies(settings, sizeof settings / sizeof *settings, TIDE_EFFORT_NORMAL, rounds(1500));
+    assert_true(t.made > rounds(500) && t.with_moves > rounds(100) && t.with_reruns > rounds(100) &&
+                t.refused > rounds(50));
 }
 
 static void arguments(void **state) {

@@ -56,7 +56,7 @@ static void test_random_budgets(void **state) {
     (void)state;
     tide_machine m = machine_with_disk();
     tally sum = {0};
-    for (uint64_t seed = 0; seed < 240; seed++) {
+    for (uint64_t seed = 0; seed < rounds(240); seed++) {
         uint64_t rng = seed * 31 + 7;
         random_program_options o = random_program_varied(seed);
         if (seed % 2) o.max_bytes = 64, o.min_bytes = 4; /* small enough for the interpreter */
@@ -71,7 +71,7 @@ static void test_random_budgets(void **state) {
         tide_liveness_destroy(l);
         tide_program_destroy(p);
     }
-    assert_true(sum.fitted > 200 && sum.moved > 50 && sum.below > 50);
+    assert_true(sum.fitted > rounds(200) && sum.moved > rounds(50) && sum.below > rounds(50));
 }
 
 static tide__swaps_outcome search(tide__swaps *s, uint64_t wait_ns, bool *chosen) {
@@ -103,7 +103,7 @@ static void test_search(void **state) {
     tide_plan_options options;
     tide_plan_options_init(&options);
     uint32_t improved = 0;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < rounds(60); seed++) {
         random_program_options o = random_program_varied(seed);
         tide_program *p = random_program(&o);
         tide__policy_input in = {.program = p, .machine = &m, .options = &options, .argument = ""};
@@ -123,7 +123,7 @@ static void test_search(void **state) {
         tide__swaps_deinit(&s);
         tide_program_destroy(p);
     }
-    assert_true(improved > 10);
+    assert_true(improved > rounds(10));
 }
 
 static uint64_t least_bytes(const char *spec, uint64_t target_bytes) {

@@ -67,7 +67,7 @@ static void random_budgets(void **state) {
     tide_machine m = machine_with_disk();
     tiers t = tiers_of(&m);
     tally sum = {0};
-    for (uint64_t seed = 0; seed < 700; seed++) {
+    for (uint64_t seed = 0; seed < rounds(700); seed++) {
         uint64_t rng = seed * 31 + 7;
         random_program_options ro = random_program_varied(seed);
         tide_program *p = random_program(&ro);
@@ -88,7 +88,8 @@ static void random_budgets(void **state) {
     }
     print_message("%u plans, %u with RAM, %u with disk, %u with both; %u do not fit\n", sum.made, sum.ram, sum.disk,
                   sum.both, sum.refused);
-    assert_true(sum.made > 250 && sum.ram > 60 && sum.disk > 60 && sum.both > 20 && sum.refused > 50);
+    assert_true(sum.made > rounds(250) && sum.ram > rounds(60) && sum.disk > rounds(60) && sum.both > rounds(20) &&
+                sum.refused > rounds(50));
 }
 
 /* ---- a network ---- */

@@ -24,7 +24,7 @@ static uint64_t bound_of(const subject *s, tide_id *op) {
     tide__model *model;
     uint64_t bytes;
     assert_ok(tide__model_create(&s->in, &model));
-    assert_ok(tide__unwind(model, &bytes, op));
+    assert_ok(tide__unwind(model, 0, &bytes, op));
     tide__model_destroy(model);
     return bytes;
 }
@@ -47,22 +47,29 @@ static tide_id add_op(tide_program_builder *b, uint64_t size, uint32_t n_reads, 
     return id;
 }
 
-/* p -> x, q -> y, (x, y) -> z: 3 KiB to run any op, but the second of x and y is made beside the first. */
-static void the_last_of_two_is_made_beside_the_other(void **state) {
-    (void)state;
-    enum { KIB = 1024 };
+enum { KIB = 1024 };
+
+/* p -> x, q -> y, (x, y) -> z: q of 2 KiB, the others of 1 KiB but p. */
+static tide_program *two_branches(subject *s, uint64_t p_bytes) {
     tide_program_builder *b;
     tide_program *p;
-    subject s;
-    tide_id op;
     assert_ok(tide_program_builder_create("two", false, &b));
-    tide_id from_p = add_op(b, KIB, 0, NULL), x = add_op(b, KIB, 1, &from_p);
+    tide_id from_p = add_op(b, p_bytes, 0, NULL), x = add_op(b, KIB, 1, &from_p);
     tide_id from_q = add_op(b, 2 * KIB, 0, NULL), y = add_op(b, KIB, 1, &from_q);
     add_op(b, KIB, 2, (tide_id[]){x, y});
     assert_ok(tide_program_builder_finish(b, &p));
-    begin(&s, p);
-    assert_int_equal(bound_of(&s, &op), 3 * KIB);
+    begin(s, p);
+    return p;
+}
+
+/* 3 KiB to run any op, but the second of x and y is made beside the first. */
+static void the_last_of_two_is_made_beside_the_other(void **state) {
+    (void)state;
+    subject s;
+    tide_id op;
     tide_liveness *l;
+    tide_program *p = two_branches(&s, KIB);
+    assert_int_equal(bound_of(&s, &op), 3 * KIB);
     assert_ok(tide_liveness_create(p, &l));
     assert_int_equal(l->largest_op_bytes, 3 * KIB);
     assert_int_equal(l->peak_bytes, 4 * KIB); /* y, the larger, could be made first, and x beside it */
@@ -73,19 +80,11 @@ static void the_last_of_two_is_made_beside_the_other(void **state) {
 /* Both need 2 KiB to be made beside the other: there is no way below 4. */
 static void where_both_are_large_no_order_helps(void **state) {
     (void)state;
-    enum { KIB = 1024 };
-    tide_program_builder *b;
-    tide_program *p;
     subject s;
     tide_id op;
     tide_fit_report fit = {0};
     tide_plan *plan;
-    assert_ok(tide_program_builder_create("two", false, &b));
-    tide_id from_p = add_op(b, 2 * KIB, 0, NULL), x = add_op(b, KIB, 1, &from_p);
-    tide_id from_q = add_op(b, 2 * KIB, 0, NULL), y = add_op(b, KIB, 1, &from_q);
-    add_op(b, KIB, 2, (tide_id[]){x, y});
-    assert_ok(tide_program_builder_finish(b, &p));
-    begin(&s, p);
+    tide_program *p = two_branches(&s, 2 * KIB);
     assert_int_equal(bound_of(&s, &op), 4 * KIB);
     assert_int_equal(op, 4);
     s.options.policy = "hybrid:nomove";
@@ -103,7 +102,7 @@ static void where_both_are_large_no_order_helps(void **state) {
 static void no_plan_without_moves_is_below(void **state) {
     (void)state;
     static const char *const names[] = {"liveness", "dtr", "checkpoint", "hybrid"};
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < rounds(60); seed++) {
         random_program_options o = random_program_varied(seed);
         tide_program *p = random_program(&o);
         subject s;
@@ -129,7 +128,7 @@ static void no_plan_without_moves_is_below(void **state) {
  * 2.5 MiB and more. A second pass makes those 6 again, after the last two: 2 MiB of gradients, and little else. */
 static void what_is_kept_can_be_made_after_the_end(void **state) {
     (void)state;
-    enum { KIB = 1024, LAYERS = 8 };
+    enum { LAYERS = 8 };
     tide_program_builder *b;
     tide_program *p;
     subject s;

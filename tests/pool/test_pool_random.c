@@ -120,9 +120,9 @@ static void run_life(uint64_t seed, uint64_t *n_planned, uint64_t *n_plans) {
 static void books_are_right_whatever_happens(void **state) {
     (void)state;
     uint64_t n_planned = 0, n_plans = 0;
-    for (uint64_t seed = 0; seed < 300; seed++) run_life(seed, &n_planned, &n_plans);
-    assert_true(n_planned > 100000); /* the lives are not all noise */
-    assert_true(n_plans > 300);
+    for (uint64_t seed = 0; seed < rounds(300); seed++) run_life(seed, &n_planned, &n_plans);
+    assert_true(n_planned > rounds(100000)); /* the lives are not all noise */
+    assert_true(n_plans > rounds(300));
 }
 
 int main(void) {

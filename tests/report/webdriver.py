@@ -57,7 +57,7 @@ class Browser:
         shutil.rmtree(self.profile, ignore_errors=True)
 
     def wait_for_driver(self):
-        for _ in range(200):
+        for _ in range(1200):
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1):
                     return

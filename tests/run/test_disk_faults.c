@@ -122,7 +122,7 @@ static void judge(const result *r, const result *whole, fault_kind kind, long n)
         fail_msg("%s at %ld: other bits", fault_name(kind), n);
 }
 
-/* Faults at every stride-th request. */
+/* Faults at every stride-th request, from another first one for each kind. */
 static void try_engine(const setting *s, const tide__disk_engine *engine, long stride) {
     faulty_disk_arm(engine, FAULT_NONE, 0);
     result whole = train(s);
@@ -131,7 +131,8 @@ static void try_engine(const setting *s, const tide__disk_engine *engine, long s
     assert_true(whole.saved_bytes > 0 && total > 4 * STEPS);
     for (int kind = FAULT_NONE + 1; kind < FAULT_COUNT; kind++) {
         if (kind == FAULT_LOST) continue; /* the arena may not be written to by nobody knows whom */
-        for (long n = 0; n < (kind == FAULT_RESERVE ? 1 : total); n += stride) {
+        long first = kind == FAULT_RESERVE ? 0 : kind % stride, end = kind == FAULT_RESERVE ? 1 : total;
+        for (long n = first; n < end; n += stride) {
             alarm(PATIENCE_S); /* never a hang */
             faulty_disk_arm(engine, (fault_kind)kind, n);
             result r = train(s);
@@ -146,11 +147,11 @@ static void test_every_request(void **state) {
     (void)state;
     setting s;
     open_setting(&s);
-    try_engine(&s, &tide__disk_threads, 1);
+    try_engine(&s, &tide__disk_threads, SANITIZER_SHARE);
     void *lane;
     if (tide__disk_uring.open(-1, 8, &lane) == 0) {
         tide__disk_uring.close(lane);
-        try_engine(&s, &tide__disk_uring, 3); /* the tier treats both alike */
+        try_engine(&s, &tide__disk_uring, 3 * SANITIZER_SHARE); /* the tier treats both alike */
     }
     close_setting(&s);
 }
@@ -185,7 +186,7 @@ static void judge_changing(const result *r, const result *whole, fault_kind kind
 
 static void test_plans_that_change(void **state) {
     (void)state;
-    enum { PLACES = 4 };
+    const long places = (long)rounds(4);
     static const fault_kind kinds[] = {FAULT_SHORT, FAULT_EIO, FAULT_ENOSPC, FAULT_FLIP, FAULT_RESERVE};
     setting s;
     open_setting(&s);
@@ -196,8 +197,8 @@ static void test_plans_that_change(void **state) {
     assert_true(whole.saved_bytes > 0);
     long total = faulty_disk_requests();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (long k = 0; k < PLACES; k++) {
-            long n = kinds[i] == FAULT_RESERVE ? k : (2 * k + 1) * total / (2 * PLACES);
+        for (long k = 0; k < places; k++) {
+            long n = kinds[i] == FAULT_RESERVE ? k : (2 * k + 1) * total / (2 * places);
             alarm(PATIENCE_S);
             faulty_disk_arm(&tide__disk_threads, kinds[i], n);
             result r = train(&s);
@@ -253,6 +254,7 @@ static void test_parked_values(void **state) {
     double accuracy;
     float expected = 0;
     bool poisoned = false;
+    const long stride = SANITIZER_SHARE > 1 ? 3 : 1;
     faulty_disk_arm(&tide__disk_threads, FAULT_NONE, 0);
     tide_trainer *trainer = start_tight(&t);
     assert_ok(tide_trainer_evaluate(trainer, &t.data, 8, &accuracy));
@@ -262,7 +264,7 @@ static void test_parked_values(void **state) {
     tide_trainer_destroy(trainer);
     training_close(&t);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (long n = 0; n < (kinds[i] == FAULT_RESERVE ? 1 : total); n++)
+        for (long n = 0; n < (kinds[i] == FAULT_RESERVE ? 1 : total); n += stride)
             judge_parking(&t, kinds[i], n, expected, &poisoned);
     assert_true(poisoned);
 }

@@ -75,12 +75,12 @@ static void test_device(const char *name, uint64_t seeds) {
 
 static void test_cpu(void **state) {
     (void)state;
-    test_device("cpu", 60);
+    test_device("cpu", rounds(60));
 }
 
 static void test_sim(void **state) {
     (void)state;
-    test_device("sim", 60);
+    test_device("sim", rounds(60));
 }
 
 /* ---- failures ---- */

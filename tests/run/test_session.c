@@ -248,7 +248,7 @@ static void test_random_steps(void **state) {
     uint32_t n_fit = 0, n_tight = 0;
     open_client(&c);
     tide_session_stats sum = {0};
-    for (uint64_t seed = 0; seed < 20; seed++) {
+    for (uint64_t seed = 0; seed < rounds(20); seed++) {
         uint64_t blocks = seed % 4 == 0 ? 1000 : 28 + seed % 60;
         c.releases = seed % 3 > 0;
         open_session(&c, blocks * BLOCK, policies[seed % 3], NULL);
@@ -266,9 +266,9 @@ static void test_random_steps(void **state) {
         n_tight += status == TIDE_OK && blocks < 100;
         close_session(&c);
     }
-    assert_true(n_fit > 8 && n_tight > 4);
+    assert_true(n_fit > rounds(8) && n_tight > rounds(4));
     /* at least the wide ones: how long a plan is kept depends on measured times */
-    assert_true(sum.n_planned > 3 && sum.n_deviations > 3);
+    assert_true(sum.n_planned > rounds(3) && sum.n_deviations > rounds(3));
     tide_device_close(c.device);
 }
 

@@ -83,7 +83,7 @@ static void test_plans_that_change(void **state) {
     tide_trainer_destroy(trainer);
     s.training.options.plan.policy = "hybrid";
     s.training.options.plan.effort = TIDE_EFFORT_LOW;
-    exhaust_some(train, &s, 60);
+    exhaust_some(train, &s, (long)rounds(60));
     training_close(&s.training);
     unlink(s.checkpoint);
 }

@@ -138,7 +138,7 @@ static void random_transitions(tide_device *device, uint32_t n) {
 
 static void test_random(void **state) {
     (void)state;
-    random_transitions(open_cpu(), 400);
+    random_transitions(open_cpu(), rounds(400));
 }
 
 static void test_remote(void **state) {

@@ -5,7 +5,7 @@
 
 #include "support/test.h"
 
-enum { STEPS = BITS_STEPS, MAX_THREADS = 2, BUDGETS = 5, TIERS = 3 };
+enum { STEPS = BITS_STEPS, BUDGETS = 5, TIERS = 3 };
 
 /* ---- the axes ---- */
 
@@ -177,9 +177,6 @@ static uint64_t find_least(const setting *s, const way *w, uint64_t whole) {
 
 void bits_open(bits_matrix *m, const char *device, bool large) {
     uint32_t threads = strcmp(device, "cpu") == 0 ? MAX_THREADS : 1;
-#ifdef __SANITIZE_THREAD__
-    threads = 1; /* the OpenMP library is not instrumented */
-#endif
     *m = (bits_matrix){.device = device, .size = {large ? FAMILIES : SMALL_FAMILIES, WAYS, BUDGETS, TIERS, threads}};
     m->memory = calloc(1, sizeof *m->memory);
     assert_non_null(m->memory);

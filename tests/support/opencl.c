@@ -7,15 +7,6 @@
 #include "device/opencl/opencl.h"
 #include "support/test.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define WITHOUT_DRIVERS 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define WITHOUT_DRIVERS 1
-#endif
-
 static bool opens(const char *what) {
     tide_device *device = NULL;
     tide_status status = tide_device_open("opencl", NULL, &device);
@@ -25,7 +16,7 @@ static bool opens(const char *what) {
 }
 
 bool has_opencl(void) {
-#ifdef WITHOUT_DRIVERS
+#if defined(__SANITIZE_THREAD__) || HAS_SANITIZER(thread_sanitizer) || HAS_SANITIZER(memory_sanitizer)
     fprintf(stderr, "skipped: OpenCL, whose drivers are not instrumented for this sanitizer\n");
     return false;
 #else

@@ -1,5 +1,5 @@
-/* What every test program includes: cmocka with the headers it wants before it, and a check for tide_status that
- * prints the error text. */
+/* What every test program includes: cmocka with the headers it wants before it, checks for tide_status that print the
+ * error text, and how many rounds a test does under a sanitizer. */
 #ifndef TIDE_TESTS_TEST_H
 #define TIDE_TESTS_TEST_H
 
@@ -14,6 +14,30 @@
 #include <cmocka.h>
 
 #include <tidemark/status.h>
+
+/* ---- sanitizers ---- */
+
+/* SANITIZER_SHARE: of its random rounds a sanitized build does one in so many; a plain build does all.
+ * MAX_THREADS: threads that compute, at most. ThreadSanitizer takes those of an OpenMP library that was built without it
+ * for races, so it sees one, beside those of queues and channels. */
+#if defined(__has_feature)
+#define HAS_SANITIZER(name) __has_feature(name)
+#else
+#define HAS_SANITIZER(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || HAS_SANITIZER(thread_sanitizer)
+enum { SANITIZER_SHARE = 8, MAX_THREADS = 1 };
+#elif defined(__SANITIZE_ADDRESS__) || HAS_SANITIZER(address_sanitizer) || HAS_SANITIZER(memory_sanitizer)
+enum { SANITIZER_SHARE = 4, MAX_THREADS = 2 };
+#else
+enum { SANITIZER_SHARE = 1, MAX_THREADS = 2 };
+#endif
+
+/* Of n random rounds, those that run here: all, or the first of them where a sanitizer makes each several times as slow.
+ * What the rounds must find at least scales alike. */
+static inline uint32_t rounds(uint32_t n) { return (n + SANITIZER_SHARE - 1) / SANITIZER_SHARE; }
+
+/* ---- assertions ---- */
 
 #define assert_ok(expression)                                                                         \
     do {                                                                                              \

@@ -19,21 +19,21 @@ static void test_garbage(void **state) {
     size_t n, rejected = 0;
     const mutation *table = mutation_field_table(&n);
     while (!is_garbage(table)) table++;
-    for (uint64_t seed = 0; seed < 1000; seed++) {
+    for (uint64_t seed = 0; seed < rounds(1000); seed++) {
         random_case c = random_case_make(seed, 12);
         uint64_t random = seed;
         for (uint64_t k = 0; k < 1 + seed % 40; k++) table->apply(&c, &random);
         rejected += verify(&c) == TIDE_E_PLAN;
         random_case_free(&c);
     }
-    assert_true(rejected > 900);
+    assert_true(rejected > rounds(900));
 }
 
 /* Tables cut off anywhere. (What is cut off may be superfluous: a second place of a value at the start.) */
 static void test_truncated(void **state) {
     (void)state;
     size_t cut = 0, rejected = 0;
-    for (uint64_t seed = 0; seed < 1000; seed++) {
+    for (uint64_t seed = 0; seed < rounds(1000); seed++) {
         random_case c = random_case_make(seed, 12);
         uint64_t random = seed;
         tide_plan *p = c.plan;
@@ -47,7 +47,7 @@ static void test_truncated(void **state) {
         }
         random_case_free(&c);
     }
-    assert_true(cut > 800 && rejected > cut * 95 / 100);
+    assert_true(cut > rounds(800) && rejected > cut * 95 / 100);
 }
 
 /* Every action claims the same long list of waits: 10^10 of them in all, were they read. */

@@ -19,7 +19,7 @@ enum { TIMINGS_REJECTED = 4, TIMINGS_ACCEPTED = 24 };
 /* TIDE_VERIFY_SCALE=50 makes the test that much longer, for a night's hunt. */
 static uint32_t scaled(uint32_t n) {
     const char *scale = getenv("TIDE_VERIFY_SCALE");
-    return scale ? n * (uint32_t)atoi(scale) : n;
+    return scale ? n * (uint32_t)atoi(scale) : rounds(n);
 }
 
 typedef struct tally {

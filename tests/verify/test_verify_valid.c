@@ -63,25 +63,26 @@ static void check_plan(const random_case *c, uint64_t seed) {
 static void test_valid_plans_are_accepted(void **state) {
     (void)state;
     statistics s = {0};
-    for (uint64_t seed = 0; seed < N_PLANS; seed++) {
+    const uint32_t n_plans = rounds(N_PLANS);
+    for (uint64_t seed = 0; seed < n_plans; seed++) {
         random_case c = random_case_make(seed, MAX_OPS);
         check_plan(&c, seed);
         add_statistics(&s, &c);
         random_case_free(&c);
     }
     print_message(
-        "%d plans: %zu actions, %zu saves, %zu loads, %zu re-runs, %zu in place, %zu waits; %zu copies at the "
+        "%u plans: %zu actions, %zu saves, %zu loads, %zu re-runs, %zu in place, %zu waits; %zu copies at the "
         "start, %zu at the end; %.1f residency bytes per arena byte\n",
-        N_PLANS, s.actions, s.saves, s.loads, s.reruns, s.hand_overs, s.waits, s.start_copies, s.end_copies,
+        n_plans, s.actions, s.saves, s.loads, s.reruns, s.hand_overs, s.waits, s.start_copies, s.end_copies,
         (double)s.residency_bytes / (double)s.arena_bytes);
-    assert_true(s.saves > N_PLANS && s.loads > 2 * N_PLANS && s.reruns > N_PLANS && s.hand_overs > N_PLANS);
-    assert_true(s.waits > 4 * N_PLANS && s.start_copies > N_PLANS / 2 && s.end_copies > N_PLANS / 2);
+    assert_true(s.saves > n_plans && s.loads > 2 * n_plans && s.reruns > n_plans && s.hand_overs > n_plans);
+    assert_true(s.waits > 4 * n_plans && s.start_copies > n_plans / 2 && s.end_copies > n_plans / 2);
     assert_true(s.residency_bytes > 2 * s.arena_bytes);
 }
 
 static void test_larger_plans_are_accepted(void **state) {
     (void)state;
-    for (uint64_t seed = N_PLANS; seed < N_PLANS + 200; seed++) {
+    for (uint64_t seed = N_PLANS; seed < N_PLANS + rounds(200); seed++) {
         random_case c = random_case_make(seed, 80);
         check_plan(&c, seed);
         random_case_free(&c);

@@ -115,8 +115,9 @@ static tide_status hand_over(const tide__command *command, const piece *p) {
 /* The driver reads piece i + 1 while the sink has piece i. */
 static tide_status copy_out(tide__opencl_queue *queue, const tide__command *command, char *slot) {
     piece here = piece_at(slot, command, 0), next = {0};
-    tide_status status = start_move(queue, command, &here);
-    while (status == TIDE_OK) {
+    tide_status status;
+    TIDE_TRY_GOTO(start_move(queue, command, &here), settle);
+    for (;;) {
         uint64_t end = here.position + here.size_bytes;
         TIDE_TRY_GOTO(finish_move(queue, &here), settle);
         if (end < command->copy.size_bytes) {
@@ -128,8 +129,9 @@ static tide_status copy_out(tide__opencl_queue *queue, const tide__command *comm
         here = next;
         next.moved = NULL;
     }
-settle:
-    if (next.moved) finish_move(queue, &next);
+settle: /* what the driver has begun still writes to the slot */
+    (void)finish_move(queue, &here);
+    (void)finish_move(queue, &next);
     return status;
 }
 

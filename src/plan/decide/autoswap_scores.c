@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "plan/decide/gap_heap.h"
+
 /* ---- stretches of a gap ---- */
 
 typedef struct stretch {
@@ -98,43 +100,23 @@ static tide_status integral_init(integral *x, const tide__swaps *s) {
 
 /* ---- SWDOA ---- */
 
-typedef struct entry {
-    double score;
-    uint32_t gap;
-} entry;
-
-/* The larger score first, then the smaller index. */
-static bool is_before(entry a, entry b) { return a.score != b.score ? a.score > b.score : a.gap < b.gap; }
-
-static void sift_down(entry *heap, size_t n, size_t at) {
-    entry moving = heap[at];
-    for (size_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && is_before(heap[child + 1], heap[child])) child++;
-        if (!is_before(heap[child], moving)) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moving;
-}
-
 /* The score of a gap is its rank among the greedy choices, the first the highest. */
-static void choose_greedily(integral *x, const tide__swaps *s, entry *heap, double *scores) {
+static void choose_greedily(integral *x, const tide__swaps *s, tide__scored_gap *heap, double *scores) {
     size_t n = s->gaps.count;
-    for (uint32_t i = 0; i < n; i++) heap[i] = (entry){weight(x, s, &s->gaps.data[i]), i};
-    for (size_t i = n / 2; i-- > 0;) sift_down(heap, n, i);
+    for (uint32_t i = 0; i < n; i++) heap[i] = (tide__scored_gap){weight(x, s, &s->gaps.data[i]), i};
+    tide__gap_heap_make(heap, n);
     while (n > 0) {
         const tide__swap_gap *g = &s->gaps.data[heap[0].gap];
-        entry fresh = {weight(x, s, g), heap[0].gap}, stale = heap[0];
+        tide__scored_gap fresh = {weight(x, s, g), heap[0].gap}, stale = heap[0];
         heap[0] = fresh;
         if (fresh.score < stale.score) {
-            sift_down(heap, n, 0);
+            tide__gap_heap_sink(heap, n, 0);
             if (heap[0].gap != fresh.gap) continue;
         }
         stretch parts[2];
         for (int i = stretches_of(s, g, parts); i-- > 0;) integral_take(x, parts[i], (double)g->size_bytes);
         scores[fresh.gap] = (double)n;
-        heap[0] = heap[--n];
-        sift_down(heap, n, 0);
+        tide__gap_heap_pop(heap, &n);
     }
 }
 
@@ -143,7 +125,7 @@ static tide_status score_weights(const tide__swaps *s, bool submodular, double *
     TIDE_TRY(integral_init(&x, s));
     tide_status status = TIDE_OK;
     if (submodular) {
-        entry *heap = malloc((s->gaps.count + 1) * sizeof *heap);
+        tide__scored_gap *heap = malloc((s->gaps.count + 1) * sizeof *heap);
         if (heap)
             choose_greedily(&x, s, heap, scores);
         else

@@ -9,14 +9,10 @@
 #include "base/size.h"
 #include "plan/decide/autoswap_scores.h"
 #include "plan/decide/draft.h"
+#include "plan/decide/gap_heap.h"
 #include "plan/decide/swap_choice.h"
 
 enum { MAX_CHAIN = 16 }; /* ops of one recomputation */
-
-typedef struct candidate {
-    double msps; /* bytes per nanosecond of recomputation */
-    uint32_t gap;
-} candidate;
 
 typedef struct capuchin {
     const tide__policy_input *in;
@@ -24,12 +20,12 @@ typedef struct capuchin {
     tide__swaps swaps;
     bool *chosen;
     double *scores;
-    uint32_t *last_use;  /* per tensor: the last op that uses it; n_ops if kept */
-    uint32_t *destroyed; /* per tensor: the op that overwrites it in place; TIDE_NONE: none */
-    uint32_t *dropped;   /* per tensor: the newest of its gaps that is recomputed; TIDE_NONE: none */
-    bool *is_dropped;    /* per gap */
-    uint32_t *next_drop; /* per gap: the tensor's dropped gap before it */
-    candidate *heap;
+    uint32_t *last_use;     /* per tensor: the last op that uses it; n_ops if kept */
+    uint32_t *destroyed;    /* per tensor: the op that overwrites it in place; TIDE_NONE: none */
+    uint32_t *dropped;      /* per tensor: the newest of its gaps that is recomputed; TIDE_NONE: none */
+    bool *is_dropped;       /* per gap */
+    uint32_t *next_drop;    /* per gap: the tensor's dropped gap before it */
+    tide__scored_gap *heap; /* by memory saved per second */
     size_t n_heap;
     tide__decisions reruns;
     uint64_t *op_ns;    /* per op, with the re-runs of its slot */
@@ -95,43 +91,29 @@ static double msps(const capuchin *c, uint32_t gap) {
 
 /* ---- the greedy choice of what is recomputed ---- */
 
-static bool is_before(candidate a, candidate b) { return a.msps != b.msps ? a.msps > b.msps : a.gap < b.gap; }
-
-static void sift_down(candidate *heap, size_t n, size_t at) {
-    candidate moving = heap[at];
-    for (size_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && is_before(heap[child + 1], heap[child])) child++;
-        if (!is_before(heap[child], moving)) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moving;
-}
-
 static void fill_heap(capuchin *c) {
     for (uint32_t i = 0; i < c->swaps.gaps.count; i++) {
         const tide__swap_gap *g = &c->swaps.gaps.data[i];
         bool made = tide_program_tensor(c->program, g->tensor)->start == TIDE_START_ABSENT;
         if (c->chosen[i] || g->head != TIDE_NONE || g->forced || !made) continue;
-        candidate x = {msps(c, i), i};
-        if (x.msps > 0) c->heap[c->n_heap++] = x;
+        tide__scored_gap x = {msps(c, i), i};
+        if (x.score > 0) c->heap[c->n_heap++] = x;
     }
-    for (size_t i = c->n_heap / 2; i-- > 0;) sift_down(c->heap, c->n_heap, i);
+    tide__gap_heap_make(c->heap, c->n_heap);
 }
 
 /* Chains only get longer, so a candidate that still leads with its fresh score is the best. */
 static uint32_t pop_best(capuchin *c) {
     while (c->n_heap > 0) {
-        candidate fresh = {msps(c, c->heap[0].gap), c->heap[0].gap};
-        bool stale = fresh.msps < c->heap[0].msps;
+        tide__scored_gap fresh = {msps(c, c->heap[0].gap), c->heap[0].gap};
+        bool stale = fresh.score < c->heap[0].score;
         c->heap[0] = fresh;
-        if (stale && fresh.msps > 0) {
-            sift_down(c->heap, c->n_heap, 0);
+        if (stale && fresh.score > 0) {
+            tide__gap_heap_sink(c->heap, c->n_heap, 0);
             if (c->heap[0].gap != fresh.gap) continue;
         }
-        c->heap[0] = c->heap[--c->n_heap];
-        sift_down(c->heap, c->n_heap, 0);
-        if (fresh.msps > 0) return fresh.gap;
+        tide__gap_heap_pop(c->heap, &c->n_heap);
+        if (fresh.score > 0) return fresh.gap;
     }
     return TIDE_NONE;
 }

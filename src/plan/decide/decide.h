@@ -66,7 +66,7 @@ typedef struct tide__policy_input {
     uint64_t tier_missed_bytes[TIDE_MACHINE_MAX_TIERS];
 } tide__policy_input;
 
-/* A policy: program, machine, budgets -> decisions. One file each, one line in the table of decide.c. One that
+/* A policy: program, machine, budgets -> decisions. One file each, one entry in the table of decide.c. One that
  * cannot reach the target gives the smallest load it can; the pipeline then says that it does not fit. */
 typedef tide_status (*tide__policy_fn)(const tide__policy_input *in, tide__decisions *out);
 /* A policy that places and simulates what it compares may hand over whole plans but their proofs: out[i] is within
@@ -77,10 +77,10 @@ typedef tide_status (*tide__plan_fn)(const tide__policy_input *in, const uint64_
 typedef struct tide__policy {
     const char *name, *summary;
     tide__policy_fn decide;
-    bool takes_argument;
-    bool budgeted;      /* heeds target_bytes: worth asking again for less when placement misses the budget */
     tide__plan_fn plan; /* NULL: it only decides */
-    bool stays;         /* it never moves a value to a tier */
+    bool takes_argument;
+    bool budgeted; /* heeds target_bytes: worth asking again for less when placement misses the budget */
+    bool stays;    /* it never moves a value to a tier */
 } tide__policy;
 /* `name` with or without ":argument"; NULL if there is none of this name, or if it gets an argument that is empty or
  * that it does not take. */

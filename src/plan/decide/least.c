@@ -67,7 +67,9 @@ static tide_status raise_by_unwinding(const tide__policy_input *in, uint64_t tie
     if (tier_bytes) machine.align_bytes = 1;
     plain.machine = &machine;
     TIDE_TRY(tide__model_create(&plain, &model));
-    tide_status status = tide__unwind(model, &bytes, &op);
+    uint64_t beside = tide__add_capped(tier_bytes, machine.align_bytes - UINT64_C(1));
+    tide_status status =
+        tide__unwind(model, in->target_bytes ? tide__add_capped(in->target_bytes, beside) : 0, &bytes, &op);
     tide__model_destroy(model);
     TIDE_TRY(status);
     bytes -= tide__min_u64(bytes, machine.align_bytes - UINT64_C(1));

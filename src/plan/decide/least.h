@@ -15,7 +15,8 @@ typedef struct tide__least {
     uint64_t tier_bytes; /* is_whole: what the tiers hold beside it */
 } tide__least;
 
-/* For a budgeted policy, with the tiers' budgets of the input's options. */
+/* For a budgeted policy, with the tiers' budgets of the input's options. Of interest is what lies above the input's target:
+ * 0 is the whole truth. */
 tide_status tide__policy_least(const tide__policy *policy, const tide__policy_input *in, tide__least *out);
 /* Does it move values to tiers? */
 bool tide__policy_moves(const tide__policy *policy, const char *argument);

@@ -2,7 +2,7 @@
  *
  *      policy file (cache.c, delta.c, dtr.c)      which storage leaves, and how; which comes back early
  *                │  choose, prefetch ▲ arrived, left, used
- *      engine    ▼ (online.c, online_life.c)      residency, locks, chains of re-runs, releases, the hard budget
+ *      engine    ▼ (online.c, _room.c, _life.c)   residency, locks, chains of re-runs, releases, the hard budget
  *                │  reserve, run, save, load
  *      device    ▼ online_sim.c: a virtual clock; the run-time's: an arena and queues
  *
@@ -180,7 +180,7 @@ uint64_t tide__online_now(const tide__online *o);
 /* For an array with one number per storage: room for n instead of n_before; the bytes of new ones are `byte`. */
 tide_status tide__online_widen(uint32_t **numbers, uint32_t n_before, uint32_t n, int byte);
 
-/* ---- between online.c, online_life.c and online_resume.c ---- */
+/* ---- between online.c, online_room.c, online_life.c and online_resume.c ---- */
 
 /* It is in the arena now. */
 tide_status tide__online_enter(tide__online *o, tide_id storage);

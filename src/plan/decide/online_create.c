@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/plan_data.h"
 
 /* ---- growing ---- */
 
@@ -140,7 +141,7 @@ tide_status tide__online_create(const tide__online_options *options, tide__onlin
     o->tiers = tide__tiers_of(o->machine);
     for (uint32_t i = 0; i < o->tiers.n; i++) {
         uint32_t t = o->tiers.tier[i];
-        o->tier_room[t] = tide__min_u64(o->machine->tier[t].capacity_bytes, options->budgets->tier_bytes[t]);
+        o->tier_room[t] = tide__tier_limit(o->machine, options->budgets, t);
     }
     tide_status status = fill(o, options);
     if (status == TIDE_OK)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/plan_data.h"
 
 typedef struct simulation {
     const tide__online_run *run;
@@ -190,7 +191,7 @@ static tide_status simulate_once(const tide__online_run *run, tiers_at_start *st
 static uint32_t take_room(const tide__online_run *run, const tide__tiers *tiers, uint64_t bytes, uint64_t *taken) {
     for (uint32_t i = 0; i < tiers->n; i++) {
         uint32_t t = tiers->tier[i];
-        uint64_t room = tide__min_u64(run->machine->tier[t].capacity_bytes, run->budgets->tier_bytes[t]), all, moved;
+        uint64_t room = tide__tier_limit(run->machine, run->budgets, t), all, moved;
         if (!tide__align_up(bytes, run->machine->tier[t].block_bytes, &moved)) continue;
         all = tide__add_capped(taken[t], moved);
         if (all > room) continue;

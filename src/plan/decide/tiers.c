@@ -2,6 +2,7 @@
 #include "plan/decide/tiers.h"
 
 #include "base/size.h"
+#include "plan/plan_data.h"
 
 static bool has_channels(const tide_machine *m, uint32_t tier) {
     return tide_machine_queue(m, tier, true) != TIDE_NONE && tide_machine_queue(m, tier, false) != TIDE_NONE;
@@ -17,7 +18,7 @@ tide__tiers tide__tiers_of(const tide_machine *m) {
 }
 
 static uint64_t limit_of(const tide__policy_input *in, uint32_t tier) {
-    return tide__min_u64(in->machine->tier[tier].capacity_bytes, in->options->budgets.tier_bytes[tier]);
+    return tide__tier_limit(in->machine, &in->options->budgets, tier);
 }
 
 uint64_t tide__tier_room(const tide__policy_input *in, uint32_t tier) {

@@ -10,7 +10,7 @@
 #include "base/size.h"
 
 /* A set that becomes larger, or an op that takes more steps, is taken for possible. */
-enum { MAX_SET = 48, MAX_STEPS = 20 * 1000, MAX_SETS = 400 * 1000 };
+enum { MAX_SET = 48, MAX_STEPS = 20 * 1000, MAX_SETS = 100 * 1000 };
 /* Values below this part of the largest op's bytes are left out of sets: there are many of them, and more sets. Of those
  * that no run makes there is nothing to choose; they are left out when they hardly count. */
 enum { SMALL_PART = 6, TINY_PART = 64 };
@@ -328,16 +328,18 @@ static uint64_t kept_bytes(const unwinder *u) {
     return bytes;
 }
 
-tide_status tide__unwind(const tide__model *m, uint64_t *bytes, tide_id *op) {
+tide_status tide__unwind(const tide__model *m, uint64_t enough, uint64_t *bytes, tide_id *op) {
     unwinder u = {.m = m, .op = TIDE_NONE};
+    uint64_t kept = 0;
     tide_status status = begin(&u);
     if (status == TIDE_OK) {
         find_outside(&u);
-        u.level = kept_bytes(&u);
+        kept = kept_bytes(&u);
+        u.level = tide__max_u64(kept, enough);
     }
     for (tide_id o = 0; status == TIDE_OK && o < m->n_ops && u.sets.count <= MAX_SETS; o++) status = unwind_op(&u, o);
     if (status == TIDE_OK) {
-        *bytes = u.level;
+        *bytes = u.op == TIDE_NONE ? kept : u.level;
         *op = u.op;
     }
     end(&u);

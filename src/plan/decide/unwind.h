@@ -15,7 +15,8 @@
 #include "plan/decide/hybrid/model.h"
 
 /* *bytes: no plan without moves has a smaller arena. *op: whose operands need it; TIDE_NONE: what is kept at the end
- * does. Some hundredths of a second at most; deterministic. */
-tide_status tide__unwind(const tide__model *m, uint64_t *bytes, tide_id *op);
+ * does. Where `enough` bytes are not proved to be too few, it looks no further, and *bytes is what is kept at the end:
+ * that is quick, as nearly every set can be unwound then. Some tenths of a second at most; deterministic. */
+tide_status tide__unwind(const tide__model *m, uint64_t enough, uint64_t *bytes, tide_id *op);
 
 #endif

@@ -1,5 +1,5 @@
 /* DTR logs: one training step of a PyTorch fork as JSON Lines (Kirisame et al., "Dynamic Tensor Rematerialization",
- * ICLR 2021), numbers as strings. The result is a one-shot program.
+ * ICLR 2021), numbers mostly as strings. The result is a one-shot program.
  *
  * Names refer to storages, storages count their references, and a storage becomes one tensor:
  *
@@ -9,8 +9,8 @@
  *      MUTATE                     an op that reads its arguments and writes a new storage for each one it changes (copy
  *                                 on write); the name moves there, other names of the old storage do not
  *      COPY, COPY_FROM            one more name for a storage; a name moved to another storage
- *      RELEASE                    a name goes; what still has a name at the end is kept
- *      ANNOTATE START, BACKWARD   what precedes START is skipped; the phase changes
+ *      RELEASE                    a name goes, if it is of this step; what still has a name at the end is kept
+ *      ANNOTATE START, BACKWARD   what precedes the first START is skipped; the phase changes
  *
  * An op that returns only views reads and writes nothing new: it keeps its time and its place, and is not charged again
  * when the storage below is made again. */
@@ -64,11 +64,20 @@ static tide_status get_field(reader *r, const char *key, tide__json_type type, u
     return TIDE_OK;
 }
 
+/* A number, in a string or not. */
+static tide_status get_number(reader *r, const char *key, uint32_t *out) {
+    uint32_t node = tide__json_get(&r->lines.doc, 0, key);
+    if (!node || (node_of(r, node)->type != TIDE__JSON_STRING && node_of(r, node)->type != TIDE__JSON_NUMBER))
+        return refuse(r, "%s is missing or not a number", key);
+    *out = node;
+    return TIDE_OK;
+}
+
 static tide_status get_u64(reader *r, const char *key, uint64_t *out) {
     uint32_t node;
-    TIDE_TRY(get_field(r, key, TIDE__JSON_STRING, &node));
+    TIDE_TRY(get_number(r, key, &node));
     if (tide__parse_u64(node_of(r, node)->text, node_of(r, node)->length, UINT64_MAX, out)) return TIDE_OK;
-    return refuse(r, "%s is not a whole number in a string", key);
+    return refuse(r, "%s is not a whole number", key);
 }
 
 static tide_status intern(reader *r, uint32_t node, uint32_t *name) {
@@ -240,9 +249,9 @@ static tide_status read_results(reader *r) {
 static tide_status get_alias(reader *r, uint32_t *arg) {
     uint32_t node;
     uint64_t index;
-    TIDE_TRY(get_field(r, "ALIAS", TIDE__JSON_STRING, &node));
+    TIDE_TRY(get_number(r, "ALIAS", &node));
     *arg = TIDE_NONE;
-    if (tide__json_is(&r->lines.doc, node, "-1")) return TIDE_OK;
+    if (node_of(r, node)->length == 2 && memcmp(node_of(r, node)->text, "-1", 2) == 0) return TIDE_OK;
     TIDE_TRY(get_u64(r, "ALIAS", &index));
     if (index >= r->args.count) return refuse(r, "ALIAS %llu is not an argument", (unsigned long long)index);
     *arg = (uint32_t)index;
@@ -332,7 +341,9 @@ static tide_status read_release(reader *r) {
     static const char *const keys[] = {"INSTRUCTION", "NAME", NULL};
     uint32_t name;
     TIDE_TRY(check_keys(r, keys));
+    size_t known = r->bound.count;
     TIDE_TRY(get_name(r, "NAME", &name));
+    if (name == known) return TIDE_OK; /* from before START */
     TIDE_TRY(check_bound(r, name));
     release(r, r->bound.data[name]);
     r->bound.data[name] = TIDE_NONE;
@@ -346,9 +357,8 @@ static bool is_annotation(const reader *r, const char *text) {
     return is_instruction(r, "ANNOTATE") && node && tide__json_is(&r->lines.doc, node, text);
 }
 
-/* Annotations other than the two we know are remarks. */
+/* All other annotations are remarks: a log that goes on through several STARTs is one long step, as DTR takes it. */
 static tide_status read_annotation(reader *r) {
-    if (is_annotation(r, "START")) return refuse(r, "a second START: a log holds one step");
     if (is_annotation(r, "BACKWARD")) r->phase = TIDE_BACKWARD;
     return TIDE_OK;
 }

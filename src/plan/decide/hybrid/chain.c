@@ -44,7 +44,13 @@ static uint32_t stay_before(const tide__sketch *s, tide_id tensor, uint32_t even
 enum { LONG_EVENTS = 4096, LONG_WORK = 100 };
 static bool is_long(uint32_t from, uint32_t to) { return to - from > LONG_EVENTS; }
 
-uint64_t tide__chain_work(tide__span gap) { return is_long(gap.from, gap.to) ? LONG_WORK : gap.to - gap.from; }
+/* Each op of a chain takes as long as some events: its operands are looked up, in what is held, too. */
+enum { OP_WORK = 12 };
+
+uint64_t tide__chain_work(const tide__chain *c, tide__span gap) {
+    uint64_t covered = is_long(gap.from, gap.to) ? LONG_WORK : gap.to - gap.from;
+    return covered + c->ops.count * (OP_WORK + c->held.count / 4);
+}
 
 static double bytes_over(const tide__sketch *s, uint64_t size, uint32_t from, uint32_t to) {
     return (double)size * (double)(s->over[to + 1] - s->over[from]);
@@ -114,8 +120,19 @@ static tide_status collect_ops(const tide__sketch *s, tide__chain *c, tide__hold
     return TIDE_OK;
 }
 
+static int by_id(const void *a, const void *b) {
+    tide_id x = *(const tide_id *)a, y = *(const tide_id *)b;
+    return x < y ? -1 : x > y;
+}
+
 /* Chains are short, mostly. */
+enum { SHORT_CHAIN = 32 };
+
 static void sort_ops(tide__chain *c) {
+    if (c->ops.count > SHORT_CHAIN) {
+        qsort(c->ops.data, c->ops.count, sizeof *c->ops.data, by_id);
+        return;
+    }
     for (size_t i = 1; i < c->ops.count; i++) {
         tide_id op = c->ops.data[i];
         size_t k = i;

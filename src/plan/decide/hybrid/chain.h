@@ -42,10 +42,10 @@ typedef struct tide__chain {
 tide_status tide__chain_init(const tide__model *m, tide__chain *c);
 void tide__chain_deinit(tide__chain *c);
 
-/* What a proposal for a gap costs, in events looked at. */
-uint64_t tide__chain_work(tide__span gap);
-
 /* The chain that closes a gap; *possible is false where an input is lost for good. */
 tide_status tide__chain_propose(const tide__sketch *s, tide__span gap, tide__hold hold, tide__chain *c, bool *possible);
+
+/* What the latest proposal took, in events looked at. */
+uint64_t tide__chain_work(const tide__chain *c, tide__span gap);
 
 #endif

@@ -75,7 +75,7 @@ static tide_status score(tide__repair *r, tide__span gap, tide__candidate *best)
         bool possible;
         if (!(r->mask >> hold & 1)) continue;
         TIDE_TRY(tide__chain_propose(s, gap, (tide__hold)hold, &r->chain, &possible));
-        r->work += tide__chain_work(gap);
+        r->work += tide__chain_work(&r->chain, gap);
         if (!possible || r->chain.relief <= 0) continue;
         double value = r->chain.relief / (double)(r->chain.cost_ns + 1);
         if (value > best->score) {

@@ -95,9 +95,15 @@ tide_status tide__keys_copy(const tide__keys *from, tide__keys *to) {
 }
 
 uint32_t tide__sketch_after(const tide__sketch *s, uint64_t key) {
-    uint32_t i = s->slot_at[tide__event_slot(key)];
-    while (i < s->n_events && s->keys[i] <= key) i++;
-    return i;
+    uint32_t slot = tide__event_slot(key), low = s->slot_at[slot], high = s->slot_at[slot + 1];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->keys[middle] <= key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 uint64_t tide__sketch_peak(const tide__sketch *s) {

@@ -8,7 +8,7 @@
 #include "plan/decide/tiers.h"
 #include "plan/decide/workspaces.h"
 
-enum { MAX_TRIES = 5, WARM_PART = 16, WALK_PART = 4, NEAR_PART = 400, MAX_ROOMY_OPS = 300 };
+enum { MAX_TRIES = 5, WARM_PART = 16, WALK_PART = 4, NEAR_PART = 400, MAX_ROOMY_OPS = 300, LOOK_WORK = 2000 };
 
 bool tide__hybrid_is_spent(const tide__hybrid *h) {
     bool is_low = h->judge.in.options->effort == TIDE_EFFORT_LOW;
@@ -65,19 +65,49 @@ static uint64_t most_work(const tide__hybrid *h, uint64_t work, bool again) {
     return again ? work : left / 3;
 }
 
-/* Re-runs for what the moves leave, then both together. Moves that compute waits for stay as chosen. */
-static tide_status search_on(tide__hybrid *h, tide__transfers *t, bool joint, uint64_t work, uint64_t most) {
+static tide_status judge_sketch(tide__hybrid *h, const tide__transfers *t, const tide__sketch *s) {
     tide__decisions d = {0};
-    uint64_t spent = 0;
-    tide_status status = TIDE_OK;
-    if (h->reruns) status = tide__search(h->sketch, joint ? t : NULL, work, most, &spent);
-    h->judge.spent += spent;
-    if (status == TIDE_OK && is_wreck(h)) return TIDE_OK;
-    if (status == TIDE_OK && t->swaps.work) status = tide__swaps_decide(&t->swaps, t->chosen, &d);
-    if (status == TIDE_OK) status = add_reruns(h->sketch, &d);
+    tide_status status = t->swaps.work ? tide__swaps_decide(&t->swaps, t->chosen, &d) : TIDE_OK;
+    if (status == TIDE_OK) status = add_reruns(s, &d);
     if (status == TIDE_OK) status = tide__judge_draft(&h->judge, &d);
     if (status == TIDE_OK) h->found = h->found || tide__judge_over(&h->judge) == 0;
     tide__decisions_free(&d);
+    return status;
+}
+
+typedef struct looker {
+    tide__hybrid *h;
+    const tide__transfers *moves;
+    bool placed; /* something was */
+} looker;
+
+static tide_status look_at(void *self, const tide__sketch *s, bool *placed) {
+    looker *l = self;
+    TIDE_TRY(judge_sketch(l->h, l->moves, s));
+    *placed = tide__judge_over(&l->h->judge) == 0;
+    l->placed = l->placed || *placed;
+    return TIDE_OK;
+}
+
+/* Re-runs for what the moves leave, then both together. Moves that compute waits for stay as chosen. */
+static tide_status search_on(tide__hybrid *h, tide__transfers *t, bool joint, uint64_t work, uint64_t most) {
+    uint64_t spent = 0;
+    if (h->reruns) TIDE_TRY(tide__search(h->sketch, joint ? t : NULL, NULL, work, most, &spent));
+    h->judge.spent += spent;
+    return is_wreck(h) ? TIDE_OK : judge_sketch(h, t, h->sketch);
+}
+
+/* On among sketches that are about as fast as this one, which has no places: all that it comes by are placed with care.
+ * *placed: one has places. The sketch stays as it is. */
+static tide_status search_places(tide__hybrid *h, tide__transfers *t, bool joint, uint64_t work, bool *placed) {
+    uint64_t spent = 0;
+    looker l = {.h = h, .moves = t};
+    tide__placer placer = {.place = look_at, .self = &l, .work = (uint64_t)LOOK_WORK * h->sketch->n_events};
+    h->judge.care = true;
+    tide_status status = tide__search(h->sketch, joint ? t : NULL, &placer, work, work, &spent);
+    h->judge.care = false;
+    h->judge.spent += spent;
+    *placed = l.placed;
     return status;
 }
 
@@ -105,6 +135,11 @@ static tide_status search_from(tide__hybrid *h, tide__transfers *t, tide__moves_
         uint64_t over = tide__judge_over(&h->judge);
         bool found = tide__sketch_fits(h->sketch);
         if (found) *(over == 0 ? &met : &missed) = *target;
+        if (found && over && h->reruns && !is_low && !h->keeps) {
+            bool placed;
+            TIDE_TRY(search_places(h, t, joint, 2 * h->work / MAX_TRIES, &placed));
+            if (placed) break;
+        }
         if (met && (is_low || h->keeps || !missed || !found || missed - met <= missed / NEAR_PART)) break;
         if (met) {
             *target = met + (missed - met) / 2;
@@ -205,7 +240,7 @@ tide_status tide__try_waiting(tide__hybrid *h) {
     tide_status status = tide__moves_choose(&t, TIDE__MOVES_FIXED, h->judge.in.target_bytes, 0);
     if (status == TIDE_OK) status = tide__transfers_apply(&t, h->sketch);
     if (status == TIDE_OK) status = tide__sketch_build(h->sketch);
-    if (status == TIDE_OK) status = tide__search(h->sketch, NULL, h->work / WALK_PART, h->work, &spent);
+    if (status == TIDE_OK) status = tide__search(h->sketch, NULL, NULL, h->work / WALK_PART, h->work, &spent);
     h->judge.spent += spent;
     tide__transfers_deinit(&t);
     return status == TIDE_OK ? wait_beside(h) : status;

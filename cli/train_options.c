@@ -1,0 +1,173 @@
+/* See train_options.h. */
+#include "train_options.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+bool is_mode(const train_options *o, const char *mode) { return strcmp(o->mode, mode) == 0; }
+
+/* ---- which trainings ---- */
+
+/* Without what follows its ':'. */
+static bool is_policy(const char *name) {
+    size_t length = strcspn(name, ":");
+    for (uint32_t i = 0; tide_policy_name(i, NULL); i++)
+        if (strlen(tide_policy_name(i, NULL)) == length && strncmp(tide_policy_name(i, NULL), name, length) == 0)
+            return true;
+    return false;
+}
+
+/* Checked before the first run, not after it. */
+static tide_status add_run(run_list *list, const char *name, size_t length) {
+    char *policy = list->policy[list->n];
+    snprintf(policy, POLICY_BYTES, "%.*s", (int)length, name);
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->policy[i], policy) == 0)
+            return complain(TIDE_E_ARGUMENT, "policy \"%s\" is listed twice", policy);
+    if (length >= POLICY_BYTES || !is_policy(policy))
+        return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; `tidemark train --help` lists them", (int)length,
+                        name);
+    list->n++;
+    return TIDE_OK;
+}
+
+tide_status list_runs(const train_options *o, run_list *list) {
+    const char *policy = o->policy              ? o->policy
+                         : is_mode(o, "online") ? "delta"
+                         : is_mode(o, "auto")   ? "hybrid"
+                                                : default_policy(NULL, &o->budgets);
+    list->n = 0;
+    if (!o->compare) {
+        const char *reference = strcmp(policy, "liveness") == 0 ? "none" : "liveness";
+        if (o->verify_bits) (void)add_run(list, reference, strlen(reference));
+        return add_run(list, policy, strlen(policy));
+    }
+    for (const char *at = o->compare;; at++) {
+        size_t length = strcspn(at, ",");
+        if (list->n == MAX_RUNS) return complain(TIDE_E_ARGUMENT, "--compare takes at most %d policies", MAX_RUNS);
+        tide_status status = add_run(list, at, length);
+        at += length;
+        if (status != TIDE_OK || !*at) return status;
+    }
+}
+
+/* ---- what goes together ---- */
+
+static tide_status check_mode(const train_options *o) {
+    if (!is_mode(o, "planned") && !is_mode(o, "online") && !is_mode(o, "auto"))
+        return complain(TIDE_E_ARGUMENT, "--mode: \"%s\" is not planned, online or auto", o->mode);
+    if (o->record && is_mode(o, "online"))
+        return complain(TIDE_E_ARGUMENT, "--record is for runs that follow a plan; leave --mode online out");
+    if (o->plan_cache && is_mode(o, "online"))
+        return complain(TIDE_E_ARGUMENT, "--plan-cache is for runs that follow a plan; leave --mode online out");
+    if (o->plan_cache && access(o->plan_cache, R_OK | W_OK | X_OK) != 0)
+        return complain(TIDE_E_IO, "--plan-cache: cannot use %s: %s", o->plan_cache, strerror(errno));
+    if (varies(&o->vary) && (o->record || o->decisions || o->model.accumulate || o->budgets.arena.is_smallest))
+        return complain(
+            TIDE_E_ARGUMENT,
+            "--record, --decisions, --accumulate and --budget min are for networks that do not change; leave"
+            " %s out",
+            o->vary.min_length ? "--min-length" : "--drop-path");
+    return TIDE_OK;
+}
+
+static bool runs_manual(const run_list *list) {
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->policy[i], "manual") == 0) return true;
+    return false;
+}
+
+static tide_status check_trainings(const train_options *o, const run_list *list) {
+    if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
+    if (o->threads && strcmp(o->device, "cpu") != 0)
+        return complain(TIDE_E_ARGUMENT, "--threads is for device cpu, not %s", o->device);
+    if (o->compare && o->verify_bits)
+        return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
+    if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
+    if (o->decisions && !runs_manual(list)) return complain(TIDE_E_ARGUMENT, "--decisions is for policy manual");
+    return TIDE_OK;
+}
+
+/* Also what the training would only find out at its end. */
+static tide_status check_files(const train_options *o, const run_list *list) {
+    if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
+    if (wants_stdout(o->checkpoint)) return complain(TIDE_E_ARGUMENT, "--checkpoint needs a file of its own");
+    if (o->record && o->checkpoint && strcmp(o->record, o->checkpoint) == 0)
+        return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
+    if (o->checkpoint && list->n > 1)
+        return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
+    if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
+    tide_status status = o->checkpoint ? tide__writer_check(o->checkpoint, true) : TIDE_OK;
+    return status == TIDE_OK && o->record ? tide__writer_check(o->record, false) : status;
+}
+
+tide_status check_train_options(const train_options *o, const run_list *list) {
+    tide_status status = check_mode(o);
+    if (status == TIDE_OK) status = check_trainings(o, list);
+    if (status == TIDE_OK) status = check_data_args(&o->data);
+    if (status == TIDE_OK) status = check_vary_args(&o->vary);
+    if (status == TIDE_OK) status = check_schedule_args(&o->schedule);
+    return status == TIDE_OK ? check_files(o, list) : status;
+}
+
+/* ---- reading ---- */
+
+bool read_train_options(int argc, char **argv, train_options *o, int *exit_code) {
+    *o = (train_options){.machine = "cpu",
+                         .effort = "normal",
+                         .device = "cpu",
+                         .mode = "planned",
+                         .data = {.seed = 1},
+                         .schedule = NO_SCHEDULE,
+                         .vary = NO_VARIATION};
+    const arg_option options[] = {
+        MODEL_OPTIONS(o->model),
+        {"--data", ARG_TEXT, &o->data.data, "NAME|PATH",
+         "digits (drawn), grammar (sentences), a folder of MNIST or CIFAR-10, a file of either or of text [by model]"},
+        {"--samples", ARG_COUNT, &o->data.samples, "N", "samples of an epoch [8192, of files all]"},
+        {"--test-samples", ARG_COUNT, &o->data.test_samples, "N",
+         "samples of the evaluation at the end [1000; 100 of large images]"},
+        {"--steps", ARG_COUNT, &o->steps, "N", "training steps [100]"},
+        {"--epochs", ARG_COUNT, &o->epochs, "N", "or how often every sample is shown"},
+        {"--checkpoint", ARG_TEXT, &o->checkpoint, "FILE", "save the training there: at the end, and when interrupted"},
+        {"--save-every", ARG_COUNT, &o->save_every, "N", "and after every N steps"},
+        {"--resume", ARG_TEXT, &o->resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
+        SCHEDULE_OPTIONS(o->schedule),
+        VARY_OPTIONS(o->vary),
+        {"--seed", ARG_U64, &o->data.seed, "N", "of weights, order and dropout [1]"},
+        {"--policy", ARG_TEXT, &o->policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
+        {"--effort", ARG_TEXT, &o->effort, "low|normal|high", "how long the policy may search [normal]"},
+        {"--mode", ARG_TEXT, &o->mode, "NAME",
+         "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
+        {"--plan-cache", ARG_TEXT, &o->plan_cache, "FOLDER", "keep plans there, and begin with one of them [nowhere]"},
+        {"--decisions", ARG_TEXT, &o->decisions, "FILE", "for policy manual"},
+        {"--compare", ARG_TEXT, &o->compare, "LIST", "train under each of these policies, compare the bits"},
+        {"--budget", ARG_BUDGET, &o->budgets.arena, "SIZE",
+         "bytes of the arena; 60% is of the unconstrained one; min is the smallest that works [no limit]"},
+        {"--host-budget", ARG_SIZE, &o->budgets.host, "SIZE",
+         "bytes of RAM tiers [no limit; on the cpu in a --budget 0]"},
+        {"--disk-budget", ARG_SIZE, &o->budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
+        {"--disk-path", ARG_TEXT, &o->disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
+        {"--disk-checksums", ARG_FLAG, &o->disk_checksums, NULL, "verify what comes back from disk"},
+        {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
+        {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl or opencl:N, see `tidemark devices` [cpu]"},
+        {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
+        {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
+        {"--record", ARG_TEXT, &o->record, "FILE", "write what was planned and measured, for `tidemark report`"},
+        {"--quiet", ARG_FLAG, &o->quiet, NULL, "no progress"},
+        {"--json", ARG_FLAG, &o->json, NULL, "for programs"},
+    };
+    const arg_command command = {.usage = "train MODEL [options]",
+                                 .summary =
+                                     "Trains a model from a verified plan, inside a byte budget, to the same bits.",
+                                 .details = policies_text(),
+                                 .options = options,
+                                 .n_options = sizeof options / sizeof *options,
+                                 .positional = &o->spec,
+                                 .min_positional = 1,
+                                 .max_positional = 1};
+    return args_parse(&command, argc, argv, exit_code);
+}
