@@ -1,7 +1,6 @@
-/* Training: fresh weights, batches in a shuffled order, steps, evaluation. Everything random is a function of the
+/* Training: fresh weights, batches in a shuffled order, steps. Everything random is a function of the
  * seed and a counter, so two trainers with the same options see and compute the same, whatever their plans. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +19,7 @@ void tide_trainer_options_init(tide_trainer_options *options) {
     options->step.optimizer = TIDE_MOMENTUM;
 }
 
-/* To train or to test with: its samples are as the model takes them. */
-static tide_status check_data(const tide_model *model, const tide_data *d) {
+tide_status tide__check_data(const tide_model *model, const tide_data *d) {
     tide_shape in = tide_model_input(model);
     if (in.c != d->channels || in.h != d->height || in.w != d->width)
         return tide__fail(TIDE_E_ARGUMENT, "model %s takes %lldx%lldx%lld, data set %s has %ux%ux%u",
@@ -43,7 +41,7 @@ static tide_status check_options(const tide_trainer_options *o) {
     if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_trainer_options: wrong size");
     if (!o->model || !o->device || !o->machine || !o->data)
         return tide__fail(TIDE_E_ARGUMENT, "training needs a model, a device, a machine and data");
-    TIDE_TRY(check_data(o->model, o->data));
+    TIDE_TRY(tide__check_data(o->model, o->data));
     TIDE_TRY(tide__parts_check(o));
     return tide__schedule_check(&o->schedule);
 }
@@ -238,199 +236,4 @@ tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
     tide__room_close(&room);
     if (status == TIDE_OK) *hash = h;
     return status;
-}
-
-/* ---- evaluation ---- */
-
-static tide_status copy_states(tide__network *from, tide__network *to) {
-    uint32_t source = 0;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(to, from, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(to->step) && status == TIDE_OK; i++) {
-        const tide_state *s = tide_step_state(to->step, i);
-        if (!tide__step_find_state(from->step, s->name, &source))
-            status = tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
-        if (status == TIDE_OK) status = tide__network_read_state(from, source, &room);
-        if (status == TIDE_OK) status = tide__network_write_state(to, i, &room);
-    }
-    tide__room_close(&room);
-    return status;
-}
-
-/* From `first` on, over and over. */
-typedef struct stretch {
-    uint64_t first, n_samples;
-} stretch;
-
-static uint64_t in_order(const void *context, uint64_t i) {
-    const stretch *s = context;
-    return (s->first + i) % s->n_samples;
-}
-
-/* The op whose first write are the probabilities. */
-static tide_id loss_op(const tide__network *n) {
-    tide_id tensor = tide_step_probabilities(n->step, 0), op = tide_program_op_count(n->program) - 1;
-    while (op > 0 && tide_program_op(n->program, op)->writes[0] != tensor) op--;
-    return op;
-}
-
-/* Row-major. */
-static tide_status read_probabilities(tide__network *n, tide_id op, float *plain) {
-    tide_id tensor = tide_step_probabilities(n->step, 0);
-    uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes;
-    void *stored = malloc(size + 1);
-    if (!stored) return tide__fail_memory();
-    tide_status status = tide__network_read(n, tensor, stored, size);
-    if (status == TIDE_OK)
-        status = tide_operand_unpack(n->kernels[op], tide_program_op(n->program, op)->n_reads, stored, plain);
-    free(stored);
-    return status;
-}
-
-/* The likeliest class of pixel p; classes lie `pixels` apart. */
-static uint64_t likeliest(const float *p, uint64_t classes, uint64_t pixels) {
-    uint64_t best = 0;
-    for (uint64_t c = 1; c < classes; c++)
-        if (p[c * pixels] > p[best * pixels]) best = c;
-    return best;
-}
-
-/* Sums over labels. */
-typedef struct score {
-    uint64_t right;
-    double loss;
-} score;
-
-/* Of one label, from the probabilities of its pixel. The smallest float stands for 0. */
-static void add_label(const float *p, uint64_t classes, uint64_t pixels, uint64_t label, score *sum) {
-    float own = p[label * pixels];
-    sum->right += likeliest(p, classes, pixels) == label;
-    sum->loss -= log((double)(own > 0x1p-149f ? own : 0x1p-149f));
-}
-
-/* The first `limit` labels. */
-static tide_status add_labels(tide__network *n, const int32_t *labels, uint64_t limit, score *sum) {
-    tide_id op = loss_op(n);
-    tide_shape shape = tide_step_op_desc(n->step, op)->x;
-    uint64_t classes = (uint64_t)shape.c, pixels = (uint64_t)(shape.h * shape.w);
-    float *p = malloc((tide__elements(shape) + 1) * sizeof *p);
-    if (!p) return tide__fail_memory();
-    tide_status status = read_probabilities(n, op, p);
-    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) /* the step has checked them */
-        add_label(p + i / pixels * classes * pixels + i % pixels, classes, pixels, (uint64_t)labels[i], sum);
-    free(p);
-    return status;
-}
-
-/* borrows: the parameters stay where they are. */
-static tide_status evaluate(tide_trainer *t, tide__network *n, bool borrows, const tide_data *data, uint64_t n_samples,
-                            score *sum) {
-    uint64_t batch = (uint64_t)tide_model_input(t->options.model).n;
-    tide_step_args args = {.seed = t->options.seed};
-    TIDE_TRY(borrows ? tide__network_borrow_states(n, &t->network) : copy_states(&t->network, n));
-    for (uint64_t at = 0; at < n_samples; at += batch) {
-        stretch s = {.first = at, .n_samples = data->n_samples};
-        uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
-        TIDE_TRY(tide__network_fill(n, &n->batch, data, in_order, &s));
-        TIDE_TRY(tide_run_step(n->run, &args, NULL));
-        TIDE_TRY(add_labels(n, n->batch.labels[0], limit * tide_model_labels(t->options.model), sum));
-        args.step++;
-    }
-    return TIDE_OK;
-}
-
-/* The same for a network that changes: the whole of it, through its session. */
-static tide_status evaluate_parts(tide_trainer *t, const tide_data *data, uint64_t n_samples, score *sum) {
-    uint64_t batch = (uint64_t)tide_model_input(t->options.model).n;
-    tide_step_args args = {.seed = t->options.seed};
-    for (uint64_t at = 0; at < n_samples; at += batch, args.step++) {
-        stretch s = {.first = at, .n_samples = data->n_samples};
-        uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
-        tide__network *n;
-        const int32_t *labels;
-        TIDE_TRY(tide__parts_look(t, data, in_order, &s, &args, &n, &labels));
-        TIDE_TRY(add_labels(n, labels, limit * tide_model_labels(t->options.model), sum));
-    }
-    return TIDE_OK;
-}
-
-/* One way to plan an evaluation. */
-typedef struct attempt {
-    const char *policy;
-    bool borrows; /* parameters are brought in where they are needed, instead of all at the beginning */
-    bool beside;  /* the arena, where the budget has room left; else in it */
-} attempt;
-
-static bool can_attempt(const tide_trainer *t, const attempt *a) {
-    uint64_t budget = t->options.plan.budgets.arena_bytes, used = tide_run_guest_bytes(t->network.run);
-    if (a->beside) return budget > used;
-    return a->policy != NULL;
-}
-
-/* Under what the trainer leaves of its budgets. A file of decisions is for the training step alone. */
-static tide_status try_evaluation(tide_trainer *t, const attempt *a, tide__network *network) {
-    tide_trainer_options options = t->options;
-    tide_step_options step = t->options.step;
-    uint64_t *arena = &options.plan.budgets.arena_bytes, used = tide_run_guest_bytes(t->network.run);
-    tide__step_for_inference(&step);
-    step.client_weights = a->borrows;
-    options.plan.policy = a->policy;
-    options.plan.decisions = NULL;
-    options.plan_folder = NULL;
-    options.mode = TIDE_MODE_PLANNED;
-    tide_run_guest_tiers(t->network.run, &options.plan.budgets);
-    if (!a->beside)
-        *arena = used;
-    else if (*arena != UINT64_MAX)
-        *arena -= used;
-    return tide__network_open(&options, &step, a->beside ? NULL : &t->network, NULL, network);
-}
-
-/* The first way that fits; where none does, the reason is that of the first. */
-static tide_status open_evaluation(tide_trainer *t, tide__network *network, bool *borrows) {
-    const char *own = t->options.plan.decisions ? NULL : t->options.plan.policy;
-    const attempt attempts[] = {{.policy = "liveness"},
-                                {.policy = "liveness", .beside = true},
-                                {.policy = "liveness", .borrows = true},
-                                {.policy = own},
-                                {.policy = own, .borrows = true}};
-    char first[512] = "";
-    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
-        if (!can_attempt(t, &attempts[i])) continue;
-        tide_status status = try_evaluation(t, &attempts[i], network);
-        *borrows = attempts[i].borrows;
-        if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return status;
-        if (i == 0) snprintf(first, sizeof first, "%s", tide_last_error());
-    }
-    return tide__fail(TIDE_E_FIT, "evaluation does not fit: %s", first);
-}
-
-static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64_t n_samples, score *sum) {
-    tide__network network;
-    bool borrows;
-    tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
-    TIDE_TRY(open_evaluation(t, &network, &borrows));
-    tide_status status = evaluate(t, &network, borrows, data, n_samples, sum);
-    tide__network_close(&network);
-    return status == TIDE_OK ? tide_run_left_by_guest(t->network.run) : status;
-}
-
-tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {
-    TIDE_TRY(check_data(t->options.model, data));
-    if (n_samples == 0 || n_samples > data->n_samples)
-        return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
-                          (unsigned long long)data->n_samples);
-    score sum = {0};
-    tide_status status = t->parts ? evaluate_parts(t, data, n_samples, &sum) : evaluate_apart(t, data, n_samples, &sum);
-    double labels = (double)(n_samples * tide_model_labels(t->options.model));
-    if (status == TIDE_OK) *out = (tide_evaluation){(double)sum.right / labels, sum.loss / labels};
-    return status;
-}
-
-tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
-    tide_evaluation e;
-    TIDE_TRY(tide_trainer_test(t, data, n_samples, &e));
-    *accuracy = e.accuracy;
-    return TIDE_OK;
 }

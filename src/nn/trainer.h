@@ -1,4 +1,4 @@
-/* A trainer as data, for the files that work on it: train.c (steps, evaluation), learn.c and checkpoint.c. */
+/* A trainer as data, for the files that work on it: train.c (steps), evaluate.c, learn.c and checkpoint.c. */
 #ifndef TIDE_NN_TRAINER_H
 #define TIDE_NN_TRAINER_H
 
@@ -25,6 +25,9 @@ struct tide_trainer {
     float *losses;             /* of the micro-batches of the last step */
     bool spoiled;              /* a checkpoint was read half: neither its values nor those before it */
 };
+
+/* To train or to test with: are its samples as the model takes them? */
+tide_status tide__check_data(const tide_model *model, const tide_data *data);
 
 /* learn.c */
 void tide__learning_open(tide_trainer *t);
