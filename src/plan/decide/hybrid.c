@@ -155,15 +155,22 @@ static uint64_t smaller_target(const tide__hybrid *h, uint64_t target) {
     return step < target / 4 ? target - step : 0;
 }
 
-/* Of what was found the best, which is above the budgets: for whoever reports that. */
-static tide_status show_best(tide__hybrid *h, tide_plan **out) {
-    return h->judge.any ? tide__draft_with_care(&h->judge.in, &h->judge.best, out) : TIDE_OK;
+/* Of what was found the smallest, which is above the budgets: for whoever reports that. */
+static tide_status keep_smallest(const tide__judge *j, tide_plan **smallest) {
+    tide_plan *plan;
+    if (!j->any) return TIDE_OK;
+    TIDE_TRY(tide__draft(&j->in, &j->best, &plan));
+    bool is_smaller = !*smallest || plan->arena_bytes < (*smallest)->arena_bytes;
+    tide_plan_destroy(is_smaller ? *smallest : plan);
+    if (is_smaller) *smallest = plan;
+    return TIDE_OK;
 }
 
 static tide_status plan_at(const tide__policy_input *in, uint64_t budget, tide_plan **out) {
     tide__hybrid h = {0};
     tide_plan_options options = *in->options;
     tide__policy_input attempt = *in;
+    tide_plan *smallest = NULL;
     tide_status status = TIDE_OK;
     if (budget == UINT64_MAX) return TIDE_OK;
     options.budgets.arena_bytes = attempt.target_bytes = budget;
@@ -171,10 +178,14 @@ static tide_status plan_at(const tide__policy_input *in, uint64_t budget, tide_p
     for (int i = 0; i < MAX_ATTEMPTS && attempt.target_bytes && status == TIDE_OK && !*out; i++) {
         status = search_once(&h, &attempt);
         if (status == TIDE_OK) status = tide__judge_finish(&h.judge, out);
+        if (status == TIDE_OK && !*out) status = keep_smallest(&h.judge, &smallest);
         attempt.target_bytes = tide__hybrid_is_spent(&h) ? 0 : smaller_target(&h, attempt.target_bytes);
     }
-    if (status == TIDE_OK && !*out) status = show_best(&h, out);
     tide__judge_deinit(&h.judge);
+    if (status == TIDE_OK && !*out)
+        *out = smallest;
+    else
+        tide_plan_destroy(smallest);
     return status;
 }
 
