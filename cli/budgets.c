@@ -70,11 +70,13 @@ static void show_trying(void *self, uint64_t budget_bytes) {
 }
 
 tide_status find_smallest(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
-                          double tolerance, tide_smallest *out) {
+                          tide_smallest *out) {
+    static const double tolerance[] = {
+        [TIDE_EFFORT_LOW] = 0.02, [TIDE_EFFORT_NORMAL] = 0.005, [TIDE_EFFORT_HIGH] = 0.002};
     tide_plan_options shown = *options;
     bool is_watched = isatty(STDERR_FILENO);
     if (is_watched) shown.trying = show_trying;
-    tide_status status = tide_plan_smallest(program, machine, &shown, tolerance, out);
+    tide_status status = tide_plan_smallest(program, machine, &shown, tolerance[options->effort], out);
     if (is_watched) fprintf(stderr, "\r\x1b[K");
     return status;
 }
@@ -83,7 +85,7 @@ tide_status settle_budget(const budget_args *args, const tide_program *program, 
                           tide_plan_options *options) {
     tide_smallest smallest;
     if (!args->arena.is_smallest) return TIDE_OK;
-    tide_status status = find_smallest(program, machine, options, 0.005, &smallest);
+    tide_status status = find_smallest(program, machine, options, &smallest);
     if (status == TIDE_OK) options->budgets.arena_bytes = smallest.works_bytes;
     return status;
 }

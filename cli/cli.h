@@ -127,9 +127,9 @@ typedef struct unconstrained {
 const char *default_policy(const char *given, const budget_args *budgets);
 /* "low", "normal", "high"; false, with the complaint made, for anything else. */
 bool parse_effort(const char *text, tide_effort *out);
-/* tide_plan_smallest with what it tries shown on a terminal. */
+/* tide_plan_smallest, as closely as the effort pays for, with what it tries shown on a terminal. */
 tide_status find_smallest(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
-                          double tolerance, tide_smallest *out);
+                          tide_smallest *out);
 tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out);
 /* "Does not fit" with the smallest budget that was seen to work and the op that decides it, or which tier is full; right
  * after the library said so. Any other failure as report_failure does. The names in `json` come from program and machine,
@@ -139,7 +139,7 @@ int report_misfit(tide_status status, const tide_fit_report *fit, const tide_pro
 bool budgets_relative(const budget_args *args); /* one is a percentage, or min */
 void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out);
 /* Of "--budget min": puts the smallest budget that options->policy works in into options->budgets, which are filled;
- * where it is not known exactly found by bisection, to half a percent. Else nothing. A terminal sees the search. */
+ * where it is not known exactly it is found by bisection. Else nothing. A terminal sees the search. */
 tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
                           tide_plan_options *options);
 

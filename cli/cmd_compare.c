@@ -90,7 +90,7 @@ static tide_status resolve_budget(const comparison *c, const tide_plan_options *
         return TIDE_OK;
     }
     any.budgets.arena_bytes = UINT64_MAX;
-    tide_status status = find_smallest(c->program, c->machine, &any, 0.005, &smallest);
+    tide_status status = find_smallest(c->program, c->machine, &any, &smallest);
     row->tier_full = status == TIDE_E_TIER_FULL;
     if (status == TIDE_OK) row->budget_bytes = smallest.works_bytes;
     return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;

@@ -101,7 +101,7 @@ static tide_status bracket_budget(const fit_search *s, bool json, answers *a) {
     fflush(stdout);
     tide_status status = load_program(a->spec, s->model, s->machine, &l);
     if (status != TIDE_OK) return status;
-    status = find_smallest(l.program, s->machine, &options, 0.01, &a->smallest);
+    status = find_smallest(l.program, s->machine, &options, &a->smallest);
     a->has_smallest = status == TIDE_OK;
     if (a->has_smallest && !json) print_smallest(l.program, &a->smallest);
     unload(&l);

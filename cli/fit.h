@@ -2,6 +2,8 @@
 #ifndef TIDE_CLI_FIT_H
 #define TIDE_CLI_FIT_H
 
+#include <time.h>
+
 #include "cli.h"
 
 /* What a plan may cost: step time relative to the unconstrained plan of the same step. */
@@ -13,6 +15,7 @@ typedef struct fit_probe {
     uint32_t layers;
     bool fits;       /* the policy's plan fits the budget */
     bool plain_fits; /* that of liveness does */
+    bool is_rough;   /* that it fits is all that is known: its time would be */
     double ratio;    /* of step times, if it fits */
     uint64_t whole_bytes, step_ns;
 } fit_probe;
@@ -26,6 +29,7 @@ typedef struct fit_search {
     uint32_t start, max;
     fit_probe *probes;
     size_t n_probes, capacity;
+    clock_t shown; /* processor time of the last line of progress */
 } fit_search;
 
 /* The largest value that keeps within the limit, to 1/64 of itself (liveness: exactly); NULL if none does, even 1. The

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plan/decide/least.h"
+#include "plan/decide/shuttle.h"
+
 /* ---- depth ---- */
 
 bool fit_pattern(const char *spec, char *pattern, size_t size, uint32_t *value) {
@@ -36,14 +39,20 @@ bool fit_pattern(const char *spec, char *pattern, size_t size, uint32_t *value) 
 
 /* ---- one probe ---- */
 
-static tide_status load_probe(const fit_search *s, uint32_t value, loaded *l) {
-    char spec[256];
-    model_args args = *s->model;
+enum { SPEC_BYTES = 256 };
+
+static void spec_of(const fit_search *s, uint32_t value, char *spec) {
     const char *star = s->depth ? strchr(s->spec, '*') : NULL;
     if (star)
-        snprintf(spec, sizeof spec, "%.*s%u%s", (int)(star - s->spec), s->spec, value, star + 1);
+        snprintf(spec, SPEC_BYTES, "%.*s%u%s", (int)(star - s->spec), s->spec, value, star + 1);
     else
-        snprintf(spec, sizeof spec, "%s", s->spec);
+        snprintf(spec, SPEC_BYTES, "%s", s->spec);
+}
+
+static tide_status load_probe(const fit_search *s, uint32_t value, loaded *l) {
+    char spec[SPEC_BYTES];
+    model_args args = *s->model;
+    spec_of(s, value, spec);
     if (!s->depth) args.batch = value;
     return load_program(spec, &args, s->machine, l);
 }
@@ -70,28 +79,71 @@ static tide_status plan_probe(const fit_search *s, const tide_program *program, 
     return TIDE_OK;
 }
 
+/* Policy hybrid has a plan wherever there is a shuttle, which is quick to make. */
+static bool can_shuttle(const char *name) {
+    const tide__policy *policy = tide__policy_find(name);
+    const char *colon = strchr(name, ':');
+    return policy && policy->plan && tide__policy_moves(policy, colon ? colon + 1 : "");
+}
+
+/* Does it fit at any cost? Left open where no shuttle does. */
+static tide_status feel(const fit_search *s, const tide_program *program, fit_probe *p) {
+    tide__policy_input in = {.program = program,
+                             .machine = s->machine,
+                             .options = &s->options,
+                             .argument = "",
+                             .target_bytes = s->options.budgets.arena_bytes};
+    tide_plan *plan;
+    tide_status status = tide__shuttle(&in, &plan);
+    if (status != TIDE_OK) return status;
+    p->fits = p->is_rough = plan != NULL;
+    tide_plan_destroy(plan);
+    return TIDE_OK;
+}
+
 /* A size past 64 bits fits nowhere. */
-static tide_status probe(const fit_search *s, uint32_t value, fit_probe *p) {
+static tide_status probe(const fit_search *s, uint32_t value, bool roughly, fit_probe *p) {
     loaded l = {0};
     *p = (fit_probe){.value = value};
     tide_status status = load_probe(s, value, &l);
     if (status == TIDE_E_OVERFLOW) return TIDE_OK;
     if (status != TIDE_OK) return status;
     p->layers = tide_model_layer_count(l.model);
-    status = plan_probe(s, l.program, p);
+    if (roughly && can_shuttle(s->options.policy)) status = feel(s, l.program, p);
+    if (status == TIDE_OK && !p->fits) status = plan_probe(s, l.program, p);
     unload(&l);
     return status;
 }
 
-static void show_probe(const fit_search *s, uint32_t value) {
-    if (!isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\r%s %u ...\x1b[K", s->depth ? show_name(s->spec) : "batch", value);
-    fflush(stderr);
+/* On a terminal at once, elsewhere now and then: by processor time, so that a busy machine tells no more. */
+static void show_probe(fit_search *s, uint32_t value) {
+    enum { EVERY_S = 5 };
+    char what[SPEC_BYTES];
+    spec_of(s, value, what);
+    if (!s->depth) snprintf(what, sizeof what, "batch %u", value);
+    if (isatty(STDERR_FILENO)) {
+        fprintf(stderr, "\r%s ...\x1b[K", show_name(what));
+        fflush(stderr);
+    } else if (clock() - s->shown >= (clock_t)EVERY_S * CLOCKS_PER_SEC) {
+        s->shown = clock();
+        fprintf(stderr, "%s ... (%zu tried)\n", show_name(what), s->n_probes);
+    }
 }
 
-tide_status fit_try(fit_search *s, uint32_t value, const fit_probe **out) {
+static fit_probe *find_probe(const fit_search *s, uint32_t value) {
     for (size_t i = 0; i < s->n_probes; i++)
-        if (s->probes[i].value == value) return *out = &s->probes[i], TIDE_OK;
+        if (s->probes[i].value == value) return &s->probes[i];
+    return NULL;
+}
+
+static tide_status try_value(fit_search *s, uint32_t value, bool roughly, const fit_probe **out) {
+    fit_probe *known = find_probe(s, value);
+    if (known && (roughly || !known->is_rough)) return *out = known, TIDE_OK;
+    if (known) {
+        show_probe(s, value);
+        *out = known;
+        return probe(s, value, false, known);
+    }
     if (s->n_probes == s->capacity) {
         size_t capacity = 2 * s->capacity + 16;
         fit_probe *probes = realloc(s->probes, capacity * sizeof *probes);
@@ -100,10 +152,12 @@ tide_status fit_try(fit_search *s, uint32_t value, const fit_probe **out) {
         s->capacity = capacity;
     }
     show_probe(s, value);
-    tide_status status = probe(s, value, &s->probes[s->n_probes]);
+    tide_status status = probe(s, value, roughly, &s->probes[s->n_probes]);
     if (status == TIDE_OK) *out = &s->probes[s->n_probes++];
     return status;
 }
+
+tide_status fit_try(fit_search *s, uint32_t value, const fit_probe **out) { return try_value(s, value, false, out); }
 
 void fit_hide_progress(void) {
     if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\x1b[K");
@@ -134,9 +188,11 @@ static void recall(const fit_search *s, fit_limit limit, uint64_t *low, uint64_t
             *high = s->probes[i].value;
 }
 
-/* Doubling while nothing is known above, the middle then. */
-static uint64_t next_value(const fit_search *s, uint64_t low, uint64_t high) {
+/* Doubling while nothing is known above, the middle then. Where all that counts is whether it fits, which is quick to
+ * find out, the largest comes first. */
+static uint64_t next_value(const fit_search *s, fit_limit limit, uint64_t low, uint64_t high) {
     if (high <= s->max) return low + (high - low) / 2;
+    if (limit == FIT_ANY && can_shuttle(s->options.policy)) return s->max;
     uint64_t next = low ? 2 * low : s->start;
     return next < high ? next : high - 1;
 }
@@ -148,7 +204,7 @@ tide_status fit_find(fit_search *s, fit_limit limit, const fit_probe **out) {
     uint64_t low, high;
     const fit_probe *p;
     for (recall(s, limit, &low, &high); high - low > tolerance(limit, low); recall(s, limit, &low, &high)) {
-        tide_status status = fit_try(s, (uint32_t)next_value(s, low, high), &p);
+        tide_status status = try_value(s, (uint32_t)next_value(s, limit, low, high), limit == FIT_ANY, &p);
         if (status != TIDE_OK) return status;
     }
     *out = NULL;

@@ -54,11 +54,11 @@ static tide_status try_budget(search *s, uint64_t bytes) {
 
 /* ---- bisection ---- */
 
-/* The hint if it lies well inside the bracket, else the middle. */
+/* The hint if it lies well inside the bracket, else the middle; of a wide bracket a third, as what counts is the ratio. */
 static uint64_t next_budget(const search *s) {
     uint64_t low = s->found.failed_bytes, high = s->found.works_bytes, width = high - low;
     bool inside = s->hint_bytes > low && s->hint_bytes < high && high - s->hint_bytes > width / 16;
-    return inside ? s->hint_bytes : low + width / 2;
+    return inside ? s->hint_bytes : low + width / (high / 3 > low ? 3 : 2);
 }
 
 static tide_status narrow(search *s, double tolerance, uint32_t max_plans) {
