@@ -16,6 +16,11 @@ uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops) {
     return tide__min_u64(tide__max_u64(12 * thousand * million / n, 6 * million), most);
 }
 
+uint64_t tide__effort_alone_work(uint64_t n_ops) {
+    const uint64_t million = 1000 * 1000, thousand = 1000;
+    return tide__min_u64(120 * million, 240 * thousand * (n_ops + 1));
+}
+
 /* Low effort ends some 0.3 s after it began; sooner on small programs, on large ones after some drafts. */
 uint64_t tide__effort_limit(tide_effort effort, uint64_t n_ops) {
     const uint64_t thousand = 1000, most = 28 * thousand * thousand;

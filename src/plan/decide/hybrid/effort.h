@@ -10,7 +10,9 @@ enum { TIDE__DRAFT_WORK = 800 };
 /* Ops up to which the search at a budget finds the best there is, or nearly: rungs would only miss what just fits. */
 enum { TIDE__SMALL_OPS = 100 };
 
-uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops);      /* of one search */
+uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops); /* of one search */
+/* Of one search at normal effort where there is only one, for re-runs alone: some 0.7 s. */
+uint64_t tide__effort_alone_work(uint64_t n_ops);
 uint64_t tide__effort_low_work(uint64_t n_ops);                      /* the same at low effort, off the ladder */
 uint64_t tide__effort_rung_work(tide_effort effort, uint64_t n_ops); /* at a rung of the ladder */
 uint64_t tide__effort_more(uint64_t n_ops);                          /* of low effort, once there is a plan */

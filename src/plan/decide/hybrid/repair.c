@@ -9,7 +9,10 @@
 
 tide_status tide__repair_init(tide__sketch *sketch, tide__repair *r) {
     *r = (tide__repair){.sketch = sketch, .limit = UINT64_MAX, .mask = (1u << TIDE__N_HOLDS) - 1};
-    return tide__chain_init(sketch->model, &r->chain);
+    r->dropped = calloc(sketch->model->n_tensors + (size_t)1, sizeof *r->dropped);
+    r->needed = calloc(sketch->model->n_tensors + (size_t)1, sizeof *r->needed);
+    TIDE_TRY(tide__chain_init(sketch->model, &r->chain));
+    return r->dropped && r->needed ? TIDE_OK : tide__fail_memory();
 }
 
 void tide__repair_deinit(tide__repair *r) {
@@ -17,6 +20,8 @@ void tide__repair_deinit(tide__repair *r) {
     tide__vec_free(&r->heap);
     tide__vec_free(&r->added);
     tide__vec_free(&r->changed);
+    free(r->dropped);
+    free(r->needed);
 }
 
 /* ---- the heap ---- */
@@ -187,6 +192,24 @@ static tide_status consider_all(tide__repair *r) {
     return TIDE_OK;
 }
 
+/* Chains of one batch know nothing of each other: what one drops another must not read, or it would stay. */
+static bool fits_batch(const tide__repair *r, tide_id tensor) {
+    const tide__model *m = r->sketch->model;
+    if (r->needed[tensor] == r->batch) return false;
+    for (size_t k = 0; k < r->chain.ops.count; k++)
+        for (uint32_t i = m->read_at[r->chain.ops.data[k]]; i < m->read_at[r->chain.ops.data[k] + 1]; i++)
+            if (r->dropped[m->reads[i]] == r->batch) return false;
+    return true;
+}
+
+static void join_batch(tide__repair *r, tide_id tensor) {
+    const tide__model *m = r->sketch->model;
+    r->dropped[tensor] = r->batch;
+    for (size_t k = 0; k < r->chain.ops.count; k++)
+        for (uint32_t i = m->read_at[r->chain.ops.data[k]]; i < m->read_at[r->chain.ops.data[k] + 1]; i++)
+            r->needed[m->reads[i]] = r->batch;
+}
+
 /* For large programs: many candidates at their word between two builds, until they should halve the excess, or end it
  * where few events are left above the target. Scores are those of the last build, so that a chain's own slot may come
  * out above the target; the next batch sees that. */
@@ -195,13 +218,15 @@ static tide_status take_batch(tide__repair *r) {
     bool few = s->over[s->n_events] < s->n_events / FEW_PART;
     double wanted = few ? s->excess : s->excess / 2;
     r->changed.count = 0;
+    r->batch++;
     while (wanted > 0 && r->heap.count) {
         tide__candidate top = pop(r);
         tide__span gap;
         bool possible;
         if (!find_gap(s, &top, &gap)) continue;
         TIDE_TRY(tide__chain_propose(s, gap, top.hold, &r->chain, &possible));
-        if (!possible || r->chain.relief <= 0) continue;
+        if (!possible || r->chain.relief <= 0 || !fits_batch(r, top.tensor)) continue;
+        join_batch(r, top.tensor);
         wanted -= r->chain.relief;
         TIDE_TRY(add_chain(r));
     }

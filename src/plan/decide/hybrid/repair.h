@@ -17,6 +17,8 @@ typedef struct tide__repair {
     TIDE_VEC(tide__candidate) heap; /* the largest score first */
     tide__keys added;               /* by the last call */
     TIDE_VEC(tide_id) changed;
+    uint32_t *dropped, *needed; /* per tensor: the batch that drops it, or whose re-runs read it */
+    uint32_t batch;
     uint64_t seed, draws;
     double noise;   /* scores, and costs when pruning, vary by up to this part */
     uint32_t mask;  /* of 1 << tide__hold: which ways to get inputs are tried */
