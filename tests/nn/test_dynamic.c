@@ -78,6 +78,8 @@ static tide_status train(const rig *r, uint64_t arena_bytes, result *out) {
     o.session.device = r->device;
     o.session.machine = &r->machine;
     o.session.budgets.arena_bytes = arena_bytes;
+    o.session.policy = QUICK_POLICY; /* any plan will do */
+    o.session.effort = TIDE_EFFORT_LOW;
     o.session.journal = true;
     *out = (result){0};
     tide_status status = tide_dynamic_create(&o, &d);

@@ -157,7 +157,7 @@ static tide_status sample_and_look(void *context, uint64_t index, float *pixels,
 static void test_disk_budget(void **state) {
     (void)state;
     static const uint64_t budgets[] = {UINT64_C(1310000), UINT64_C(1000000), UINT64_C(700000)};
-    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+    for (size_t i = 0; i < rounds(sizeof budgets / sizeof *budgets); i++) {
         training t;
         training_open(&t, "lenet", 16);
         uint32_t ram = tide_machine_find_tier(&t.machine, TIDE_TIER_RAM);

@@ -49,6 +49,7 @@ static void rig_open(rig *r, const char *spec) {
     r->options.device = r->device;
     r->options.machine = &r->machine;
     r->options.data = &r->data;
+    r->options.plan.effort = TIDE_EFFORT_LOW; /* any plan will do */
 }
 
 static void rig_close(rig *r) {

@@ -77,6 +77,8 @@ static void open_session(client *c, uint64_t arena_bytes, const char *policy, co
     o.online = policy;
     o.plan_folder = plan_folder;
     o.journal = true;
+    o.policy = QUICK_POLICY; /* any plan will do */
+    o.effort = TIDE_EFFORT_LOW;
     o.budgets.arena_bytes = arena_bytes;
     assert_ok(tide_session_create(&o, &c->session));
     for (tide_id i = 0; i < N_STATES; i++) {
@@ -266,9 +268,9 @@ static void test_random_steps(void **state) {
         n_tight += status == TIDE_OK && blocks < 100;
         close_session(&c);
     }
-    assert_true(n_fit > rounds(8) && n_tight > rounds(4));
+    assert_true(n_fit * SANITIZER_SHARE > 8 && n_tight * SANITIZER_SHARE > 4);
     /* at least the wide ones: how long a plan is kept depends on measured times */
-    assert_true(sum.n_planned > rounds(3) && sum.n_deviations > rounds(3));
+    assert_true(sum.n_planned * SANITIZER_SHARE > 3 && sum.n_deviations * SANITIZER_SHARE > 3);
     tide_device_close(c.device);
 }
 

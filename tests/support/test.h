@@ -19,7 +19,8 @@
 
 /* SANITIZER_SHARE: of its random rounds a sanitized build does one in so many; a plain build does all.
  * MAX_THREADS: threads that compute, at most. ThreadSanitizer takes those of an OpenMP library that was built without it
- * for races, so it sees one, beside those of queues and channels. */
+ * for races, so it sees one, beside those of queues and channels.
+ * QUICK_POLICY: how sessions plan that are not about plans; NULL, the default, takes minutes under ThreadSanitizer. */
 #if defined(__has_feature)
 #define HAS_SANITIZER(name) __has_feature(name)
 #else
@@ -27,10 +28,13 @@
 #endif
 #if defined(__SANITIZE_THREAD__) || HAS_SANITIZER(thread_sanitizer)
 enum { SANITIZER_SHARE = 8, MAX_THREADS = 1 };
+#define QUICK_POLICY "cache"
 #elif defined(__SANITIZE_ADDRESS__) || HAS_SANITIZER(address_sanitizer) || HAS_SANITIZER(memory_sanitizer)
 enum { SANITIZER_SHARE = 4, MAX_THREADS = 2 };
+#define QUICK_POLICY NULL
 #else
 enum { SANITIZER_SHARE = 1, MAX_THREADS = 2 };
+#define QUICK_POLICY NULL
 #endif
 
 /* Of n random rounds, those that run here: all, or the first of them where a sanitizer makes each several times as slow.

@@ -25,6 +25,7 @@ void training_open_on(training *t, const char *device, const char *model, uint32
     t->options.device = t->device;
     t->options.machine = &t->machine;
     t->options.data = &t->data;
+    t->options.plan.effort = TIDE_EFFORT_LOW; /* any plan will do */
 }
 
 void training_close(training *t) {
