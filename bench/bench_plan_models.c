@@ -6,6 +6,8 @@
  *                                          growth; some minutes
  *   bench_plan_models vgg16 rtx3090        these networks (all, if none is named) on these machines
  *   bench_plan_models low ...              with effort low instead of normal
+ *   bench_plan_models rows ...             the tables alone: no plan by itself, no larger batch
+ *   bench_plan_models batch ...            the larger batches alone
  *   bench_plan_models growth               the growth table only
  *
  * The batch is the largest that policy liveness fits into the machine. A row is a budget in percent of that arena, down
@@ -50,6 +52,12 @@ static void add_tally(tally *t, const tally *more) {
     t->plan_seconds += more->plan_seconds;
     if (more->worst_seconds > t->worst_seconds) t->worst_seconds = more->worst_seconds;
 }
+
+/* What is to be done with each network. */
+typedef struct task {
+    tide_effort effort;
+    bool rows, alone, batch; /* the table; a plan by itself, for its time; four times the batch */
+} task;
 
 /* One network on one machine at one batch. */
 typedef struct subject {
@@ -251,39 +259,41 @@ static size_t list_budgets(const subject *s, uint64_t *out) {
     return n;
 }
 
-static void print_seconds(const subject *s, const double *seconds, size_t n_rows, tide_effort effort, tally *t) {
+static void print_seconds(const subject *s, const double *seconds, size_t n_rows, task what, tally *t) {
     const char *name;
-    outcome half = plan_in(s, "hybrid", s->arena_bytes / 2, effort);
     printf("%7s", "CPU s");
     for (uint32_t i = 0; (name = tide_policy_name(i, NULL)) != NULL; i++)
         if (is_compared(name)) printf(" %12.3f", seconds[i] / (double)n_rows);
-    printf("  per row; hybrid's rows together, alone at 50 %% %.2f\n", half.seconds);
+    printf("  per row; hybrid's are planned together\n");
+    if (!what.alone) return;
+    outcome half = plan_in(s, "hybrid", s->arena_bytes / 2, what.effort);
+    printf("         hybrid alone, at 50 %%: %.2f s\n", half.seconds);
     t->plan_seconds += half.seconds;
     t->n_single++;
     if (half.seconds > t->worst_seconds) t->worst_seconds = half.seconds;
 }
 
-static void run_rows(const subject *s, tide_effort effort, tally *t) {
+static void run_rows(const subject *s, task what, tally *t) {
     uint64_t budgets[MAX_ROWS];
     outcome hybrid[MAX_ROWS];
     double seconds[MAX_POLICIES] = {0}, last = 0, at_30 = 0, least_percent = 0;
     bool monotone = true;
     size_t n = list_budgets(s, budgets);
-    seconds[hybrid_index()] = plan_hybrid(s, budgets, n, effort, hybrid);
+    seconds[hybrid_index()] = plan_hybrid(s, budgets, n, what.effort, hybrid);
     for (size_t i = 0; i < n; i++) {
         double ratio = hybrid[i].fits ? hybrid[i].ratio : 0;
-        run_row(s, budgets[i], effort, hybrid[i], seconds, t);
+        run_row(s, budgets[i], what.effort, hybrid[i], seconds, t);
         monotone = monotone && ratio >= last;
         last = ratio;
         if (budgets[i] == s->arena_bytes / 100 * 30) at_30 = ratio;
         if (ratio > 0 && ratio < 1.1) least_percent = 100 * (double)budgets[i] / (double)s->arena_bytes;
     }
-    print_seconds(s, seconds, n, effort, t);
+    print_seconds(s, seconds, n, what, t);
     bar(t, monotone, "a larger budget is never slower; time at the smallest", last);
     check_memory(s, at_30, least_percent, t);
 }
 
-static void run_subject(const char *spec, const char *machine, tide_effort effort, tally *t) {
+static void run_subject(const char *spec, const char *machine, task what, tally *t) {
     subject s = {0};
     double since = cpu_seconds();
     if (!open_largest(&s, spec, machine)) {
@@ -291,8 +301,8 @@ static void run_subject(const char *spec, const char *machine, tide_effort effor
         return;
     }
     print_head(&s, spec);
-    run_rows(&s, effort, t);
-    if (strncmp(spec, "resnet", 6) == 0) check_batch(&s, spec, effort, t);
+    if (what.rows) run_rows(&s, what, t);
+    if (what.batch && strncmp(spec, "resnet", 6) == 0) check_batch(&s, spec, what.effort, t);
     printf("         %.0f s of processor time\n", cpu_seconds() - since);
     close_subject(&s);
 }
@@ -332,7 +342,7 @@ static void run_growth(tally *t) {
 /* What was named on the command line; an empty list of one kind means all of it. */
 typedef struct choice {
     bool model[N_MODELS], machine[N_MACHINES], any_model, any_machine, growth;
-    tide_effort effort;
+    task task;
 } choice;
 
 static bool mark(const char *const *names, size_t n, const char *argument, bool *marks) {
@@ -347,19 +357,25 @@ static void take(choice *c, const char *argument) {
     else if (mark(machines, N_MACHINES, argument, c->machine))
         c->any_machine = true;
     else if (strcmp(argument, "low") == 0)
-        c->effort = TIDE_EFFORT_LOW;
+        c->task.effort = TIDE_EFFORT_LOW;
     else if (strcmp(argument, "high") == 0)
-        c->effort = TIDE_EFFORT_HIGH;
+        c->task.effort = TIDE_EFFORT_HIGH;
+    else if (strcmp(argument, "rows") == 0)
+        c->task.alone = c->task.batch = false;
+    else if (strcmp(argument, "batch") == 0)
+        c->task.rows = false;
     else if (strcmp(argument, "growth") == 0 || strcmp(argument, "all") == 0)
         c->growth = true;
     else {
-        fprintf(stderr, "bench_plan_models: \"%s\" is not a network, a machine, all, growth, low or high\n", argument);
+        fprintf(stderr,
+                "bench_plan_models: \"%s\" is not a network, a machine, all, growth, rows, batch, low or high\n",
+                argument);
         exit(2);
     }
 }
 
 static choice choose(int argc, char **argv) {
-    choice c = {.effort = TIDE_EFFORT_NORMAL};
+    choice c = {.task = {TIDE_EFFORT_NORMAL, .rows = true, .alone = true, .batch = true}};
     bool all = false;
     for (int i = 1; i < argc; i++) {
         take(&c, argv[i]);
@@ -384,7 +400,7 @@ typedef struct job {
     pid_t process;
 } job;
 
-static void start_job(job *j, tide_effort effort, tally *t) {
+static void start_job(job *j, task what, tally *t) {
     fflush(stdout);
     j->text = tmpfile();
     j->process = j->text ? fork() : -1;
@@ -394,7 +410,7 @@ static void start_job(job *j, tide_effort effort, tally *t) {
     }
     if (j->process > 0) return;
     dup2(fileno(j->text), STDOUT_FILENO);
-    run_subject(j->spec, j->machine, effort, t);
+    run_subject(j->spec, j->machine, what, t);
     fflush(stdout);
     _exit(0);
 }
@@ -409,13 +425,12 @@ static void show_job(job *j) {
 }
 
 /* Tallies lie in memory that the processes share. */
-static void run_jobs(job *jobs, size_t n, tide_effort effort, tally *sum) {
+static void run_jobs(job *jobs, size_t n, task what, tally *sum) {
     size_t at_a_time = (size_t)sysconf(_SC_NPROCESSORS_ONLN), started = 0;
     tally *tallies = mmap(NULL, MAX_JOBS * sizeof *tallies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (tallies == MAP_FAILED) exit(1);
     for (size_t done = 0; done < n; done++) {
-        for (; started < n && started < done + at_a_time; started++)
-            start_job(&jobs[started], effort, &tallies[started]);
+        for (; started < n && started < done + at_a_time; started++) start_job(&jobs[started], what, &tallies[started]);
         int status;
         if (waitpid(jobs[done].process, &status, 0) < 0 || status != 0) exit(1);
         show_job(&jobs[done]);
@@ -436,15 +451,20 @@ int main(int argc, char **argv) {
     choice c = choose(argc, argv);
     tally t = {0};
     job jobs[MAX_JOBS];
-    run_jobs(jobs, list_jobs(&c, jobs), c.effort, &t);
+    size_t n = list_jobs(&c, jobs);
+    if (n == 1) /* as it goes */
+        run_subject(jobs[0].spec, jobs[0].machine, c.task, &t);
+    else
+        run_jobs(jobs, n, c.task, &t);
     if (c.growth) run_growth(&t);
     int rows = t.passed + t.missed;
     if (rows) {
         printf("\n  %-6s hybrid at least as fast as the best other policy in %d of %d rows\n",
                t.missed ? "MISS" : "PASS", t.passed, rows);
         printf("  %-6s strictly faster in %d (bar: most)\n", 2 * t.faster > rows ? "PASS" : "MISS", t.faster);
-        printf("         planning alone, at 50 %%: %.2f s on average, at most %.2f s\n", t.plan_seconds / t.n_single,
-               t.worst_seconds);
+        if (t.n_single)
+            printf("         planning alone, at 50 %%: %.2f s on average, at most %.2f s\n",
+                   t.plan_seconds / t.n_single, t.worst_seconds);
     }
     printf("  %-6s %d of %d other bars missed\n", t.bars_missed ? "MISS" : "PASS", t.bars_missed, t.bars);
     return t.missed > 0 || t.bars_missed > 0 || 2 * t.faster < rows;

@@ -136,10 +136,11 @@ typedef struct tide_fit_report {
     tide_id tier_tensor; /* TIDE_NONE: not known */
 } tide_fit_report;
 
-/* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT and TIDE_E_TIER_FULL fill *fit (may be NULL). The same arguments
- * give the same plan. With policy "hybrid", more than low effort and 100 to 20,000 ops, a larger budgets.arena_bytes never
- * gives a larger predicted step_ns, nor a smaller one a larger arena, all else being equal; with "hybrid:steady" also at low
- * effort. docs/policies/hybrid.md has the small print. */
+/* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT and TIDE_E_TIER_FULL fill *fit (may be NULL). The
+ * same arguments give the same plan. With policy "hybrid", more than low effort and up to 20,000 ops, no other policy gives a
+ * smaller predicted step_ns in these budgets. With "hybrid:steady", and with "hybrid" from 100 ops up wherever none of the
+ * others is faster than its own searches, a larger budgets.arena_bytes never gives a larger step_ns, nor a smaller one a larger
+ * arena, all else being equal. docs/policies/hybrid.md has the small print. */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
