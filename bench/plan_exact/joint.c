@@ -88,14 +88,14 @@ static void judge(search *s) {
 
 /* ---- a bound on what the moves at hand come to ---- */
 
-typedef struct clock {
+typedef struct queues {
     uint64_t compute, save, load; /* when each queue is free */
     uint64_t end[MAX_RUNS], saved[MAX_GAPS], loaded[MAX_GAPS];
-} clock;
+} queues;
 
 static uint32_t first_absent(const gap *g) { return g->from + 1; }
 
-static void issue_saves(const search *s, uint32_t slot, clock *c) {
+static void issue_saves(const search *s, uint32_t slot, queues *c) {
     for (uint32_t i = 0; i < s->n_gaps; i++) {
         const gap *g = &s->gaps[i];
         if (!g->moved || !g->saves || g->save_slot != slot) continue;
@@ -105,13 +105,13 @@ static void issue_saves(const search *s, uint32_t slot, clock *c) {
 }
 
 /* The end of the last run that leaves no room for these units: what is there while it runs has its bytes until then. */
-static uint64_t room_for(const search *s, uint32_t slot, uint32_t units, const clock *c) {
+static uint64_t room_for(const search *s, uint32_t slot, uint32_t units, const queues *c) {
     for (uint32_t r = s->begin[slot]; r-- > 0;)
         if (s->load[r] + units > s->budget) return c->end[r];
     return 0;
 }
 
-static void issue_loads(const search *s, uint32_t slot, clock *c) {
+static void issue_loads(const search *s, uint32_t slot, queues *c) {
     for (uint32_t to = s->begin[slot]; to < s->n_runs; to++) /* by their next use */
         for (uint32_t i = 0; i < s->n_gaps; i++) {
             const gap *g = &s->gaps[i];
@@ -125,7 +125,7 @@ static void issue_loads(const search *s, uint32_t slot, clock *c) {
 }
 
 /* When so many SAVEs are done that what they leave makes room for this run. LOADs for later runs may not have begun. */
-static uint64_t room_after_saves(const search *s, uint32_t r, const clock *c) {
+static uint64_t room_after_saves(const search *s, uint32_t r, const queues *c) {
     uint64_t pending[MAX_GAPS];
     uint32_t bytes[MAX_GAPS], n = 0, there = s->load[r];
     for (uint32_t i = 0; i < s->n_gaps; i++) {
@@ -150,7 +150,7 @@ static uint64_t room_after_saves(const search *s, uint32_t r, const clock *c) {
     return 0;
 }
 
-static void issue_run(const search *s, uint32_t r, clock *c) {
+static void issue_run(const search *s, uint32_t r, queues *c) {
     for (uint32_t i = 0; i < s->n_gaps; i++)
         if (s->gaps[i].moved && s->gaps[i].to == r) c->compute = tide__max_u64(c->compute, c->loaded[i]);
     c->compute = tide__max_u64(c->compute, room_after_saves(s, r, c)) + s->cost_ns[s->runs[r].op];
@@ -159,7 +159,7 @@ static void issue_run(const search *s, uint32_t r, clock *c) {
 
 /* No plan with these moves, and more, is faster. */
 static uint64_t least_ns(const search *s) {
-    clock c;
+    queues c;
     c.compute = c.save = c.load = 0;
     for (uint32_t slot = 0; slot <= s->x->n_ops; slot++) {
         issue_saves(s, slot, &c);

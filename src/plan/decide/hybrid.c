@@ -14,6 +14,7 @@
 #include "plan/decide/draft.h"
 #include "plan/decide/hybrid/climb.h"
 #include "plan/decide/hybrid/effort.h"
+#include "plan/decide/hybrid/polish.h"
 #include "plan/decide/hybrid/ways.h"
 #include "plan/decide/policies.h"
 #include "plan/decide/tiers.h"
@@ -73,6 +74,7 @@ static tide_status try_every_way(tide__hybrid *h, bool least) {
     if (both && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_alone(h, false));
     if (h->moves && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_alone(h, true));
     if (!tide__hybrid_is_ideal(h)) TIDE_TRY(tide__try_others(h));
+    if (h->model->n_ops <= TIDE__POLISH_OPS && !tide__hybrid_is_ideal(h)) TIDE_TRY(tide__polish(h));
     return h->reruns && !h->judge.strict ? tide__try_passes(h) : TIDE_OK;
 }
 
