@@ -125,10 +125,10 @@ typedef struct tide_fit_report {
     uint64_t needed_bytes; /* the smallest arena that was found to work; the bound below if is_bound; 0: not known */
     tide_id op;            /* the op at its peak; TIDE_NONE if none decides it */
     bool is_bound;         /* the budget is below the bound: told at once, without a search */
-    uint64_t
-        bound_bytes;  /* proved: no arena below works with these tiers, whatever moves and is run again; for policies
-                            * that never move, whatever is run again. 0: not known */
-    tide_id bound_op; /* the op that needs so much; TIDE_NONE: what is kept at the end does */
+    /* Proved: no arena below works with these tiers, whatever moves and is run again; for policies that never move,
+     * whatever is run again. 0: not known. And the op that needs so much; TIDE_NONE: what is kept at the end does. */
+    uint64_t bound_bytes;
+    tide_id bound_op;
     /* TIDE_E_TIER_FULL: a tier that is too small for this arena, the bytes that are known to be enough there, and the
      * largest value in it. */
     uint32_t tier;
@@ -145,9 +145,9 @@ TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_ma
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
 /* Plans for n budgets of the arena at once, instead of options->budgets.arena_bytes: plans[i] is for budgets[i], NULL where
- * it does not fit; fits[i] then says why. fits may be NULL. With policy "hybrid" the
- * searches at smaller budgets serve the larger ones as well, which takes a fraction of the time of as many single plans, and
- * none of them is slower than one for a smaller budget. */
+ * it does not fit; fits[i] then says why. fits may be NULL. With policy "hybrid" the searches at smaller budgets serve the
+ * larger ones as well, which takes a fraction of the time of as many single plans, and none of them is slower than one for
+ * a smaller budget. */
 TIDE_API tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,
                                         const tide_plan_options *options, const uint64_t *budgets, size_t n,
                                         tide_fit_report *fits, tide_plan **plans);
