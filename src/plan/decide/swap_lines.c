@@ -2,6 +2,7 @@
 #include "plan/decide/swap_lines.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* ---- places ---- */
@@ -64,14 +65,50 @@ void tide__line_costs_deinit(tide__line_costs *c) {
     *c = (tide__line_costs){0};
 }
 
+/* The last piece that a moment is in, or is an end of; `next` is the first place at or after it. */
+static uint32_t last_piece(const tide__axis *a, uint32_t next, double ns) {
+    uint32_t last = next > 0 ? next - 1 : 0;
+    for (uint32_t i = next; i + 1 < a->n && a->at[i] <= ns; i++) last = i;
+    return last;
+}
+
+/* The price from one moment to another, of time or of waits between there and the end, whichever is cheaper; `next` is the
+ * first place at or after the end. With `make`, uses it up. *cheapest: the piece of the cheapest waits of all. */
+static double price_waiting(const tide__line *l, double from_ns, double to_ns, uint32_t next, bool make,
+                            uint32_t *cheapest) {
+    const double *at = l->axis->at;
+    uint32_t i = last_piece(l->axis, next, to_ns), best = i;
+    double sum = 0;
+    for (;; i--) {
+        if (l->wait_price[i] < l->wait_price[best]) best = i;
+        double ns = fmax(0, fmin(to_ns, at[i + 1]) - fmax(from_ns, at[i]));
+        sum += ns * fmin(l->price[i], l->wait_price[best]);
+        if (make && l->price[i] <= l->wait_price[best])
+            l->used[i] += ns;
+        else if (make)
+            l->waited[best] += ns;
+        if (i == 0 || at[i] < from_ns) break;
+    }
+    *cheapest = best;
+    return sum;
+}
+
+/* The same, for the most part without a walk. `from` is the first place at or after from_ns. */
+static double price_between(const tide__line *l, double from_ns, uint32_t from, double to_ns, uint32_t to) {
+    uint32_t cheapest;
+    if (l->wait_price && l->last_dear[last_piece(l->axis, to, to_ns)] >= from)
+        return price_waiting(l, from_ns, to_ns, to, false, &cheapest);
+    return price_before(l, to, to_ns) - price_before(l, from, from_ns);
+}
+
 static void find_prices(tide__line_costs *c, const tide__line *l, double ns) {
     const double *at = l->axis->at;
     for (uint32_t i = 0, end = 0, start = 0; i < c->n; i++) {
         while (end < c->n && at[end] < at[i] + ns) end++;
         while (at[start] < at[i] - ns) start++;
         c->end[i] = end;
-        c->from[i] = end < c->n ? price_before(l, end, at[i] + ns) - l->sum[i] : INFINITY;
-        c->upto[i] = at[i] < ns ? INFINITY : l->sum[i] - price_before(l, start, at[i] - ns);
+        c->from[i] = end < c->n ? price_between(l, at[i], i, at[i] + ns, end) : INFINITY;
+        c->upto[i] = at[i] < ns ? INFINITY : price_between(l, at[i] - ns, start, at[i], i);
     }
 }
 
@@ -108,46 +145,35 @@ static void consider(tide__line_transfer *t, double cost, double start_ns, uint3
 static void consider_ready(tide__line_transfer *t) {
     const tide__line *l = t->line;
     uint32_t done = t->first_end > t->least ? t->first_end : t->least;
-    double price = price_before(l, t->first_end, t->ready_ns + t->ns) - price_before(l, t->first_start, t->ready_ns);
+    double price = price_between(l, t->ready_ns, t->first_start, t->ready_ns + t->ns, t->first_end);
     consider(t, price + t->bytes * l->axis->lost[done], t->ready_ns, done);
 }
 
-/* The piece with the cheapest waits of those that have been met, which are those before `next`. */
-typedef struct cheapest {
-    uint32_t piece, next;
-} cheapest;
-
-/* Meets all that begin by some moment; at least the one that the moment is in. */
-static void meet(const tide__line *l, cheapest *w, double ns) {
-    for (; w->next + 1 < l->axis->n && l->axis->at[w->next] <= ns; w->next++)
-        if (l->wait_price[w->next] < l->wait_price[w->piece]) w->piece = w->next;
-}
-
-/* Under way from when it is ready to some moment before place `done`, and in waits for the rest. */
-static void consider_waiting(tide__line_transfer *t, cheapest *w, double end_ns, uint32_t done) {
+/* Under way from when it is ready to some moment, and in waits for the rest. `done` is the first place from there on;
+ * waits in the pieces before *next have been looked at, and those in *cheapest were the cheapest. */
+static void consider_waiting(tide__line_transfer *t, double end_ns, uint32_t done, uint32_t *next, uint32_t *cheapest) {
     const tide__line *l = t->line;
     double waited_ns = t->ready_ns + t->ns - end_ns;
-    double price = price_before(l, done, end_ns) - price_before(l, t->first_start, t->ready_ns);
-    meet(l, w, end_ns);
+    for (uint32_t last = last_piece(l->axis, done, end_ns); *next <= last; ++*next)
+        if (l->wait_price[*next] < l->wait_price[*cheapest]) *cheapest = *next;
+    double price = price_between(l, t->ready_ns, t->first_start, end_ns, done);
     if (done < t->least) done = t->least;
-    double cost = price + waited_ns * l->wait_price[w->piece] + t->bytes * l->axis->lost[done];
+    double cost = price + waited_ns * l->wait_price[*cheapest] + t->bytes * l->axis->lost[done];
     if (cost >= t->cost) return;
     consider(t, cost, t->ready_ns, done);
     t->waited_ns = waited_ns;
-    t->wait_piece = w->piece;
 }
 
 static void consider_waits(tide__line_transfer *t) {
     const tide__axis *a = t->line->axis;
-    uint32_t first = t->first_start > 0 ? t->first_start - 1 : 0;
-    cheapest w = {.piece = first, .next = first};
+    uint32_t cheapest = t->first_start > 0 ? t->first_start - 1 : 0, next = cheapest;
     if (t->waited_end >= a->n) return;
-    consider_waiting(t, &w, t->ready_ns + fmax(0, t->ns - t->line->wait_ns), t->waited_end);
+    consider_waiting(t, t->ready_ns + fmax(0, t->ns - t->line->wait_ns), t->waited_end, &next, &cheapest);
     for (uint32_t i = t->waited_end; i < a->n && a->at[i] < t->ready_ns + t->ns; i++)
-        consider_waiting(t, &w, a->at[i], i);
+        consider_waiting(t, a->at[i], i, &next, &cheapest);
 }
 
-/* The ways that need no wait. */
+/* The ways that start at any time. */
 static void consider_all(const tide__line_costs *c, tide__line_transfer *t) {
     const double *at = t->line->axis->at;
     double early = t->bytes * t->line->axis->lost[t->least];
@@ -165,11 +191,22 @@ void tide__line_find(const tide__line_costs *c, tide__line_transfer *t) {
     if (t->line->wait_price) consider_waits(t);
 }
 
+static void use_waiting(const tide__line_transfer *t) {
+    const tide__line *l = t->line;
+    double end_ns = t->start_ns + t->ns - t->waited_ns;
+    uint32_t cheapest;
+    (void)price_waiting(l, t->start_ns, end_ns, place_from(l->axis, end_ns), true, &cheapest);
+    l->waited[cheapest] += t->waited_ns;
+}
+
 void tide__line_use(const tide__line_transfer *t) {
     const tide__axis *a = t->line->axis;
-    double end_ns = t->start_ns + t->ns - t->waited_ns;
+    double end_ns = t->start_ns + t->ns;
     uint32_t i = place_from(a, t->start_ns);
+    if (t->line->wait_price) {
+        use_waiting(t);
+        return;
+    }
     for (i -= i > 0; i + 1 < a->n && a->at[i] < end_ns; i++)
         t->line->used[i] += fmax(0, fmin(end_ns, a->at[i + 1]) - fmax(t->start_ns, a->at[i]));
-    if (t->waited_ns > 0) t->line->waited[t->wait_piece] += t->waited_ns;
 }

@@ -34,11 +34,12 @@ typedef struct tide__line {
     double *sum;   /* per place: the price of all time before it */
     double *used;  /* per piece: ns of the transfers made */
     /* NULL: there are no waits. */
-    double *wait_price; /* per piece, its ends included, and ns; never below `price` of where a transfer that is
-                           under way there can have started */
-    double *waited;     /* per piece: ns of waiting that transfers made use of */
-    double wait_ns;     /* of all waits */
-    double longest_ns;  /* of its transfers */
+    double *wait_price; /* per piece, its ends included, and ns; never below `price` */
+    uint32_t
+        *last_dear; /* per piece b: 1 + the last piece whose time is dearer than waits in one from there to b; 0: none
+                            is. And as many to work with. */
+    double *waited; /* per piece: ns of waiting that transfers made use of */
+    double wait_ns; /* of all waits */
 } tide__line;
 
 typedef struct tide__line_transfer {
@@ -51,9 +52,8 @@ typedef struct tide__line_transfer {
     /* The cheapest way. */
     double cost; /* the price of its time + its bytes * the weight of what is lost; INFINITY: there is no way */
     double start_ns;
-    double waited_ns;    /* of `ns`, while compute waits */
-    uint32_t wait_piece; /* there */
-    uint32_t done;       /* place */
+    double waited_ns; /* of `ns`, on top of what is under way from start_ns on, while compute waits */
+    uint32_t done;    /* place */
 } tide__line_transfer;
 
 /* Of all transfers of some length and size, wherever they start. */
@@ -74,8 +74,9 @@ void tide__line_transfer_place(tide__line_transfer *t);
 void tide__line_sum(tide__line *l);
 /* For transfers like this one, with the present prices. */
 void tide__line_costs_of(tide__line_costs *c, const tide__line_transfer *like);
-/* Exact: prices are constant within pieces, so a cheapest way starts when it is ready, or starts or ends at a place. To
- * start earlier costs less than to wait, so one that makes use of waits starts when it is ready. */
+/* Prices are constant within pieces, so a cheapest way starts when it is ready, or starts or ends at a place. Exact without
+ * waits. With them it is at most what a way costs, all waits at the cheapest moment from any piece to the way's end:
+ * then time that is dearer than that is waited for instead, without a limit but where the way starts when it is ready. */
 void tide__line_find(const tide__line_costs *c, tide__line_transfer *t);
 /* Makes the transfer in the way found. */
 void tide__line_use(const tide__line_transfer *t);

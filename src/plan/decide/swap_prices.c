@@ -102,7 +102,6 @@ static void set_transfer(tide__prices *p, uint32_t gap, bool out, tide__line_tra
     tide__line_transfer_place(t);
     if (t->ns > 0) c->rate = fmax(c->rate, t->bytes / t->ns);
     p->best_rate = fmax(p->best_rate, c->rate);
-    c->line.longest_ns = fmax(c->line.longest_ns, t->ns);
     if (!g->forced && !(out && g->clean) && t->waited_end < p->n_places) p->alike[p->n_alike++] = t;
 }
 
@@ -168,11 +167,12 @@ static tide_status allocate_numbers(tide__prices *p) {
     size_t pieces = p->n_places - 1, row = p->n_places;
     p->n_numbers = p->n_watched + p->n_channels * pieces + 1;
     p->rows = calloc(3 * p->n_channels + (size_t)1, row * sizeof *p->rows);
+    p->last_dear = calloc(2 * p->n_channels + (size_t)1, pieces * sizeof *p->last_dear);
     p->number = calloc(p->n_numbers, sizeof *p->number);
     p->gradient = calloc(p->n_numbers, sizeof *p->gradient);
     p->mean = calloc(p->n_numbers, sizeof *p->mean);
     p->square = calloc(p->n_numbers, sizeof *p->square);
-    if (!p->rows || !p->number || !p->gradient || !p->mean || !p->square) return tide__fail_memory();
+    if (!p->rows || !p->last_dear || !p->number || !p->gradient || !p->mean || !p->square) return tide__fail_memory();
     for (uint32_t c = 0; c < p->n_channels; c++) {
         tide__line *l = &p->channels[c].line;
         l->price = p->number + p->n_watched + c * pieces;
@@ -180,6 +180,7 @@ static tide_status allocate_numbers(tide__prices *p) {
         l->sum = p->rows + 3 * c * row;
         if (p->wait_ns > 0) l->wait_price = l->sum + row;
         if (p->wait_ns > 0) l->waited = l->wait_price + row;
+        if (p->wait_ns > 0) l->last_dear = p->last_dear + 2 * c * pieces;
         p->lines[c] = l;
     }
     return TIDE_OK;
@@ -200,6 +201,7 @@ void tide__prices_deinit(tide__prices *p) {
         free(p->facing[d][1]);
     }
     free(p->rows);
+    free(p->last_dear);
     free(p->number);
     free(p->gradient);
     free(p->mean);

@@ -36,6 +36,7 @@ typedef struct tide__prices {
     size_t n_alike;
     tide__price_member *members; /* all gaps */
     double *rows;                /* of the lines: sum, wait_price, waited, n_places each */
+    uint32_t *last_dear;         /* of the lines */
     tide__line *lines[2 * TIDE_MACHINE_MAX_TIERS + 2];
     double wait_ns; /* of all waits */
     double best_rate;

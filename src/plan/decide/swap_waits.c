@@ -47,12 +47,16 @@ static void lower_to_most(tide__line *const *lines, uint32_t n, double most) {
         for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++) lines[l]->price[i] = lines[l]->wait_price[i];
 }
 
-/* A transfer that starts in piece i may wait in any that it reaches: time in i is not to be dearer than that. */
-static void lower_to_waits(tide__line *l) {
-    const tide__axis *a = l->axis;
-    for (uint32_t i = 0; i + 1 < a->n; i++)
-        for (uint32_t k = i; k + 1 < a->n && a->at[k] <= a->at[i + 1] + l->longest_ns; k++)
-            l->price[i] = fmin(l->price[i], l->wait_price[k]);
+/* A stack of the pieces before b, each dearer than all after it: the last that is dearer than some price is on it. */
+static void find_last_dear(tide__line *l) {
+    uint32_t pieces = l->axis->n - 1, *stack = l->last_dear + pieces, n = 0, last = 0;
+    for (uint32_t b = 0; b < pieces; b++) {
+        for (uint32_t i = n; i-- > 0 && stack[i] >= last;)
+            if (l->price[stack[i]] > l->wait_price[b]) last = stack[i] + 1;
+        l->last_dear[b] = last;
+        while (n > 0 && l->price[stack[n - 1]] <= l->price[b]) n--;
+        stack[n++] = b;
+    }
 }
 
 void tide__lines_set_waits(tide__line *const *lines, uint32_t n, double most) {
@@ -62,7 +66,7 @@ void tide__lines_set_waits(tide__line *const *lines, uint32_t n, double most) {
             double left = fmax(0, most - total_in(lines, n, lines[l]->axis, i));
             lines[l]->wait_price[i] = lines[l]->price[i] + left / n;
         }
-    for (uint32_t l = 0; l < n; l++) lower_to_waits(lines[l]);
+    for (uint32_t l = 0; l < n; l++) find_last_dear(lines[l]);
 }
 
 static double gain_piece(tide__line *const *lines, uint32_t n, const tide__line *line, uint32_t piece) {
