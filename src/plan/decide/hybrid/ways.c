@@ -98,7 +98,7 @@ static tide_status search_on(tide__hybrid *h, tide__transfers *t, bool joint, ui
 }
 
 /* On among sketches that are about as fast as this one, which has no places: all that it comes by are placed with care.
- * *placed: one has places. The sketch stays as it is. */
+ * *placed: one has places. The sketch is the fastest of its load then, with places or not. */
 static tide_status search_places(tide__hybrid *h, tide__transfers *t, bool joint, uint64_t work, bool *placed) {
     uint64_t spent = 0;
     looker l = {.h = h, .moves = t};
@@ -132,7 +132,7 @@ static tide_status search_from(tide__hybrid *h, tide__transfers *t, tide__moves_
     TIDE_TRY(begin_from(h, t, way));
     for (int i = 0; i < MAX_TRIES && !(i > 0 && is_over(h)); i++, work = h->work / MAX_TRIES) {
         TIDE_TRY(search_on(h, t, joint, work, most_work(h, work, i > 0)));
-        uint64_t over = tide__judge_over(&h->judge);
+        uint64_t over = tide__judge_over(&h->judge), arena = h->judge.last_bytes;
         bool found = tide__sketch_fits(h->sketch);
         if (found) *(over == 0 ? &met : &missed) = *target;
         if (found && over && h->reruns && !is_low && !h->keeps) {
@@ -144,9 +144,9 @@ static tide_status search_from(tide__hybrid *h, tide__transfers *t, tide__moves_
         if (met) {
             *target = met + (missed - met) / 2;
         } else if (found) {
-            step = tide__max_u64(over, h->judge.last_bytes < last ? least_step(h) : 2 * step);
+            step = tide__max_u64(over, arena < last ? least_step(h) : 2 * step);
             if (step >= *target / 8 || !h->reruns || (is_low && tide__judge_is_slower(&h->judge))) break;
-            last = h->judge.last_bytes;
+            last = arena;
             if (is_low) *target = tide__min_u64(*target, tide__sketch_peak(h->sketch)); /* else it has that */
             *target -= tide__min_u64(*target, step);
         } else {
