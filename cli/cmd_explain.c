@@ -36,10 +36,20 @@ static tide_status check_tensor(const tide_program *p, const char *name) {
 
 /* ---- output ---- */
 
+/* Who holds up a channel is not seen gap by gap: the sum is told where it matters. */
+static void print_waits(const tide_prediction *p) {
+    if (p->exposed_ns < p->step_ns / 50) return;
+    printf(
+        "compute waits %s of it for transfers; below, a wait is put down to the transfer that ends it, which others\n"
+        "may have held up\n",
+        show_ns(p->exposed_ns));
+}
+
 static void print_all(const tide__report *r, const story_list *gaps, const explain_options *o) {
     printf("%s on machine %s (%s), policy %s: arena %s, step %s\n", show_name(tide_program_name(r->program)),
            show_name(r->machine->name), show_name(r->machine->source), show_name(tide_plan_policy(r->plan)),
            show_bytes(tide_plan_arena_bytes(r->plan)), show_ns(tide_plan_prediction(r->plan)->step_ns));
+    print_waits(tide_plan_prediction(r->plan));
     if (!o->tensor) {
         print_peak(r, o->top);
         print_gaps(r, gaps, o->top);
@@ -57,6 +67,7 @@ static void print_all_json(const tide__report *r, const story_list *gaps, const 
     json_text(&j, "policy", tide_plan_policy(r->plan));
     json_u64(&j, "arena_bytes", tide_plan_arena_bytes(r->plan));
     json_u64(&j, "step_ns", tide_plan_prediction(r->plan)->step_ns);
+    json_u64(&j, "exposed_ns", tide_plan_prediction(r->plan)->exposed_ns);
     if (!o->tensor) {
         peak_json(&j, r, UINT32_MAX);
         gaps_json(&j, r, gaps, TIDE_NONE);

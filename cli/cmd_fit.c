@@ -94,6 +94,20 @@ static tide_status find_all(fit_search *s, bool json, fit_probe *found, bool *ca
     return TIDE_OK;
 }
 
+/* A policy that there is none of is told before anything is printed; where all fits nobody would ask it. */
+static tide_status check_policy(const fit_search *s, const char *spec) {
+    loaded l;
+    tide_plan *plan = NULL;
+    tide_plan_options options = s->options;
+    options.budgets.arena_bytes = UINT64_MAX;
+    tide_status status = load_program(spec, s->model, s->machine, &l);
+    if (status != TIDE_OK) return status;
+    status = tide_plan_create(l.program, s->machine, &options, NULL, &plan);
+    tide_plan_destroy(plan);
+    unload(&l);
+    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
+}
+
 static tide_status bracket_budget(const fit_search *s, bool json, answers *a) {
     loaded l;
     tide_plan_options options = s->options;
@@ -113,7 +127,8 @@ static tide_status find_batches(const fit_options *o, fit_search s, answers *a) 
     s.spec = a->spec;
     s.start = a->batch;
     s.max = o->max_batch;
-    tide_status status = fit_try(&s, a->batch, &p);
+    tide_status status = check_policy(&s, a->spec);
+    if (status == TIDE_OK) status = fit_try(&s, a->batch, &p);
     fit_hide_progress();
     if (status == TIDE_OK) a->asked = *p;
     if (status == TIDE_OK && !o->json) print_head(&s, a);

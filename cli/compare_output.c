@@ -31,15 +31,19 @@ static void print_head(const comparison *c, widths w) {
            "peak", "time", "recomputed", "moved", "exposed", "planning");
 }
 
-static void print_misfit(const compare_row *r) {
-    if (r->tier_full)
-        printf("does not fit: a tier is full");
-    else if (r->fit.needed_bytes == 0)
-        printf("does not fit");
-    else if (r->fit.is_bound)
-        printf("does not fit: one op alone needs %s", show_bytes(r->fit.needed_bytes));
-    else
-        printf("does not fit: needs %s", show_bytes(r->fit.needed_bytes));
+static bool knows_tier(const compare_row *r) { return r->tier_full && r->fit.tier_needed_bytes > 0; }
+
+static void print_misfit(const comparison *c, const compare_row *r) {
+    printf("does not fit");
+    if (knows_tier(r))
+        printf(": tier %s has %s and needs %s", show_name(c->machine->tier[r->fit.tier].name),
+               show_bytes(r->fit.tier_has_bytes), show_bytes(r->fit.tier_needed_bytes));
+    else if (r->tier_full)
+        printf(": a tier is full");
+    else if (r->fit.needed_bytes && r->fit.is_bound)
+        printf(": proved to need %s, for %s", show_bytes(r->fit.needed_bytes), show_op(c->program, r->fit.op));
+    else if (r->fit.needed_bytes)
+        printf(": needs %s", show_bytes(r->fit.needed_bytes));
 }
 
 static void print_figures(const comparison *c, const compare_row *r) {
@@ -63,7 +67,7 @@ void print_comparison(const comparison *c) {
             printf(" %9s", show_ns(r->planning_ns));
             putchar('\n');
         } else {
-            print_misfit(r);
+            print_misfit(c, r);
             putchar('\n');
         }
     }
@@ -80,7 +84,7 @@ static void figures_json(json_out *j, const compare_row *r) {
     json_u64(j, "exposed_ns", r->prediction.exposed_ns);
 }
 
-static void row_json(json_out *j, const compare_row *r) {
+static void row_json(json_out *j, const comparison *c, const compare_row *r) {
     json_open(j, NULL, '{');
     json_text(j, "policy", r->policy);
     json_bool(j, "fits", r->fits);
@@ -90,6 +94,11 @@ static void row_json(json_out *j, const compare_row *r) {
         figures_json(j, r);
     else if (r->fit.needed_bytes)
         json_u64(j, r->fit.is_bound ? "bound_bytes" : "needed_bytes", r->fit.needed_bytes);
+    if (!r->fits && knows_tier(r)) {
+        json_text(j, "tier", c->machine->tier[r->fit.tier].name);
+        json_u64(j, "tier_needed_bytes", r->fit.tier_needed_bytes);
+        json_u64(j, "tier_has_bytes", r->fit.tier_has_bytes);
+    }
     json_u64(j, "planning_ns", r->planning_ns);
     json_close(j, '{');
 }
@@ -106,7 +115,7 @@ void print_comparison_json(const comparison *c) {
     json_u64(&j, "step_ns", c->whole.step_ns);
     json_close(&j, '{');
     json_open(&j, "points", '[');
-    for (size_t i = 0; i < c->n_rows; i++) row_json(&j, &c->rows[i]);
+    for (size_t i = 0; i < c->n_rows; i++) row_json(&j, c, &c->rows[i]);
     json_close(&j, '[');
     json_end(&j);
 }

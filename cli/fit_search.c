@@ -117,7 +117,7 @@ static tide_status probe(const fit_search *s, uint32_t value, bool roughly, fit_
 
 /* On a terminal at once, elsewhere now and then: by processor time, so that a busy machine tells no more. */
 static void show_probe(fit_search *s, uint32_t value) {
-    enum { EVERY_S = 5 };
+    enum { EVERY_S = 10 };
     char what[SPEC_BYTES];
     spec_of(s, value, what);
     if (!s->depth) snprintf(what, sizeof what, "batch %u", value);

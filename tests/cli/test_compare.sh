@@ -8,7 +8,7 @@ run 0 compare lenet --machine k40c --budgets 100%,80%,10%,min --effort low --svg
 err_empty
 for policy in none liveness cache delta dtr autoswap capuchin superneurons hybrid; do out_has "$policy "; done
 [ "$(grep -c '100%' out)" -ge 9 ] || fail 'a row per policy for 100%'
-out_has 'does not fit: one op alone needs'
+out_has 'does not fit: proved to need'
 out_has 'does not fit: needs'
 grep -q '</svg>' frontier.svg || fail 'the picture is complete'
 grep -q 'superneurons' frontier.svg || fail 'the picture has a legend'

@@ -21,6 +21,14 @@ run 0 plan lenet --machine k40c --batch "$plain" --policy liveness --budget 3MiB
 refuse 4 'does not fit' plan lenet --machine k40c --batch $((plain + 1)) --policy liveness --budget 3MiB
 run 0 plan lenet --machine k40c --batch "$any" --budget 3MiB --policy delta --effort low
 
+refuse 2 'there is no policy "nosuch"' fit lenet --policy nosuch
+refuse 2 'it takes nomove' fit lenet --policy hybrid:nosuch
+refuse 2 'below the batch' fit lenet --max-batch 3
+run 0 fit lenet --machine k40c --budget 3MiB --max-batch 96
+any=$(largest 'at any cost')
+run 0 plan lenet --machine k40c --batch "$any" --budget 3MiB --effort low
+refuse 4 'no budget works below' plan lenet --machine k40c --batch $((any + any / 32 + 1)) --budget 3MiB --effort low
+
 run 0 fit resnet-cifar:1 --machine k40c --policy dtr --batch 4 --budget 8MiB --max-batch 8 --max-depth 3 --json
 out_has '"depth_pattern": "resnet-cifar:*"'
 out_has '"deepest"'

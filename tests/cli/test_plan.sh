@@ -91,6 +91,24 @@ out_has '"fits": false'
 out_has '"tier_full": false'
 out_has '"reason": "'
 
+# Where moves have room the smallest budget is what is proved to be needed; where they have not, the refusal says which
+# tier is too small, and what would be enough: there, or in the arena.
+run 0 plan lenet --machine k40c --budget min --effort low --json
+least=$(json_number arena_bytes)
+run 0 plan lenet --machine k40c --budget "$least" --effort low -o least.plan
+run 0 verify least.plan lenet --machine k40c --budget "$least"
+refuse 4 "no budget works below $least" plan lenet --machine k40c --budget $((least - 1))
+run 4 plan lenet --machine k40c --budget "$least" --host-budget 1MB --disk-budget 0 --effort low --json
+out_has '"tier_full": true'
+out_has '"tier": "ram"'
+out_has "\"bound_bytes\": $least"
+err_has 'raise that tier'
+needed=$(json_number needed_bytes)
+enough=$(json_number tier_needed_bytes)
+run 0 plan lenet --machine k40c --budget "$needed" --host-budget 1MB --disk-budget 0 --effort low
+run 0 plan lenet --machine k40c --budget "$least" --host-budget "$enough" --disk-budget 0 --effort low
+run 0 plan lenet --machine k40c --policy hybrid:nomove --budget min --effort low
+
 # A machine is any file; the bound says what it is a bound of.
 sed 's/"name": "k40c"/"name": "mine"/' "$source_dir/machines/k40c.json" >mine
 run 0 plan lenet --machine mine --budget 60%
