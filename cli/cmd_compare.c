@@ -118,7 +118,7 @@ static tide_status plan_rows(const comparison *c, const tide_plan_options *optio
     }
     tide_status status = tide_plan_frontier(c->program, c->machine, options, budgets, used, fits, plans);
     if (status != TIDE_OK) return status;
-    uint64_t each_ns = (cpu_ns() - since) / n;
+    uint64_t each_ns = (cpu_ns() - since) / (n ? n : 1);
     for (size_t i = 0, k = 0; i < n; i++) {
         rows[i].planning_ns = each_ns;
         if (!rows[i].budget_bytes) continue; /* no budget works */
