@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/size.h"
 #include "run/run_data.h"
 
 typedef struct tide__trace {
@@ -39,10 +40,12 @@ static tide_status open_trace(tide_run *run, tide__trace *trace) {
     return TIDE_OK;
 }
 
+/* A driver may tell of two completions of a queue, one shortly after the other, in the opposite order. */
 static tide_status read_times(const tide_run *run, const tide__trace *trace, uint64_t *start_ns, uint64_t *end_ns) {
     for (uint32_t i = 0; i < trace->n_actions; i++) {
         TIDE_TRY(tide_event_elapsed(run->begin, trace->begin[i], &start_ns[i]));
         TIDE_TRY(tide_event_elapsed(run->begin, trace->end[i], &end_ns[i]));
+        end_ns[i] = tide__max_u64(end_ns[i], start_ns[i]);
     }
     return TIDE_OK;
 }
