@@ -18,7 +18,7 @@ uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops) {
 
 uint64_t tide__effort_alone_work(uint64_t n_ops) {
     const uint64_t million = 1000 * 1000, thousand = 1000;
-    return tide__min_u64(120 * million, 240 * thousand * (n_ops + 1));
+    return tide__min_u64(80 * million, 240 * thousand * (n_ops + 1));
 }
 
 /* Low effort ends some 0.3 s after it began; sooner on small programs, on large ones after some drafts. */

@@ -8,7 +8,15 @@
 #include "plan/decide/tiers.h"
 #include "plan/decide/workspaces.h"
 
-enum { MAX_TRIES = 5, WARM_PART = 16, WALK_PART = 4, NEAR_PART = 400, MAX_ROOMY_OPS = 300, LOOK_WORK = 2000 };
+enum {
+    MAX_TRIES = 5,
+    WARM_PART = 16,
+    WALK_PART = 4,
+    NEAR_PART = 400,
+    MAX_ROOMY_OPS = 300,
+    LOOK_WORK = 2000,
+    MAX_LOOKED_OPS = 400
+};
 
 bool tide__hybrid_is_spent(const tide__hybrid *h) {
     bool is_low = h->judge.in.options->effort == TIDE_EFFORT_LOW;
@@ -135,7 +143,8 @@ static tide_status search_from(tide__hybrid *h, tide__transfers *t, tide__moves_
         uint64_t over = tide__judge_over(&h->judge), arena = h->judge.last_bytes;
         bool found = tide__sketch_fits(h->sketch);
         if (found) *(over == 0 ? &met : &missed) = *target;
-        if (found && over && h->reruns && !is_low && !h->keeps) {
+        bool looks = i == 0 || h->model->n_ops <= MAX_LOOKED_OPS; /* placing large ones with care takes long */
+        if (looks && found && over && h->reruns && !is_low && !h->keeps) {
             bool placed;
             TIDE_TRY(search_places(h, t, joint, 2 * h->work / MAX_TRIES, &placed));
             if (placed) break;
