@@ -3,8 +3,8 @@
 #include "plan/decide/hybrid/polish.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/rng.h"
 #include "base/size.h"
 #include "plan/decide/draft.h"
 #include "plan/decide/hybrid/polish_edits.h"
@@ -12,8 +12,8 @@
 #include "plan/decide/workspaces.h"
 #include "plan/schedule.h"
 
-/* Candidates from one start: some 10 us each. */
-enum { MAX_CANDIDATES = 15000 };
+/* Candidates from one start, times ops; some 1 us each. After each of the kicks there is a part of that. */
+enum { MAX_WORK = 120 * 1000, KICKS = 24, KICK_EDITS = 3, KICK_PART = 10 };
 
 /* Fewer bytes above the budget are better, then less time. */
 typedef struct score {
@@ -24,9 +24,9 @@ typedef struct score {
 typedef struct polisher {
     tide__hybrid *h;
     const tide__policy_input *in;
-    tide__decisions now, next;
-    score at;
-    uint32_t left; /* candidates */
+    tide__decisions now, next, best;
+    score at, best_at;         /* of now, of best */
+    uint32_t candidates, left; /* from one start; from the present one */
 } polisher;
 
 static bool is_better(score a, score b) {
@@ -140,9 +140,10 @@ static tide_status improve(polisher *p, const tide__edits *e, bool *better) {
     return TIDE_OK;
 }
 
-static tide_status polish(polisher *p) {
+/* From `now` on. */
+static tide_status descend(polisher *p, uint32_t candidates) {
     bool valid, better = true;
-    p->left = MAX_CANDIDATES;
+    p->left = candidates;
     p->at = (score){UINT64_MAX, UINT64_MAX};
     TIDE_TRY(score_of(p, &p->now, &valid, &p->at));
     while (valid && better && p->left) {
@@ -152,31 +153,61 @@ static tide_status polish(polisher *p) {
         tide__vec_free(&e);
         TIDE_TRY(status);
     }
-    return TIDE_OK;
+    if (!valid || !is_better(p->at, p->best_at)) return TIDE_OK;
+    p->best_at = p->at;
+    return tide__decisions_copy(&p->now, &p->best);
+}
+
+static bool is_done(const polisher *p) {
+    return p->best_at.over_bytes == 0 && p->best_at.ns <= tide__workspaces_least_ns(p->in);
 }
 
 static tide_status fill_variants(const tide__policy_input *in, uint64_t room, tide__decisions *d) {
-    d->variants.count = 0;
     for (tide_id i = 0; i < tide_program_op_count(in->program); i++)
         TIDE_TRY(tide__vec_push(&d->variants,
                                 tide__workspaces_pick(tide_program_op(in->program, i), in->options->bits_any, room)));
     return TIDE_OK;
 }
 
-static tide_status polish_from(polisher *p, const tide__decisions *start) {
+/* From these decisions, with variants of so much workspace if they have none. */
+static tide_status start_from(polisher *p, const tide__decisions *start, uint64_t room) {
+    if (is_done(p)) return TIDE_OK;
     TIDE_TRY(tide__decisions_copy(start, &p->now));
-    if (p->now.variants.count == 0) TIDE_TRY(fill_variants(p->in, UINT64_MAX, &p->now));
-    return polish(p);
+    if (p->now.variants.count == 0) TIDE_TRY(fill_variants(p->in, room, &p->now));
+    return descend(p, p->candidates);
+}
+
+/* Some edits of the best at random, whatever they do: another start near it. */
+static tide_status kick(polisher *p, uint32_t round) {
+    tide__edits e = {0};
+    TIDE_TRY(tide__decisions_copy(&p->best, &p->now));
+    tide_status status = tide__edits_list(p->in, &p->now, p->h->moves, p->h->reruns, &e);
+    for (uint32_t i = 0; i < KICK_EDITS && e.count > 0 && status == TIDE_OK; i++)
+        status = tide__edit_apply(&e.data[tide__random_u64(0, round, i) % e.count], &p->now);
+    tide__edits_clean(&p->now);
+    tide__vec_free(&e);
+    return status;
+}
+
+static tide_status search(polisher *p) {
+    static const tide__decisions nothing;
+    const tide__judge *j = &p->h->judge;
+    p->best_at = (score){UINT64_MAX, UINT64_MAX};
+    if (j->any && !j->best.sequence.count && !j->best.keep_everything) TIDE_TRY(start_from(p, &j->best, 0));
+    TIDE_TRY(start_from(p, &nothing, UINT64_MAX));
+    TIDE_TRY(start_from(p, &nothing, 0));
+    for (uint32_t i = 0; i < KICKS && !is_done(p); i++) {
+        TIDE_TRY(kick(p, i));
+        TIDE_TRY(descend(p, p->candidates / KICK_PART));
+    }
+    return TIDE_OK;
 }
 
 tide_status tide__polish(tide__hybrid *h) {
-    static const tide__decisions nothing;
-    polisher p = {.h = h, .in = &h->judge.in};
-    tide_status status = TIDE_OK;
-    bool usable = h->judge.any && !h->judge.best.sequence.count && !h->judge.best.keep_everything;
-    if (usable) status = polish_from(&p, &h->judge.best);
-    if (status == TIDE_OK && !tide__hybrid_is_ideal(h)) status = polish_from(&p, &nothing);
+    polisher p = {.h = h, .in = &h->judge.in, .candidates = MAX_WORK / (h->model->n_ops + 1)};
+    tide_status status = search(&p);
     tide__decisions_free(&p.now);
     tide__decisions_free(&p.next);
+    tide__decisions_free(&p.best);
     return status;
 }

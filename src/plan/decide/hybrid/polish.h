@@ -12,7 +12,7 @@
 /* Ops up to which it pays: edits are some n^2, and pairs of them n^4. */
 enum { TIDE__POLISH_OPS = 30 };
 
-/* From the judge's best, and from nothing. Plans within the budget that are faster go to the judge. */
+/* From the judge's best, from nothing, and from the best with some edits at random. Plans within the budget that are faster go to the judge. */
 tide_status tide__polish(tide__hybrid *h);
 
 #endif
