@@ -126,7 +126,10 @@ static tide_status search_once(tide__hybrid *h, const tide__policy_input *in) {
     h->limit = tide__effort_limit(in->options->effort, n_ops);
     h->most = tide__effort_most(in->options->effort, n_ops);
     bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
-    if (one) h->work = tide__effort_alone_work(n_ops); /* with moves there are four */
+    if (one) {
+        h->work = tide__effort_alone_work(n_ops); /* with moves there are four */
+        h->most = tide__max_u64(h->most, 4 * h->work);
+    }
     TIDE_TRY(tide__model_create(in, &h->model));
     tide_status status = tide__hybrid_search(h, in, try_all);
     tide__model_destroy(h->model);

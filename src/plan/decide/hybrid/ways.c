@@ -127,6 +127,7 @@ static uint64_t least_step(const tide__hybrid *h) {
 /* The work is spent; but a draft that is faster by 4 %, and misses the budget by little, is worth half as much again. */
 static bool is_over(const tide__hybrid *h) {
     if (!tide__hybrid_is_spent(h)) return false;
+    if (!h->judge.strict) return true;
     bool near = tide__judge_over(&h->judge) < h->judge.in.target_bytes / 12 && tide__sketch_fits(h->sketch);
     return !near || h->judge.last_ns / 24 > h->judge.strict->prediction.step_ns / 25 ||
            h->judge.spent > tide__add_capped(h->limit, h->limit / 2);
