@@ -218,10 +218,9 @@ static void together(void **state) {
     enum { N = 4 };
     tide_machine m = machine_with_disk();
     random_program_options ro = random_program_defaults(5);
-    ro.n_ops = 104;
     tide_program *p = random_program(&ro);
     uint64_t whole = whole_of(p, &m), budgets[N] = {1, whole * 5 / 10, whole * 6 / 10, whole * 2};
-    tide_plan_options o = options_for("hybrid", TIDE_EFFORT_NORMAL, UINT64_MAX);
+    tide_plan_options o = options_for("hybrid:steady", TIDE_EFFORT_LOW, UINT64_MAX);
     tide_fit_report fits[N];
     tide_plan *plans[N];
     assert_ok(tide_plan_frontier(p, &m, &o, budgets, N, fits, plans));
@@ -230,11 +229,14 @@ static void together(void **state) {
     for (size_t i = 1; i < N; i++) {
         o.budgets.arena_bytes = budgets[i];
         outcome alone = plan_in(p, &m, &o);
-        assert_true(alone.made && plans[i]);
+        assert_true(plans[i] || !alone.made);
+        if (!plans[i] || !alone.made) continue;
         assert_ok(tide_plan_verify(plans[i], p, &m, &o.budgets, NULL));
         assert_true(tide_plan_prediction(plans[i])->step_ns <= alone.step_ns);
-        if (i > 1) assert_true(tide_plan_prediction(plans[i])->step_ns <= tide_plan_prediction(plans[i - 1])->step_ns);
+        if (plans[i - 1])
+            assert_true(tide_plan_prediction(plans[i])->step_ns <= tide_plan_prediction(plans[i - 1])->step_ns);
     }
+    assert_non_null(plans[N - 1]);
     for (size_t i = 0; i < N; i++) tide_plan_destroy(plans[i]);
     tide_program_destroy(p);
 }
