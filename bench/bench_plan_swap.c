@@ -1,6 +1,6 @@
 /* Swapping on SINGA's recorded steps, against the figures of AutoSwap (Zhang et al. 2019) and our bars.
  *
- *   bench_plan_swap DIR      DIR holds access_vgg.txt and access_resnet.txt; without it there is nothing to measure
+ *   bench_plan_swap DIR      DIR holds access_vgg.txt and access_resnet.txt; without it only networks of our own are run
  *
  * The streams' own times include some 3.8 ms of logging per op, behind which any transfer would hide. So every op takes
  * the same time: 81.57 ms per iteration of VGG, as measured without the log. For ResNet no such time is known; both the
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidemark/nn.h>
 #include <tidemark/tidemark.h>
 
 #include "common.h"
@@ -56,13 +57,13 @@ typedef struct experiment {
     double *scores;
 } experiment;
 
-static void begin(experiment *x, const tide_program *program, const mode *m) {
+static void begin(experiment *x, const tide_program *program, const tide_machine *machine, bool plain) {
     x->program = program;
-    x->machine = paper_machine();
+    x->machine = *machine;
     tide_plan_options_init(&x->options);
     x->in = (tide__policy_input){.program = program, .machine = &x->machine, .options = &x->options, .argument = ""};
     x->in.target_bytes = UINT64_MAX;
-    tide__swaps_options o = {.min_bytes = 1 << 20, .late_saves = m->plain, .always_save = m->plain};
+    tide__swaps_options o = {.min_bytes = 1 << 20, .late_saves = plain, .always_save = plain};
     require(tide__swaps_init(&x->swaps, &x->in, &o));
     x->chosen = calloc(x->swaps.gaps.count + 1, sizeof *x->chosen);
     x->scores = calloc(x->swaps.gaps.count + 1, sizeof *x->scores);
@@ -115,7 +116,8 @@ static int run_mode(const tide_program *program, const mode *m, uint64_t work) {
     experiment x;
     uint64_t bound, wait_ns, least = UINT64_MAX;
     tide__swap_score best = TIDE__SWAP_DOA;
-    begin(&x, program, m);
+    tide_machine machine = paper_machine();
+    begin(&x, program, &machine, m->plain);
     wait_ns = (uint64_t)(m->overhead * (double)x.swaps.slot_ns[x.swaps.n_ops]);
     require(tide__swap_bound(&x.swaps, wait_ns, &bound));
     printf("%-36s", m->name);
@@ -137,6 +139,49 @@ static int run_mode(const tide_program *program, const mode *m, uint64_t work) {
     fflush(stdout);
     end(&x);
     return reached > m->bar_mib && least_mib <= m->bar_mib;
+}
+
+/* Networks of our own, at several rates of the channels, on this machine: is the search near the bound there, too? */
+static void run_network(const char *spec, uint32_t batch, double rate, uint64_t work) {
+    tide_machine machine;
+    tide_model_options m;
+    tide_step_options s;
+    tide_model *model;
+    tide_step *step;
+    experiment x;
+    uint64_t bound;
+    require(tide_machine_load("v100-16gb-pcie", &machine));
+    for (uint32_t i = 0; i < machine.n_channels; i++)
+        machine.channel[i].bytes_per_s = (uint64_t)(rate * (double)machine.channel[i].bytes_per_s);
+    tide_model_options_init(&m);
+    tide_step_options_init(&s);
+    m.batch = batch;
+    s.machine = &machine;
+    require(tide_model_create(spec, &m, &model));
+    require(tide_step_create(model, &s, &step));
+    begin(&x, tide_step_program(step), &machine, false);
+    require(tide__swap_bound(&x.swaps, 0, &bound));
+    uint64_t by_score = least_load(&x, TIDE__SWAP_DOA);
+    tide__swap_search_options o = {.work = work, .seed = 1};
+    tide__swaps_outcome out;
+    require(tide__swap_search(&x.swaps, &o, x.chosen, &out));
+    printf("%-12s %5u %5.1f %9.1f %9.1f %9.1f %6.1f %%\n", spec, batch, rate, mib(by_score), mib(out.peak_bytes),
+           mib(bound), 100 * (1 - (double)bound / (double)out.peak_bytes));
+    fflush(stdout);
+    end(&x);
+    tide_step_destroy(step);
+    tide_model_destroy(model);
+}
+
+static void run_networks(uint64_t work) {
+    printf("networks on v100-16gb-pcie, early and clean copies, no waits, MiB\n");
+    printf("%-12s %5s %5s %9s %9s %9s %8s\n", "network", "batch", "rate", "DOA", "search", "bound", "between");
+    run_network("resnet50", 64, 0.3, work);
+    run_network("resnet50", 64, 1, work);
+    run_network("resnet50", 64, 3, work);
+    run_network("vgg16", 32, 1, work);
+    run_network("unet", 4, 1, work);
+    run_network("gpt2:small", 4, 1, work);
 }
 
 static tide_program *import(const char *folder, const char *file, const mode *m) {
@@ -174,11 +219,12 @@ int main(int argc, char **argv) {
         {"dropped, time per iteration as VGG", false, true, 0, VGG_NS, 49},
         {"dropped, time per op as VGG", false, true, 0, 106570000, 49},
     };
+    uint64_t work = argc > 2 ? strtoull(argv[2], NULL, 10) : UINT64_C(1000000000);
+    run_networks(work / 10);
     if (argc < 2) {
-        printf("no folder of SINGA streams given (make bench-plan SINGA_DIR=DIR): nothing to measure\n");
+        printf("no folder of SINGA streams given (make bench-plan SINGA_DIR=DIR): no more to measure\n");
         return 0;
     }
-    uint64_t work = argc > 2 ? strtoull(argv[2], NULL, 10) : UINT64_C(1000000000);
     int missed = run_file(argv[1], "access_vgg.txt", vgg, sizeof vgg / sizeof *vgg, work);
     printf("ResNet: its time without the log is not known; VGG's per iteration and VGG's per op are both assumed\n");
     missed += run_file(argv[1], "access_resnet.txt", resnet, sizeof resnet / sizeof *resnet, work);
