@@ -95,10 +95,17 @@ static bool is_rerun(const tide__decisions *d, tide_id op, uint32_t slot) {
     return false;
 }
 
+/* What overwrites its reads does not find them again. */
+static bool can_repeat(const tide_op *op) {
+    for (uint32_t i = 0; i < op->n_inplace; i++)
+        if (op->inplace[i].must) return false;
+    return op->rerunnable;
+}
+
 static tide_status list_repeats(const tide__policy_input *in, const tide__decisions *d, tide__edits *out) {
     uint32_t n = tide_program_op_count(in->program);
     for (tide_id op = 0; op < n; op++)
-        for (uint32_t slot = op + 2; slot <= n && tide_program_op(in->program, op)->rerunnable; slot++) {
+        for (uint32_t slot = op + 2; slot <= n && can_repeat(tide_program_op(in->program, op)); slot++) {
             tide__edit e = {.kind = TIDE__EDIT_REPEAT, .index = op, .slot = slot};
             if (!is_rerun(d, op, slot)) TIDE_TRY(tide__vec_push(out, e));
         }
