@@ -143,9 +143,11 @@ static tide_status improve(polisher *p, const tide__edits *e, bool *better) {
 /* From `now` on. */
 static tide_status descend(polisher *p, uint32_t candidates) {
     bool valid, better = true;
+    score start = {UINT64_MAX, UINT64_MAX};
     p->left = candidates;
-    p->at = (score){UINT64_MAX, UINT64_MAX};
-    TIDE_TRY(score_of(p, &p->now, &valid, &p->at));
+    p->at = start; /* anything is better */
+    TIDE_TRY(score_of(p, &p->now, &valid, &start));
+    p->at = start;
     while (valid && better && p->left) {
         tide__edits e = {0};
         tide_status status = tide__edits_list(p->in, &p->now, p->h->moves, p->h->reruns, &e);
