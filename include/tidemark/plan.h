@@ -138,7 +138,7 @@ typedef struct tide_fit_report {
 
 /* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT and TIDE_E_TIER_FULL fill *fit (may be NULL). The
  * same arguments give the same plan. With policy "hybrid", more than low effort and up to 20,000 ops, no other policy gives a
- * smaller predicted step_ns in these budgets. With "hybrid:steady", and with "hybrid" from 100 ops up wherever none of the
+ * smaller predicted step_ns in these budgets. With "hybrid:steady", and with "hybrid" from 31 ops up wherever none of the
  * others is faster than its own searches, a larger budgets.arena_bytes never gives a larger step_ns, nor a smaller one a larger
  * arena, all else being equal. docs/policies/hybrid.md has the small print. */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,

@@ -198,7 +198,7 @@ static tide_status plan_at(const tide__policy_input *in, uint64_t budget, tide_p
 static bool is_steady(const tide__policy_input *in) {
     uint32_t n_ops = tide_program_op_count(in->program);
     if (n_ops > TIDE__LARGE_OPS || tide__policy_has(in->argument, "steady")) return n_ops <= TIDE__LARGE_OPS;
-    return !in->argument[0] && in->options->effort != TIDE_EFFORT_LOW && n_ops > TIDE__SMALL_OPS &&
+    return !in->argument[0] && in->options->effort != TIDE_EFFORT_LOW && n_ops > TIDE__TINY_OPS &&
            tide__tiers_with_room(in).n > 0;
 }
 

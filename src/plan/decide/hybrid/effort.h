@@ -7,8 +7,9 @@
 /* What a draft counts for, per action. */
 enum { TIDE__DRAFT_WORK = 800 };
 
-/* Ops up to which the search at a budget finds the best there is, or nearly: rungs would only miss what just fits. */
-enum { TIDE__SMALL_OPS = 100 };
+/* Ops up to which the search at a budget finds the best there is, or nearly, and rungs have nothing to add; and up to which
+ * blocks are so few and large that each rung is searched from scratch. */
+enum { TIDE__TINY_OPS = 30, TIDE__SMALL_OPS = 100 };
 
 uint64_t tide__effort_work(tide_effort effort, uint64_t n_ops); /* of one search */
 /* Of one search at normal effort where there is only one, for re-runs alone: some 0.7 s. */

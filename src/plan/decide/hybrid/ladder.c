@@ -32,18 +32,25 @@ static uint64_t bytes_of(uint64_t whole_bytes, uint32_t parts) {
     return tide__add_capped(percent * (parts / PARTS), percent * (parts % PARTS) / PARTS);
 }
 
-/* Percent from one rung to the next: what the effort pays for. Each rung takes time in proportion to the ops. */
+/* Blocks so few and large that each rung is searched from scratch. */
+static bool is_small(const tide__policy_input *in) {
+    uint32_t n = tide_program_op_count(in->program);
+    return n > TIDE__TINY_OPS && n <= TIDE__SMALL_OPS;
+}
+
+/* Parts from one rung to the next: what the effort pays for. Each rung takes time in proportion to the ops. */
 static uint32_t spacing_of(const tide__policy_input *in) {
-    static const uint32_t most_ops[] = {1000, 4000};
-    static const uint32_t normal[] = {1, 2, 5}, high[] = {1, 1, 2};
-    uint32_t n = tide_program_op_count(in->program), k = 0;
-    while (k < 2 && n > most_ops[k]) k++;
-    return in->options->effort == TIDE_EFFORT_HIGH ? high[k] : normal[k];
+    enum { FEW_OPS = 60, SOME_OPS = 1000, MANY_OPS = 4000 };
+    uint32_t n = tide_program_op_count(in->program);
+    bool high = in->options->effort == TIDE_EFFORT_HIGH;
+    if (is_small(in) && n <= FEW_OPS) return PARTS / 2;
+    if (n <= SOME_OPS) return PARTS;
+    return (n <= MANY_OPS ? high ? 1 : 2 : high ? 2 : 5) * PARTS;
 }
 
 /* Steps get smaller as budgets do, where each byte counts more, and larger above the whole. */
 static uint32_t step_at(uint32_t parts, uint32_t spacing) {
-    uint32_t step = spacing * PARTS;
+    uint32_t step = spacing;
     for (uint32_t limit = FEW; parts < limit && step > 1; limit /= 2) step = (step + 1) / 2;
     return parts < WHOLE ? step : parts < 2 * WHOLE ? 10 * PARTS : parts;
 }
@@ -57,9 +64,10 @@ static uint32_t next_rung(uint32_t parts, uint32_t spacing) {
 
 /* Up to the first main one from which a budget takes nothing: the cellar may end there. */
 static tide_status list_rungs(tide__ladder *l, uint64_t most_bytes) {
-    uint32_t spacing = spacing_of(l->in), main = 10 * PARTS;
+    uint32_t spacing = spacing_of(l->in);
     for (uint32_t parts = PARTS; parts <= MOST; parts = next_rung(parts, spacing)) {
-        tide__rung rung = {.bytes = bytes_of(l->whole_bytes, parts), .main = parts % main == 0};
+        tide__rung rung = {.bytes = bytes_of(l->whole_bytes, parts),
+                           .main = is_small(l->in) || parts % (10 * PARTS) == 0};
         if (rung.bytes >= l->least_bytes && rung.bytes > 0) TIDE_TRY(tide__vec_push(&l->rungs, rung));
         if (rung.main && rung.bytes > most_bytes) break;
     }
@@ -141,14 +149,12 @@ tide_status tide__ladder_offer(tide__ladder *l, uint64_t rung_bytes, const tide_
     return TIDE_OK;
 }
 
-/* Below where plans are slower by a fifth, searches take the longest, for what no larger budget would want. Small programs
- * are searched to the end. */
+/* Below where plans are slower by a fifth, searches take the longest, for what no larger budget would want. */
 void tide__ladder_note(tide__ladder *l, uint64_t bytes, uint64_t step_ns) {
-    bool small = tide_program_op_count(l->in->program) <= TIDE__SMALL_OPS;
     for (size_t i = 0; i < l->asks.count; i++) {
         tide__ladder_ask *a = &l->asks.data[i];
         if (!is_open(a, bytes)) continue;
-        a->ended = !small && step_ns / 6 > a->fastest_ns / 5;
+        a->ended = step_ns / 6 > a->fastest_ns / 5;
         a->fastest_ns = tide__min_u64(a->fastest_ns, step_ns);
     }
 }

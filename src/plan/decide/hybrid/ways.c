@@ -14,6 +14,7 @@ enum {
     WALK_PART = 4,
     NEAR_PART = 400,
     MAX_ROOMY_OPS = 300,
+    EXTRA_PART = 8,
     LOOK_WORK = 2000,
     MAX_LOOKED_OPS = 400
 };
@@ -43,8 +44,9 @@ static tide_status add_reruns(const tide__sketch *s, tide__decisions *out) {
 }
 
 /* The search over moves goes step by step, and each takes a look at the whole: in vain on large programs. */
-static uint64_t most_moves_work(const tide__hybrid *h) {
-    return h->model->n_ops > TIDE__LARGE_OPS ? 8 * 1000 * 1000 : UINT64_MAX;
+static uint64_t moves_work(const tide__hybrid *h) {
+    uint64_t most = h->model->n_ops > TIDE__LARGE_OPS ? 8 * 1000 * 1000 : UINT64_MAX;
+    return tide__min_u64(h->extra ? h->work / EXTRA_PART : h->work, most);
 }
 
 /* A choice of moves, alone in the sketch. */
@@ -52,7 +54,7 @@ static tide_status begin_from(tide__hybrid *h, tide__transfers *t, tide__moves_w
     tide__sketch_clear(h->sketch);
     h->sketch->target_bytes = h->judge.in.target_bytes;
     if (t->swaps.work) {
-        TIDE_TRY(tide__moves_choose(t, way, h->judge.in.target_bytes, tide__min_u64(h->work, most_moves_work(h))));
+        TIDE_TRY(tide__moves_choose(t, way, h->judge.in.target_bytes, moves_work(h)));
         TIDE_TRY(tide__transfers_apply(t, h->sketch));
     }
     return tide__sketch_build(h->sketch);
