@@ -9,9 +9,9 @@
  * Moves, re-runs and variants together, hybrid: steps of 7 to 11 ops, every decision by depth-first search (exact.h says
  * which there are), each placed and simulated as plans are. Moving a value takes from a part of an op's time to several.
  *
- * The optimum by re-runs counts loads only, while hybrid's plans are placed and verified as well: where no plan of that arena exists
- * the optimum here is too low. The bar: every plan within 2 % of the optimum; the lower bound that the library prints is
- * never above it. */
+ * The optimum by re-runs counts loads only, while hybrid's plans are placed and verified as well: where no plan of that
+ * arena exists the optimum here is too low. The bar: every plan within 2 % of the optimum; the lower bound that the
+ * library prints is never above it. */
 #include <stdio.h>
 #include <stdlib.h>
 
