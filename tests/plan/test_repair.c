@@ -6,25 +6,9 @@
 #include <tidemark/program.h>
 
 #include "plan/decide/hybrid/search.h"
+#include "support/plain_op.h"
 
-enum { BYTES = 4096, COST_NS = 1000 };
-
-static tide_id add_op(tide_program_builder *b, uint32_t n_reads, const tide_id *reads) {
-    tide_tensor tensor = {.size_bytes = BYTES, .cls = TIDE_CLASS_ACTIVATION};
-    tide_variant variant = {.cost_ns = COST_NS};
-    tide_id id;
-    assert_ok(tide_program_builder_tensor(b, &tensor, &id));
-    tide_op op = {.name = "op",
-                  .rerunnable = true,
-                  .n_reads = n_reads,
-                  .reads = reads,
-                  .n_writes = 1,
-                  .writes = &id,
-                  .n_variants = 1,
-                  .variants = &variant};
-    assert_ok(tide_program_builder_op(b, &op, NULL));
-    return id;
-}
+enum { BYTES = 4096 };
 
 /* n equal layers forward, and n backward, each of which reads its layer's input. */
 static tide_program *chain(uint32_t n) {
@@ -33,10 +17,10 @@ static tide_program *chain(uint32_t n) {
     tide_id *x = malloc((n + (size_t)1) * sizeof *x);
     assert_non_null(x);
     assert_ok(tide_program_builder_create("chain", false, &b));
-    x[0] = add_op(b, 0, NULL);
-    for (uint32_t i = 0; i < n; i++) x[i + 1] = add_op(b, 1, &x[i]);
+    x[0] = add_op(b, BYTES, 0, NULL);
+    for (uint32_t i = 0; i < n; i++) x[i + 1] = add_op(b, BYTES, 1, &x[i]);
     tide_id gradient = x[n];
-    for (uint32_t i = n; i-- > 0;) gradient = add_op(b, 2, (const tide_id[]){gradient, x[i]});
+    for (uint32_t i = n; i-- > 0;) gradient = add_op(b, BYTES, 2, (const tide_id[]){gradient, x[i]});
     assert_ok(tide_program_builder_keep(b, gradient));
     assert_ok(tide_program_builder_finish(b, &p));
     free(x);
@@ -80,7 +64,7 @@ static void batches_drop_no_neighbours(void **state) {
     r.mask = 1u << TIDE__HOLD_ALL;
     assert_ok(tide__repair_run(&r));
     assert_true(tide__sketch_fits(s.sketch));
-    assert_true(s.sketch->run_ns < 2 * LAYERS * (uint64_t)COST_NS / 100 * 135); /* 125 is the least */
+    assert_true(s.sketch->run_ns < 2 * LAYERS / 100 * 135); /* 125 is the least */
     tide__repair_deinit(&r);
     end(&s);
 }
@@ -121,7 +105,7 @@ static void looks_at_others_of_the_same_load(void **state) {
     tide__placer refusing = {.place = refuse, .self = &w, .work = 1000};
     assert_ok(tide__search(s.sketch, NULL, &refusing, work, work, &spent));
     assert_true(w.looks > 1 && w.least_ns <= best_ns && w.most_ns > w.least_ns);
-    assert_true(w.most_ns <= best_ns / 100 * 103);
+    assert_true(100 * w.most_ns <= 103 * best_ns);
     assert_true(s.sketch->run_ns <= best_ns);
     tide__placer accepting = {.place = accept, .self = &accepted, .work = 1000};
     assert_ok(tide__search(s.sketch, NULL, &accepting, work, work, &spent));

@@ -4,6 +4,7 @@
 
 #include "plan/decide/draft.h"
 #include "plan/decide/unwind.h"
+#include "support/plain_op.h"
 #include "support/random_program.h"
 #include "support/test.h"
 
@@ -27,24 +28,6 @@ static uint64_t bound_of(const subject *s, tide_id *op) {
     assert_ok(tide__unwind(model, 0, &bytes, op));
     tide__model_destroy(model);
     return bytes;
-}
-
-/* One tensor of a block, made of up to two others. */
-static tide_id add_op(tide_program_builder *b, uint64_t size, uint32_t n_reads, const tide_id *reads) {
-    tide_tensor tensor = {.size_bytes = size, .cls = TIDE_CLASS_ACTIVATION};
-    tide_variant variant = {.cost_ns = 1};
-    tide_id id;
-    assert_ok(tide_program_builder_tensor(b, &tensor, &id));
-    tide_op op = {.name = "op",
-                  .rerunnable = true,
-                  .n_reads = n_reads,
-                  .reads = reads,
-                  .n_writes = 1,
-                  .writes = &id,
-                  .n_variants = 1,
-                  .variants = &variant};
-    assert_ok(tide_program_builder_op(b, &op, NULL));
-    return id;
 }
 
 enum { KIB = 1024 };
