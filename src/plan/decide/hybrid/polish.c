@@ -104,7 +104,10 @@ static tide_status score_of(polisher *p, const tide__decisions *d, bool *valid, 
     tide_plan_destroy(plan);
     if (!*valid) return status == TIDE_E_ARGUMENT ? TIDE_OK : status;
     if (status != TIDE_OK || out->over_bytes || !is_better(*out, p->at)) return status;
-    return score_draft(p, d, out);
+    status = score_draft(p, d, out);
+    if (status != TIDE_E_UNSUPPORTED) return status;
+    *valid = false; /* a carried value beside its successor: they have one place */
+    return TIDE_OK;
 }
 
 /* ---- the search ---- */
