@@ -61,9 +61,10 @@ static uint64_t relaxed_ns(const tide__policy_input *in, const tide_plan *plan, 
 /* By the schedule alone: better than it can be, but for what is above the budget. */
 static tide_status score_schedule(const polisher *p, tide_plan *plan, score *out) {
     size_t n = plan->actions.count + plan->residencies.count + plan->copies.count + 1;
-    uint64_t *loads = calloc(n, sizeof *loads), *made = loads + plan->actions.count;
+    uint64_t *loads = calloc(n, sizeof *loads);
     uint64_t budget = p->in->options->budgets.arena_bytes;
     if (!loads) return tide__fail_memory();
+    uint64_t *made = loads + plan->actions.count;
     tide_status status = tide__plan_load(p->in->program, p->in->machine, plan, loads);
     *out = (score){0};
     for (size_t i = 0; status == TIDE_OK && i < plan->actions.count; i++)
