@@ -10,6 +10,7 @@
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/workspaces.h"
 #include "support/hand_made.h"
+#include "support/network.h"
 #include "support/random_program.h"
 #include "support/try_policies.h"
 
@@ -143,28 +144,15 @@ static void arguments(void **state) {
  * them, and was slower by a fifth. */
 static void workspaces_count(void **state) {
     (void)state;
-    tide_machine m;
-    tide_model_options mo;
-    tide_model *model;
-    tide_step_options so;
-    tide_step *step;
+    network n = network_make("alexnet", 128, "v100-16gb-pcie");
     tide_plan *free_plan, *plan;
-    assert_ok(tide_machine_load("v100-16gb-pcie", &m));
-    tide_model_options_init(&mo);
-    mo.batch = 128;
-    assert_ok(tide_model_create("alexnet", &mo, &model));
-    tide_step_options_init(&so);
-    so.machine = &m;
-    assert_ok(tide_step_create(model, &so, &step));
-    const tide_program *p = tide_step_program(step);
-    assert_ok(try_policy(p, &m, "liveness", TIDE_EFFORT_NORMAL, UINT64_MAX, &free_plan));
+    assert_ok(try_policy(n.program, &n.machine, "liveness", TIDE_EFFORT_NORMAL, UINT64_MAX, &free_plan));
     uint64_t half = tide_plan_arena_bytes(free_plan) / 100 * 52;
-    assert_ok(try_policy(p, &m, "hybrid", TIDE_EFFORT_NORMAL, half, &plan));
+    assert_ok(try_policy(n.program, &n.machine, "hybrid", TIDE_EFFORT_NORMAL, half, &plan));
     assert_true(tide_plan_prediction(plan)->step_ns < tide_plan_prediction(free_plan)->step_ns / 100 * 130);
     tide_plan_destroy(plan);
     tide_plan_destroy(free_plan);
-    tide_step_destroy(step);
-    tide_model_destroy(model);
+    network_free(&n);
 }
 
 int main(void) {

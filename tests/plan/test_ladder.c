@@ -9,6 +9,7 @@
 #include "plan/decide/hybrid/ladder.h"
 #include "plan/decide/policies.h"
 #include "support/hand_made.h"
+#include "support/network.h"
 #include "support/random_program.h"
 
 enum { N_BUDGETS = 6, MOST_OPS = 24 }; /* a ladder has a dozen rungs, and each is searched */
@@ -122,29 +123,13 @@ static void random_programs(void **state) {
     assert_true(served > rounds(25));
 }
 
-static void models(void **state) {
+static void a_network(void **state) {
     (void)state;
-    static const char *const specs[] = {"lenet"};
-    tide_machine m;
-    assert_ok(tide_machine_load("v100-16gb-pcie", &m));
-    for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
-        uint64_t rng = k + 1, budgets[6];
-        tide_model_options mo;
-        tide_step_options so;
-        tide_model *model;
-        tide_step *step;
-        tide_model_options_init(&mo);
-        mo.batch = 16;
-        tide_step_options_init(&so);
-        so.machine = &m;
-        assert_ok(tide_model_create(specs[k], &mo, &model));
-        assert_ok(tide_step_create(model, &so, &step));
-        const tide_program *p = tide_step_program(step);
-        draw_budgets(&rng, whole_of(p, &m), 6, budgets);
-        assert_true(check_program(p, &m, "hybrid:steady", TIDE_EFFORT_NORMAL, budgets, 6) > 1);
-        tide_step_destroy(step);
-        tide_model_destroy(model);
-    }
+    uint64_t rng = 1, budgets[6];
+    network n = network_make("lenet", 16, "v100-16gb-pcie");
+    draw_budgets(&rng, whole_of(n.program, &n.machine), 6, budgets);
+    assert_true(check_program(n.program, &n.machine, "hybrid:steady", TIDE_EFFORT_NORMAL, budgets, 6) > 1);
+    network_free(&n);
 }
 
 /* Where nobody asks for it: the same ladder, at normal effort. */
@@ -268,7 +253,7 @@ static void one_by_one(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rungs),      cmocka_unit_test(random_programs), cmocka_unit_test(models),
+        cmocka_unit_test(rungs),      cmocka_unit_test(random_programs), cmocka_unit_test(a_network),
         cmocka_unit_test(by_default), cmocka_unit_test(other_policies),  cmocka_unit_test(together),
         cmocka_unit_test(one_by_one),
     };

@@ -4,6 +4,7 @@
 
 #include "plan/decide/draft.h"
 #include "plan/decide/hybrid/polish_edits.h"
+#include "support/network.h"
 #include "support/random_program.h"
 #include "support/test.h"
 #include "support/try_policies.h"
@@ -103,30 +104,17 @@ static void both_are_no_slower_than_one(void **state) {
  * no reason to give up. */
 static void carried_values(void **state) {
     (void)state;
-    tide_machine m;
-    tide_model_options mo;
-    tide_model *model;
-    tide_step_options so;
-    tide_step *step;
-    tide_machine_init_default(&m);
-    tide_model_options_init(&mo);
-    mo.batch = 16;
-    assert_ok(tide_model_create("mlp:784,48,32,10", &mo, &model));
-    tide_step_options_init(&so);
-    so.machine = &m;
-    assert_ok(tide_step_create(model, &so, &step));
-    const tide_program *p = tide_step_program(step);
+    network n = network_make("mlp:784,48,32,10", 16, "default");
     tide_plan *whole, *plan;
-    assert_ok(try_policy(p, &m, "liveness", TIDE_EFFORT_NORMAL, UINT64_MAX, &whole));
+    assert_ok(try_policy(n.program, &n.machine, "liveness", TIDE_EFFORT_NORMAL, UINT64_MAX, &whole));
     for (uint64_t percent = 94; percent > 40; percent -= 7) {
         uint64_t budget = tide_plan_arena_bytes(whole) / 100 * percent;
-        tide_status status = try_policy(p, &m, "hybrid", TIDE_EFFORT_NORMAL, budget, &plan);
+        tide_status status = try_policy(n.program, &n.machine, "hybrid", TIDE_EFFORT_NORMAL, budget, &plan);
         if (status != TIDE_OK) assert_status(status, TIDE_E_FIT);
         if (status == TIDE_OK) tide_plan_destroy(plan);
     }
     tide_plan_destroy(whole);
-    tide_step_destroy(step);
-    tide_model_destroy(model);
+    network_free(&n);
 }
 
 int main(void) {

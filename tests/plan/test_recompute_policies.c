@@ -5,6 +5,7 @@
 #include <tidemark/nn.h>
 
 #include "support/hand_made.h"
+#include "support/network.h"
 #include "support/random_program.h"
 #include "support/try_policies.h"
 
@@ -38,33 +39,6 @@ static void arguments(void **state) {
 
 /* ---- a network ---- */
 
-typedef struct network {
-    tide_machine machine;
-    tide_model *model;
-    tide_step *step;
-    const tide_program *program;
-} network;
-
-static network network_make(const char *spec, uint32_t batch) {
-    network n;
-    tide_model_options mo;
-    tide_step_options so;
-    tide_model_options_init(&mo);
-    mo.batch = batch;
-    tide_step_options_init(&so);
-    assert_ok(tide_machine_load("k40c", &n.machine));
-    so.machine = &n.machine;
-    assert_ok(tide_model_create(spec, &mo, &n.model));
-    assert_ok(tide_step_create(n.model, &so, &n.step));
-    n.program = tide_step_program(n.step);
-    return n;
-}
-
-static void network_free(network *n) {
-    tide_step_destroy(n->step);
-    tide_model_destroy(n->model);
-}
-
 static tide_plan *plan_network(const network *n, const char *policy, uint64_t arena_bytes) {
     tide_plan *plan = NULL;
     assert_ok(try_policy(n->program, &n->machine, policy, TIDE_EFFORT_NORMAL, arena_bytes, &plan));
@@ -87,7 +61,7 @@ static outcome outcome_of(const network *n, const char *policy, uint64_t arena_b
 /* Without an argument: nothing when all fits, less than everything when some of it is enough. */
 static void checkpoint_as_much_as_needed(void **state) {
     (void)state;
-    network n = network_make("resnet-cifar:9", 32);
+    network n = network_make("resnet-cifar:9", 32, "k40c");
     outcome live = outcome_of(&n, "liveness", UINT64_MAX), block = outcome_of(&n, "checkpoint:block", UINT64_MAX);
     outcome root = outcome_of(&n, "checkpoint:sqrt", UINT64_MAX), free = outcome_of(&n, "checkpoint", UINT64_MAX);
     uint64_t between = (live.arena_bytes + block.arena_bytes) / 2;
@@ -103,7 +77,7 @@ static void checkpoint_as_much_as_needed(void **state) {
 /* The cache moves nothing until memory is short; each part can be left out. */
 static void superneurons_parts(void **state) {
     (void)state;
-    network n = network_make("resnet-cifar:9", 32);
+    network n = network_make("resnet-cifar:9", 32, "k40c");
     outcome live = outcome_of(&n, "liveness", UINT64_MAX), all = outcome_of(&n, "superneurons", UINT64_MAX);
     assert_int_equal(all.prediction.moved_bytes, 0);
     assert_true(all.prediction.recomputed_ns > 0 && all.arena_bytes < live.arena_bytes);

@@ -7,6 +7,7 @@
 #include "plan/plan_data.h"
 #include "support/hand_made.h"
 #include "support/interpreter.h"
+#include "support/network.h"
 #include "support/random_program.h"
 #include "support/try_policies.h"
 
@@ -94,34 +95,13 @@ static void random_budgets(void **state) {
 
 /* ---- a network ---- */
 
-typedef struct network {
-    tide_machine machine;
-    tide_model *model;
-    tide_step *step;
-    const tide_program *program;
-    uint64_t whole; /* arena of liveness */
-} network;
-
-static void open_network(network *n) {
-    tide_model_options mo;
-    tide_step_options so;
+/* The arena of liveness. */
+static uint64_t whole_of(const network *n) {
     tide_plan *plan;
-    tide_model_options_init(&mo);
-    mo.batch = 32;
-    tide_step_options_init(&so);
-    assert_ok(tide_machine_load("rtx3090", &n->machine));
-    so.machine = &n->machine;
-    assert_ok(tide_model_create("resnet-cifar:3", &mo, &n->model));
-    assert_ok(tide_step_create(n->model, &so, &n->step));
-    n->program = tide_step_program(n->step);
     assert_ok(try_policy(n->program, &n->machine, "liveness", TIDE_EFFORT_LOW, UINT64_MAX, &plan));
-    n->whole = tide_plan_arena_bytes(plan);
+    uint64_t bytes = tide_plan_arena_bytes(plan);
     tide_plan_destroy(plan);
-}
-
-static void close_network(network *n) {
-    tide_step_destroy(n->step);
-    tide_model_destroy(n->model);
+    return bytes;
 }
 
 typedef struct figures {
@@ -135,7 +115,7 @@ static tide_status plan_network(const network *n, const char *policy, uint64_t r
     tide_plan_options_init(&o);
     o.policy = policy;
     o.effort = TIDE_EFFORT_LOW;
-    o.budgets.arena_bytes = n->whole * 6 / 10;
+    o.budgets.arena_bytes = whole_of(n) * 6 / 10;
     o.budgets.tier_bytes[t.ram] = ram;
     o.budgets.tier_bytes[t.disk] = disk;
     tide_status status = tide_plan_create(n->program, &n->machine, &o, NULL, &plan);
@@ -151,8 +131,7 @@ static tide_status plan_network(const network *n, const char *policy, uint64_t r
 static void ram_before_disk(void **state) {
     (void)state;
     static const char *const movers[] = {"cache", "autoswap:swdoa", "superneurons:norecompute", "hybrid:norerun"};
-    network n;
-    open_network(&n);
+    network n = network_make("resnet-cifar:3", 32, "rtx3090");
     for (size_t i = 0; i < sizeof movers / sizeof *movers; i++) {
         figures ram, both, disk;
         assert_ok(plan_network(&n, movers[i], UINT64_MAX, UINT64_MAX, &ram));
@@ -168,23 +147,23 @@ static void ram_before_disk(void **state) {
         tide_status status = plan_network(&n, movers[i], ram.ram / 4, ram.ram / 8, &disk);
         assert_true(status == TIDE_E_FIT || status == TIDE_E_TIER_FULL);
     }
-    close_network(&n);
+    network_free(&n);
 }
 
 /* Re-runs do what moves cannot. */
 static void reruns_instead(void **state) {
     (void)state;
     static const char *const mixed[] = {"delta", "hybrid"};
-    network n;
-    open_network(&n);
+    network n = network_make("resnet-cifar:3", 32, "rtx3090");
+    uint64_t whole = whole_of(&n);
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
         figures f;
         assert_ok(plan_network(&n, mixed[i], 0, 0, &f));
         assert_true(f.ram == 0 && f.disk == 0 && f.moved == 0);
-        assert_ok(plan_network(&n, mixed[i], n.whole / 20, n.whole / 20, &f));
-        assert_true(f.ram <= n.whole / 20 && f.disk <= n.whole / 20);
+        assert_ok(plan_network(&n, mixed[i], whole / 20, whole / 20, &f));
+        assert_true(f.ram <= whole / 20 && f.disk <= whole / 20);
     }
-    close_network(&n);
+    network_free(&n);
 }
 
 int main(void) {

@@ -207,15 +207,15 @@ static bool is_worth_it(const refiner *r, uint32_t c) {
 }
 
 static tide_status lower_parts(refiner *r) {
-    uint64_t todo = 0;
+    uint64_t waiting = 0;
     for (uint32_t c = 0; c < r->n_parts; c++) {
         if (part_size(r, c) > MOST_PART_ITEMS) r->settled = tide__max_u64(r->settled, part_height(r, c));
-        todo += is_worth_it(r, c);
+        waiting += is_worth_it(r, c);
     }
-    for (uint32_t c = 0; c < r->n_parts && todo > 0; c++) {
+    for (uint32_t c = 0; c < r->n_parts && waiting > 0; c++) {
         if (!is_worth_it(r, c)) continue;
-        budget limit = share_of(r->left, 1, todo);
-        if (todo > 1) todo--;
+        budget limit = share_of(r->left, 1, waiting);
+        if (waiting > 1) waiting--;
         TIDE_TRY(lower_part(r, c, &limit));
     }
     return TIDE_OK;
