@@ -11,13 +11,23 @@
 #include "plan/schedule.h"
 
 /* How far the exact search goes where the heuristics stay above the load: some 0.1 s, counted in nodes, so that it is
- * the same on every machine. A node takes time in proportion to the items; fewer nodes than items lead nowhere.
- * A draft gets enough for one or two attempts if those are quick. */
-enum { MOST_DRAFT_ITEMS = 600 };
-static uint64_t search_nodes(uint64_t n_items, bool draft) {
-    if (draft) return n_items <= MOST_DRAFT_ITEMS ? n_items + n_items / 4 + 100 : 0;
+ * the same on every machine. A node takes time in proportion to the items; fewer nodes than items lead nowhere. */
+static uint64_t search_nodes(uint64_t n_items) {
     return n_items + tide__min_u64(25000, UINT64_C(5000000) / (n_items + 1));
 }
+
+/* What a draft is worth: the quick heuristics, and one or two attempts of the exact search where those are quick. */
+enum { MOST_DRAFT_ITEMS = 600 };
+static uint64_t draft_work(uint64_t n_items) {
+    uint64_t orders = 8 * n_items, squeaks = 20 * n_items, search = (n_items + n_items / 4 + 100) * n_items / 50;
+    return orders + (n_items <= MOST_DRAFT_ITEMS ? squeaks + search : 0);
+}
+
+/* How places are sought: within a capacity, with bounded work; or as low as possible. */
+typedef struct effort {
+    bool is_question;
+    uint64_t work;
+} effort;
 
 /* ---- groups become items ---- */
 
@@ -75,22 +85,30 @@ static tide_status merge_groups(claim *claims, size_t n, tide__place_item *items
     return TIDE_OK;
 }
 
+static tide_status place_items(const tide__place_item *items, size_t n, uint64_t capacity, effort e, uint64_t *offsets,
+                               uint64_t *height, tide__place_answer *answer) {
+    tide__place_options options = {.capacity = capacity == UINT64_MAX ? 0 : capacity, .node_limit = search_nodes(n)};
+    tide__place_result result;
+    tide_status status = e.is_question ? tide__place_within(items, n, capacity, e.work, offsets, &result, answer)
+                                       : tide__place(items, n, &options, offsets, &result);
+    if (status != TIDE_OK) return status;
+    *height = result.height;
+    if (!e.is_question) *answer = result.height <= capacity ? TIDE__PLACE_FITS : TIDE__PLACE_TOO_HIGH;
+    return TIDE_OK;
+}
+
 /* Places the groups of n claims (which get sorted); offsets[k] is that of claims[k], then. */
-static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, bool draft, uint64_t *offsets,
-                                uint64_t *height) {
+static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, effort e, uint64_t *offsets,
+                                uint64_t *height, tide__place_answer *answer) {
     tide__place_item *items = malloc((n + 1) * sizeof *items);
     uint64_t *item_offsets = malloc((n + 1) * sizeof *item_offsets);
     size_t n_items;
-    tide__place_result result;
-    tide__place_options options = {.capacity = capacity == UINT64_MAX && !draft ? 0 : capacity, .quick = draft};
     tide_status status = items && item_offsets ? merge_groups(claims, n, items, &n_items) : tide__fail_memory();
-    if (status == TIDE_OK) options.node_limit = search_nodes(n_items, draft);
-    if (status == TIDE_OK) status = tide__place(items, n_items, &options, item_offsets, &result);
-    for (size_t i = 0, item = 0; status == TIDE_OK && i < n; i++) {
+    if (status == TIDE_OK) status = place_items(items, n_items, capacity, e, item_offsets, height, answer);
+    for (size_t i = 0, item = 0; status == TIDE_OK && *answer != TIDE__PLACE_TOO_SMALL && i < n; i++) {
         item += i > 0 && claims[i].group != claims[i - 1].group;
         offsets[i] = item_offsets[item];
     }
-    if (status == TIDE_OK) *height = result.height;
     free(items);
     free(item_offsets);
     return status;
@@ -143,14 +161,14 @@ static tide_status claim_arena(const tide_program *program, const tide_machine *
 }
 
 static tide_status place_arena(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                               uint64_t capacity, bool draft, tide_plan *plan) {
+                               uint64_t capacity, effort e, tide_plan *plan, tide__place_answer *answer) {
     size_t n = plan->residencies.count;
     claim *claims;
     TIDE_TRY(claim_arena(program, machine, keep_everything, plan, &claims));
     uint64_t *offsets = malloc((n + 1) * sizeof *offsets);
     tide_status status =
-        offsets ? place_claims(claims, n, capacity, draft, offsets, &plan->arena_bytes) : tide__fail_memory();
-    for (size_t i = 0; status == TIDE_OK && i < n; i++)
+        offsets ? place_claims(claims, n, capacity, e, offsets, &plan->arena_bytes, answer) : tide__fail_memory();
+    for (size_t i = 0; status == TIDE_OK && *answer != TIDE__PLACE_TOO_SMALL && i < n; i++)
         plan->residencies.data[claims[i].member].offset_bytes = offsets[i];
     free(claims);
     free(offsets);
@@ -237,7 +255,7 @@ static void find_save_begins(const tide_plan *plan, uint32_t *begins) {
 
 /* begins: per copy, when it takes its slot; NULL: with its SAVE. */
 static tide_status place_copies(const tide_machine *machine, uint32_t tier, tide__groups *g, const uint32_t *begins,
-                                uint64_t capacity, bool draft, tide_plan *plan) {
+                                uint64_t capacity, effort e, tide_plan *plan, tide__place_answer *answer) {
     size_t n = plan->copies.count, used = 0;
     claim *claims = malloc((n ? n : 1) * sizeof *claims);
     uint64_t *offsets = malloc((n ? n : 1) * sizeof *offsets);
@@ -253,7 +271,8 @@ static tide_status place_copies(const tide_machine *machine, uint32_t tier, tide
                                  .size = c->size_bytes,
                                  .align = machine->tier[tier].block_bytes};
     }
-    TIDE_TRY_GOTO(place_claims(claims, used, capacity, draft, offsets, &plan->tier_bytes[tier]), done);
+    TIDE_TRY_GOTO(place_claims(claims, used, capacity, e, offsets, &plan->tier_bytes[tier], answer), done);
+    if (*answer == TIDE__PLACE_TOO_SMALL) goto done;
     for (size_t k = 0; k < used; k++) plan->copies.data[claims[k].member].offset_bytes = offsets[k];
 done:
     free(claims);
@@ -261,50 +280,71 @@ done:
     return status;
 }
 
-/* Where slots that are free early are too many for the tier, a SAVE has to wait for its slot. */
-static tide_status place_tier(const tide_machine *machine, uint32_t tier, tide__groups *g, uint64_t room, bool draft,
-                              tide_plan *plan) {
+/* Where slots that are free early are too many for the tier, a SAVE has to wait for its slot. Every copy gets an
+ * offset, if need be above the room. */
+static tide_status place_tier(const tide_machine *machine, uint32_t tier, tide__groups *g, uint64_t room, effort e,
+                              tide_plan *plan, tide__place_answer *answer) {
     uint32_t *begins = malloc((plan->copies.count + 1) * sizeof *begins);
     if (!begins) return tide__fail_memory();
     find_save_begins(plan, begins);
-    tide_status status = place_copies(machine, tier, g, begins, draft ? room : UINT64_MAX, draft, plan);
+    tide_status status = place_copies(machine, tier, g, begins, e.is_question ? room : UINT64_MAX, e, plan, answer);
     free(begins);
     if (status == TIDE_OK && plan->tier_bytes[tier] > room)
-        status = place_copies(machine, tier, g, NULL, room, draft, plan);
+        status = place_copies(machine, tier, g, NULL, room, e, plan, answer);
+    if (status == TIDE_OK && *answer == TIDE__PLACE_TOO_SMALL)
+        status = place_copies(machine, tier, g, NULL, UINT64_MAX, e, plan, answer);
+    if (status == TIDE_OK) *answer = plan->tier_bytes[tier] > room ? TIDE__PLACE_TOO_HIGH : TIDE__PLACE_FITS;
     return status;
 }
 
+/* *answer: as it is, unless a tier does not hold its copies. */
 static tide_status place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
-                               bool draft, tide_plan *plan) {
+                               effort e, tide_plan *plan, tide__place_answer *answer) {
     tide__groups g;
     tide_status status = tide__groups_init(&g, plan->copies.count);
     if (status == TIDE_OK) status = tide__join_copies(program, plan, &g);
     for (uint32_t t = 0; t < machine->n_tiers && status == TIDE_OK; t++) {
+        tide__place_answer of_tier = TIDE__PLACE_FITS;
         uint64_t room = tide__tier_limit(machine, budgets, t);
-        if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, room, draft, plan);
+        if (machine->tier[t].kind != TIDE_TIER_CLIENT) status = place_tier(machine, t, &g, room, e, plan, &of_tier);
+        if (of_tier != TIDE__PLACE_FITS) *answer = of_tier;
     }
     tide__groups_deinit(&g);
     return status;
 }
 
-static tide_status place(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                         const tide_budgets *budgets, bool draft, tide_plan *plan) {
-    uint64_t capacity = budgets ? budgets->arena_bytes : UINT64_MAX;
-    TIDE_TRY(place_arena(program, machine, keep_everything, capacity, draft, plan));
-    return place_tiers(program, machine, budgets, draft, plan);
-}
+/* ---- all together ---- */
+
+static uint64_t arena_limit(const tide_budgets *budgets) { return budgets ? budgets->arena_bytes : UINT64_MAX; }
 
 tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
                              const tide_budgets *budgets, tide_plan *plan) {
-    return place(program, machine, keep_everything, budgets, false, plan);
+    const effort careful = {0};
+    tide__place_answer answer;
+    TIDE_TRY(place_arena(program, machine, keep_everything, arena_limit(budgets), careful, plan, &answer));
+    return place_tiers(program, machine, budgets, careful, plan, &answer);
+}
+
+tide_status tide__place_plan_within(const tide_program *program, const tide_machine *machine, bool keep_everything,
+                                    const tide_budgets *budgets, uint64_t work, tide_plan *plan,
+                                    tide__place_answer *answer) {
+    const effort bounded = {.is_question = true, .work = work};
+    TIDE_TRY(place_arena(program, machine, keep_everything, arena_limit(budgets), bounded, plan, answer));
+    return *answer == TIDE__PLACE_TOO_SMALL ? TIDE_OK : place_tiers(program, machine, budgets, bounded, plan, answer);
 }
 
 tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
                               const tide_budgets *budgets, tide_plan *plan) {
-    return place(program, machine, keep_everything, budgets, true, plan);
+    const effort bounded = {.is_question = true, .work = draft_work(plan->residencies.count)};
+    tide__place_answer answer;
+    TIDE_TRY(place_arena(program, machine, keep_everything, arena_limit(budgets), bounded, plan, &answer));
+    if (answer == TIDE__PLACE_TOO_SMALL)
+        TIDE_TRY(place_arena(program, machine, keep_everything, UINT64_MAX, bounded, plan, &answer));
+    return place_tiers(program, machine, budgets, bounded, plan, &answer);
 }
 
 tide_status tide__place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
                               tide_plan *plan) {
-    return place_tiers(program, machine, budgets, false, plan);
+    tide__place_answer answer = TIDE__PLACE_FITS;
+    return place_tiers(program, machine, budgets, (effort){0}, plan, &answer);
 }

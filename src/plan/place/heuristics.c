@@ -5,17 +5,17 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/size.h"
 #include "plan/place/orders.h"
 #include "plan/place/skyline.h"
 #include "plan/place/squeak.h"
 #include "plan/place/stack.h"
 
-#define MOST_SKYLINE_ITEMS UINT64_C(400000) /* of all skyline runs together: some 0.3 s */
-#define MOST_FIT_ITEMS 4000                 /* beyond, the skyline is as good and much faster */
-#define MOST_CONFLICTS UINT64_C(300000)     /* of one ordered fit: some 0.03 s */
+#define MOST_FIT_ITEMS 4000             /* beyond, the skyline is as good and much faster */
+#define MOST_CONFLICTS UINT64_C(300000) /* of one ordered fit: some 0.03 s */
 
 tide_status tide__attempt_init(tide__attempt *a, const tide__place_problem *p, uint64_t least, uint64_t enough) {
-    *a = (tide__attempt){.p = p, .least = least, .enough = enough};
+    *a = (tide__attempt){.p = p, .least = least, .enough = enough, .work = TIDE__MOST_SKYLINE_WORK};
     a->best = malloc((p->n + 1) * sizeof *a->best);
     a->trial = malloc((p->n + 1) * sizeof *a->trial);
     a->order = malloc((p->n + 1) * sizeof *a->order);
@@ -50,22 +50,17 @@ static bool is_late(const tide__attempt *a) { return a->deadline_ns && tide__now
  * gave the lowest. */
 static void run_orders(tide__attempt *a, tide__skyline *skyline, const tide__order_data *data, double *keys,
                        uint64_t *scratch, tide__order_kind *best_kind) {
-    uint64_t work = 0, n = a->p->n;
-    for (int kind = 0; kind < TIDE__N_ORDERS && !is_done(a); kind++, work += n) {
-        if (kind > 0 && (work + n > MOST_SKYLINE_ITEMS || is_late(a))) break;
+    uint64_t n = a->p->n;
+    for (int kind = 0; kind < TIDE__N_ORDERS && !is_done(a); kind++) {
+        if (kind > 0 && (a->work < n || is_late(a))) break;
         tide__order_keys(data, (tide__order_kind)kind, keys);
         tide__order_sort(keys, n, scratch, a->order);
         tide__skyline_run(skyline, a->order, a->trial);
+        a->work -= tide__min_u64(a->work, n);
         uint64_t before = a->algorithm ? a->height : UINT64_MAX;
         tide__attempt_keep_if_lower(a, tide__order_name((tide__order_kind)kind));
         if (a->height < before) *best_kind = (tide__order_kind)kind;
     }
-}
-
-static uint32_t count_squeaks(const tide__attempt *a, uint32_t most) {
-    uint64_t runs = MOST_SKYLINE_ITEMS / (a->p->n + 1);
-    runs = runs > TIDE__N_ORDERS ? runs - TIDE__N_ORDERS : 0;
-    return runs < most ? (uint32_t)runs : most;
 }
 
 static tide_status run_skylines(tide__attempt *a, tide__skyline *skyline, const tide__order_data *data,
@@ -76,7 +71,7 @@ static tide_status run_skylines(tide__attempt *a, tide__skyline *skyline, const 
     tide_status status = keys && scratch ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
         run_orders(a, skyline, data, keys, scratch, &kind);
-        tide__squeak_options o = {skyline, data, kind, count_squeaks(a, most_squeaks)};
+        tide__squeak_options o = {skyline, data, kind, most_squeaks};
         if (most_squeaks > 0 && !tide__attempt_is_good(a)) status = tide__squeak(a, &o);
     }
     free(keys);

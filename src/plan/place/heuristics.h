@@ -5,13 +5,15 @@
 #include "plan/place/fit.h"
 #include "plan/place/problem.h"
 
-#define TIDE__MOST_SQUEAKS 20 /* the exact search is better at what is still open after some */
+#define TIDE__MOST_SQUEAKS 20                    /* the exact search is better at what is still open after some */
+#define TIDE__MOST_SKYLINE_WORK UINT64_C(400000) /* where the caller sets no limit: some 0.3 s */
 
 typedef struct tide__attempt {
     const tide__place_problem *p;
     uint64_t least;         /* units: nothing lower exists */
     uint64_t enough;        /* units, >= least: no lower placement is wanted, though a cheap one is taken */
     bool quick;             /* the first that is low enough is taken */
+    uint64_t work;          /* what skylines may still take: a unit per item and run, about a microsecond */
     uint64_t seed;          /* of what is random */
     uint64_t deadline_ns;   /* on the clock of tide__now_ns; 0: work is limited by its amount only */
     uint64_t *best, *trial; /* offsets in units, per item; best is valid once there is an algorithm */

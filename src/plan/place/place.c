@@ -14,6 +14,8 @@
 #define MOST_CONFLICTS UINT64_C(2000000) /* of a fit that was asked for by name: some 0.2 s */
 #define MOST_CORE_ITEMS 20000            /* beyond, skylines are what there is time for */
 #define MOST_SECONDS 1e9                 /* longer is forever */
+#define MOST_WORK (UINT64_MAX / 64)      /* likewise */
+#define NODES_PER_WORK 50                /* of the exact search: nodes x items per unit of work */
 
 typedef enum choice { AUTO, SMARTPOOL, FIRST_FIT, SKYLINE, EXACT, N_CHOICES } choice;
 
@@ -22,6 +24,8 @@ typedef struct search {
     tide__place_options options;
     choice choice;
     uint64_t deadline_ns; /* 0: none */
+    bool quick;           /* the first placement within the capacity is the answer */
+    uint64_t work;        /* a quick search: what is left of it */
     uint64_t *offsets;    /* units, per item of the problem */
     uint64_t height;      /* of the offsets */
     const char *algorithm;
@@ -49,12 +53,17 @@ static void raise_bound(search *s, const tide__place_item *items, uint64_t bound
     p->lower_bound_bytes = tide__max_u64(p->lower_bound_bytes, bound * p->unit - most_rounding(s, items));
 }
 
+/* A quick search may stay without any node, which the exact search takes as no limit. */
+static uint64_t node_limit(const search *s, size_t n) {
+    return s->quick ? s->work * NODES_PER_WORK / (n + 1) + 1 : s->options.node_limit;
+}
+
 /* What is found and proved stays, whatever stops the search. */
 static void refine(search *s, const tide__core *core, tide__attempt *a, const tide__place_item *items) {
     uint64_t capacity = s->options.capacity / s->problem.unit, bound = s->problem.lower_bound - core->bottom;
     tide__refine_options o = {.capacity = capacity > core->bottom ? capacity - core->bottom : 0,
                               .seed = s->options.seed,
-                              .node_limit = s->options.node_limit,
+                              .node_limit = node_limit(s, a->p->n),
                               .deadline_ns = s->deadline_ns};
     memcpy(a->trial, a->best, a->p->n * sizeof *a->trial);
     (void)tide__refine(a->p, &o, a->trial, &bound);
@@ -68,11 +77,21 @@ static bool is_hopeless(const search *s) {
 
 /* Worth a search: limits to search within, and a capacity that is not known to be too small. */
 static bool may_search(const search *s) {
-    return (s->options.time_limit_s > 0 || s->options.node_limit) && !is_hopeless(s);
+    return (s->options.time_limit_s > 0 || s->options.node_limit || s->work) && !is_hopeless(s);
+}
+
+static tide_status start_attempt(const search *s, const tide__place_problem *p, uint64_t least, uint64_t enough_of_it,
+                                 tide__attempt *a) {
+    tide_status status = tide__attempt_init(a, p, least, enough_of_it);
+    a->seed = s->options.seed;
+    a->quick = s->quick;
+    if (s->quick) a->work = s->work;
+    return status;
 }
 
 /* Takes over what an attempt on the whole has found. */
 static void take(search *s, const tide__attempt *a) {
+    if (s->quick) s->work = a->work;
     if (!a->algorithm) return;
     memcpy(s->offsets, a->best, s->problem.n * sizeof *s->offsets);
     s->height = a->height;
@@ -96,14 +115,13 @@ static tide_status complete(search *s, const tide__core *core, const tide__attem
 static tide_status search_core(search *s, const tide__core *core, const tide__place_item *items) {
     tide__attempt a;
     tide_status status;
-    TIDE_TRY_GOTO(tide__attempt_init(&a, &core->problem, core->capacity, enough(s) - core->bottom), done);
-    a.seed = s->options.seed;
+    TIDE_TRY_GOTO(start_attempt(s, &core->problem, core->capacity, enough(s) - core->bottom, &a), done);
     if (core->problem.n > TIDE__EXACT_MOST_ITEMS) a.deadline_ns = s->deadline_ns;
-    a.quick = s->options.quick;
     (void)tide__try_skylines(&a, TIDE__MOST_SQUEAKS);
     if (!a.algorithm) TIDE_TRY_GOTO(tide__try_classics(&a), done);
+    if (s->quick) s->work = a.work;
     if (!tide__attempt_is_good(&a) && may_search(s)) refine(s, core, &a, items);
-    if (!s->options.quick) TIDE_TRY_GOTO(tide__try_classics(&a), done);
+    if (!s->quick) TIDE_TRY_GOTO(tide__try_classics(&a), done);
     TIDE_TRY_GOTO(complete(s, core, &a), done);
 done:
     tide__attempt_deinit(&a);
@@ -112,7 +130,7 @@ done:
 
 static tide_status improve(search *s, const tide__place_item *items) {
     tide__core core;
-    TIDE_TRY(tide__core_init(&core, &s->problem, s->problem.lower_bound));
+    TIDE_TRY(tide__core_init(&core, &s->problem, s->quick ? enough(s) : s->problem.lower_bound));
     tide_status status = search_core(s, &core, items);
     tide__core_deinit(&core);
     return status;
@@ -125,18 +143,33 @@ static tide_status run_all(search *s, const tide__place_item *items) {
     if (s->choice == EXACT && s->problem.huge)
         return tide__fail(TIDE_E_UNSUPPORTED, "exact: the sizes are too large for it");
     tide__attempt a;
-    tide_status status = tide__attempt_init(&a, &s->problem, s->problem.lower_bound, enough(s));
-    a.seed = s->options.seed;
-    a.quick = s->options.quick;
+    tide_status status = start_attempt(s, &s->problem, s->problem.lower_bound, enough(s), &a);
     a.deadline_ns = s->deadline_ns;
     if (status == TIDE_OK && last) status = tide__try_heuristics(&a);
     if (status == TIDE_OK && !last) (void)tide__try_skylines(&a, 0);
     if (status == TIDE_OK) take(s, &a);
-    bool good = status == TIDE_OK && a.algorithm && (tide__attempt_is_good(&a) || (s->options.quick && !may_search(s)));
+    bool good = status == TIDE_OK && tide__attempt_is_good(&a);
     tide__attempt_deinit(&a);
     if (status != TIDE_OK || last || good) return status;
     status = improve(s, items);
     return s->algorithm ? TIDE_OK : status;
+}
+
+/* ---- within a capacity ---- */
+
+static bool is_within(const search *s) { return s->algorithm && s->height <= enough(s); }
+
+/* The whole first, without what the core costs; with an answer at hand, running out of memory later is no failure. */
+static tide_status run_within(search *s, const tide__place_item *items) {
+    tide__attempt a;
+    tide_status status = start_attempt(s, &s->problem, s->problem.lower_bound, enough(s), &a);
+    if (status == TIDE_OK) (void)tide__try_skylines(&a, 0);
+    if (status == TIDE_OK && !a.algorithm) status = tide__try_classics(&a);
+    if (status == TIDE_OK) take(s, &a);
+    tide__attempt_deinit(&a);
+    if (status != TIDE_OK || is_within(s) || s->work < s->problem.n || s->problem.huge) return status;
+    if (s->problem.n <= MOST_CORE_ITEMS) (void)improve(s, items);
+    return TIDE_OK;
 }
 
 /* ---- by name ---- */
@@ -208,18 +241,42 @@ static tide_status check_overflow(const search *s) {
     return tide__fail(TIDE_E_OVERFLOW, "the items do not fit below 2^64");
 }
 
+static tide_status report(const search *s, const tide__place_item *items, size_t n, uint64_t *offsets,
+                          tide__place_result *result) {
+    TIDE_TRY(check_overflow(s));
+    write_offsets(s, items, n, offsets, &result->height);
+    result->lower_bound = s->problem.lower_bound_bytes;
+    result->optimal = s->height == s->problem.lower_bound || result->height == result->lower_bound;
+    result->algorithm = s->algorithm;
+    return TIDE_OK;
+}
+
 tide_status tide__place(const tide__place_item *items, size_t n, const tide__place_options *options, uint64_t *offsets,
                         tide__place_result *result) {
     search s;
-    tide_status status;
-    TIDE_TRY_GOTO(search_init(&s, items, n, options), done);
-    TIDE_TRY_GOTO(run_chosen(&s, items), done);
-    TIDE_TRY_GOTO(check_overflow(&s), done);
-    write_offsets(&s, items, n, offsets, &result->height);
-    result->lower_bound = s.problem.lower_bound_bytes;
-    result->optimal = s.height == s.problem.lower_bound || result->height == result->lower_bound;
-    result->algorithm = s.algorithm;
-done:
+    tide_status status = search_init(&s, items, n, options);
+    if (status == TIDE_OK) status = run_chosen(&s, items);
+    if (status == TIDE_OK) status = report(&s, items, n, offsets, result);
+    search_deinit(&s);
+    return status;
+}
+
+tide_status tide__place_within(const tide__place_item *items, size_t n, uint64_t capacity, uint64_t work,
+                               uint64_t *offsets, tide__place_result *result, tide__place_answer *answer) {
+    search s;
+    tide_status status = search_init(&s, items, n, &(tide__place_options){.capacity = capacity});
+    bool too_small = status == TIDE_OK && s.problem.lower_bound_bytes > capacity;
+    s.quick = true;
+    s.work = tide__min_u64(work, MOST_WORK);
+    if (too_small) {
+        *result =
+            (tide__place_result){.height = s.problem.lower_bound_bytes, .lower_bound = s.problem.lower_bound_bytes};
+        *answer = TIDE__PLACE_TOO_SMALL;
+    } else {
+        if (status == TIDE_OK) status = run_within(&s, items);
+        if (status == TIDE_OK) status = report(&s, items, n, offsets, result);
+        if (status == TIDE_OK) *answer = result->height <= capacity ? TIDE__PLACE_FITS : TIDE__PLACE_TOO_HIGH;
+    }
     search_deinit(&s);
     return status;
 }

@@ -39,8 +39,6 @@ typedef struct tide__place_options {
     uint64_t seed;
     double time_limit_s;   /* for the exact search after the fast heuristics; with both limits 0 there is none */
     uint64_t node_limit;   /* of the exact search; 0: only the time limits it */
-    bool quick;            /* auto: the first answer within the capacity; no slow heuristics, and none but the first
-                              answers where there are no limits to search within or the capacity is below the load */
     const char *algorithm; /* one of TIDE__PLACE_ALGORITHMS; NULL: "auto" */
 } tide__place_options;
 
@@ -56,5 +54,17 @@ typedef struct tide__place_result {
  * that was asked for cannot handle the items. */
 tide_status tide__place(const tide__place_item *items, size_t n, const tide__place_options *options, uint64_t *offsets,
                         tide__place_result *result);
+
+typedef enum tide__place_answer {
+    TIDE__PLACE_FITS,
+    TIDE__PLACE_TOO_HIGH, /* nothing within the capacity was found; the offsets are the lowest that were */
+    TIDE__PLACE_TOO_SMALL /* the capacity is below result->lower_bound: nothing was placed, no offset written */
+} tide__place_answer;
+
+/* Do the items go into `capacity` bytes? The first placement that does is the answer: quick heuristics one after the
+ * other, then the exact search for this very capacity. `work` bounds what they take, in units of about a microsecond,
+ * counted, so that answers are the same on every machine; the first heuristic runs whatever the bound. */
+tide_status tide__place_within(const tide__place_item *items, size_t n, uint64_t capacity, uint64_t work,
+                               uint64_t *offsets, tide__place_result *result, tide__place_answer *answer);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/size.h"
 
 #define SQUEAK 0.2 /* a fifth of the whole order */
 #define FADING 0.95
@@ -52,6 +53,7 @@ static void turn(wheel *w) {
     uint64_t before = w->a->height;
     sort_items(w);
     tide__skyline_run(w->options->skyline, w->a->order, w->a->trial);
+    w->a->work -= tide__min_u64(w->a->work, w->a->p->n);
     tide__attempt_keep_if_lower(w->a, "squeaky wheel");
     listen(w);
     w->run++;
@@ -63,7 +65,8 @@ static void turn(wheel *w) {
 
 static bool goes_on(const wheel *w) {
     if (tide__attempt_is_good(w->a)) return false;
-    return w->a->deadline_ns ? tide__now_ns() < w->a->deadline_ns : w->run < w->options->runs;
+    if (w->a->deadline_ns) return tide__now_ns() < w->a->deadline_ns;
+    return w->run < w->options->runs && w->a->work >= w->a->p->n;
 }
 
 tide_status tide__squeak(tide__attempt *a, const tide__squeak_options *options) {

@@ -11,7 +11,7 @@ typedef struct tide__squeak_options {
     tide__skyline *skyline;
     const tide__order_data *data;
     tide__order_kind kind; /* the order to start from; the others follow */
-    uint32_t runs;         /* at most, without a deadline; with one: until it strikes */
+    uint32_t runs;         /* at most, and no more than the attempt's work; with a deadline: until it strikes */
 } tide__squeak_options;
 
 /* Lowers the attempt if it can, until it is good. */
