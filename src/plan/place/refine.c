@@ -11,6 +11,11 @@
 #define LEAST_NS 1000000 /* a search of less time is not begun */
 #define LEAST_NODES 16
 #define MOST_PART_ITEMS 20000 /* their core may still be small enough */
+#define LEAST_DETOUR 400      /* nodes of a first question beyond the items there are */
+#define GOAL_SHARE 2          /* the goal is worth that many other questions, but in the first round */
+#define HALVINGS 5            /* other questions of a round, at most */
+#define ROUND_GROWTH 3        /* of nodes, from round to round */
+#define MOST_NODES (UINT64_MAX / 16)
 
 /* What a search may spend; UINT64_MAX where there is no limit. */
 typedef struct budget {
@@ -30,6 +35,8 @@ typedef struct refiner {
     tide__place_problem part; /* the one at work */
     uint64_t *part_offsets, *core_offsets;
     budget left;
+    uint32_t round; /* of questions about a part: each draws its own orders */
+    uint64_t nodes; /* of all searches so far */
 } refiner;
 
 /* ---- parts ---- */
@@ -124,12 +131,8 @@ static budget share_of(budget all, uint64_t parts, uint64_t among) {
     return share;
 }
 
-/* Two thirds of what is left, but not fewer nodes than it takes to place n items, if so many are left. */
-static budget step_of(budget all, size_t n) {
-    budget step = share_of(all, 2, 3);
-    if (all.nodes != UINT64_MAX) step.nodes = tide__min_u64(all.nodes, tide__max_u64(step.nodes, n + n / 8));
-    return step;
-}
+/* A question's share of nodes, if so many are left. */
+static budget part_of(budget all, uint64_t nodes) { return (budget){tide__min_u64(all.nodes, nodes), all.deadline_ns}; }
 
 static bool is_spent(budget b) {
     return b.nodes < LEAST_NODES || (b.deadline_ns != UINT64_MAX && tide__now_ns() + LEAST_NS > b.deadline_ns);
@@ -144,14 +147,12 @@ static void spend(budget *b, uint64_t nodes) {
 static tide_status search_core(refiner *r, const tide__core *core, budget limit, tide__exact_answer *answer,
                                uint64_t *nodes) {
     tide__exact_options o = {.capacity = core->capacity,
-                             .seed = r->options->seed,
+                             .seed = r->options->seed + r->round,
                              .node_limit = limit.nodes == UINT64_MAX ? 0 : limit.nodes,
                              .deadline_ns = limit.deadline_ns == UINT64_MAX ? 0 : limit.deadline_ns};
-    if (core->problem.n > TIDE__EXACT_MOST_ITEMS) {
-        *answer = TIDE__EXACT_GAVE_UP;
-        *nodes = LEAST_NODES;
-        return TIDE_OK;
-    }
+    *answer = TIDE__EXACT_GAVE_UP;
+    *nodes = 0;
+    if (core->problem.n > TIDE__EXACT_MOST_ITEMS) return TIDE_OK;
     return tide__exact(&core->problem, &o, r->core_offsets, answer, nodes);
 }
 
@@ -169,27 +170,52 @@ static uint64_t goal(const refiner *r) {
     return tide__max_u64(tide__max_u64(r->lower_bound, r->settled), r->options->capacity);
 }
 
-/* First the goal itself, then halfway between what failed and what is there. A goal given by the caller is all that
- * matters to him: it gets the whole budget, else each step gets most of what is left. */
+/* Asks whether the part goes into `target`; *high is its height then. */
+static tide_status ask(refiner *r, uint32_t c, uint64_t target, budget share, budget *limit, uint64_t *high) {
+    tide__exact_answer answer;
+    uint64_t nodes;
+    TIDE_TRY(search_part(r, target, share, &answer, &nodes));
+    spend(limit, nodes);
+    spend(&r->left, nodes);
+    r->nodes += nodes;
+    if (answer == TIDE__EXACT_NONE_EXISTS) r->lower_bound = tide__max_u64(r->lower_bound, target + 1);
+    if (answer != TIDE__EXACT_FOUND) return TIDE_OK;
+    store_part(r);
+    *high = part_height(r, c);
+    return TIDE_OK;
+}
+
+/* What the questions of a round may take. */
+typedef struct round_nodes {
+    uint64_t goal, other;
+} round_nodes;
+
+/* The goal itself, then halfway between what failed and what is there. */
+static tide_status ask_round(refiner *r, uint32_t c, round_nodes nodes, budget *limit, uint64_t *high) {
+    uint64_t low = goal(r);
+    TIDE_TRY(ask(r, c, low, part_of(*limit, nodes.goal), limit, high));
+    low = tide__max_u64(low + 1, goal(r));
+    for (int k = 0; k < HALVINGS && low < *high && !is_spent(*limit); k++) {
+        uint64_t target = low + (*high - low) / 2, before = *high;
+        TIDE_TRY(ask(r, c, target, part_of(*limit, nodes.other), limit, high));
+        if (*high == before) low = target + 1;
+    }
+    return TIDE_OK;
+}
+
+/* A capacity that the caller gave is all that matters to him: it gets the whole budget. Else rounds of questions, each
+ * with more nodes than the one before: many are easy a little above where they are hopeless. */
 static tide_status settle_part(refiner *r, uint32_t c, budget *limit) {
-    uint64_t low = goal(r), high = part_height(r, c), target = low;
-    bool all_or_nothing = low == r->options->capacity;
-    while (low < high && !is_spent(*limit)) {
-        tide__exact_answer answer;
-        uint64_t nodes;
-        budget step = all_or_nothing ? *limit : step_of(*limit, r->part.n);
-        TIDE_TRY(search_part(r, target, step, &answer, &nodes));
-        spend(limit, nodes);
-        spend(&r->left, nodes);
-        if (answer == TIDE__EXACT_FOUND) {
-            store_part(r);
-            high = part_height(r, c);
-        } else {
-            if (answer == TIDE__EXACT_NONE_EXISTS) r->lower_bound = tide__max_u64(r->lower_bound, target + 1);
-            if (all_or_nothing) break;
-            low = target + 1;
-        }
-        target = low + (high - low) / 2;
+    uint64_t high = part_height(r, c), n = r->part.n;
+    round_nodes nodes = {n + n / 4 + LEAST_DETOUR, 4 * n + LEAST_DETOUR};
+    bool is_asked = goal(r) == r->options->capacity, goes_on = !is_asked;
+    if (is_asked) TIDE_TRY(ask(r, c, goal(r), *limit, limit, &high));
+    for (r->round = 0; goes_on && goal(r) < high && !is_spent(*limit); r->round++) {
+        uint64_t before = r->nodes;
+        TIDE_TRY(ask_round(r, c, nodes, limit, &high));
+        goes_on = r->nodes > before; /* not if there are too many items for any search */
+        nodes.other = tide__min_u64(nodes.other, MOST_NODES) * ROUND_GROWTH;
+        nodes.goal = GOAL_SHARE * nodes.other;
     }
     r->settled = tide__max_u64(r->settled, high);
     return TIDE_OK;
