@@ -165,17 +165,25 @@ void tide__core_deinit(tide__core *core) {
 
 /* ---- back to the whole ---- */
 
+/* The bottom as one item: each of the others would look at all of its items. */
+static void join_bottom(const tide__core *core, tide__place_item *items) {
+    uint64_t at = 0;
+    for (size_t k = 0; k < core->n_bottom; k++) {
+        tide__place_item *it = &items[core->order[k]];
+        it->fixed = at;
+        at += it->size;
+        if (k > 0) it->begin = it->end = 0;
+    }
+    if (core->n_bottom > 0) items[core->order[0]].size = core->bottom;
+}
+
 /* What has its place counts as fixed; the rest goes to its first free offset. */
 tide_status tide__core_complete(const tide__core *core, const uint64_t *core_offsets, uint64_t *offsets) {
     const tide__place_problem *p = core->whole;
     tide__place_item *items = malloc((p->n + 1) * sizeof *items);
     if (!items) return tide__fail_memory();
     memcpy(items, p->items, p->n * sizeof *items);
-    uint64_t at = 0;
-    for (size_t k = 0; k < core->n_bottom; k++) {
-        items[core->order[k]].fixed = at;
-        at += items[core->order[k]].size;
-    }
+    join_bottom(core, items);
     for (size_t k = 0; k < core->problem.n; k++) items[core->problem.origin[k]].fixed = core->bottom + core_offsets[k];
     tide__place_problem placed = *p;
     placed.items = items;

@@ -44,15 +44,19 @@ void tide__attempt_keep_if_lower(tide__attempt *a, const char *algorithm) {
 /* No run is wanted any more: nothing is lower, or a quick attempt is low enough. */
 static bool is_done(const tide__attempt *a) { return a->algorithm && a->height <= (a->quick ? a->enough : a->least); }
 
-static bool is_late(const tide__attempt *a) { return a->deadline_ns && tide__now_ns() >= a->deadline_ns; }
+/* Room for one more run: one that takes as long as the last, or the work of one. */
+static bool may_run(const tide__attempt *a, uint64_t last_ns) {
+    return a->deadline_ns ? tide__now_ns() + last_ns <= a->deadline_ns : a->work >= a->p->n;
+}
 
 /* One run per order, until nothing is lower or the work is too much; the first in any case. best_kind: the order that
  * gave the lowest. */
 static void run_orders(tide__attempt *a, tide__skyline *skyline, const tide__order_data *data, double *keys,
                        uint64_t *scratch, tide__order_kind *best_kind) {
-    uint64_t n = a->p->n;
+    uint64_t n = a->p->n, last_ns = 0;
     for (int kind = 0; kind < TIDE__N_ORDERS && !is_done(a); kind++) {
-        if (kind > 0 && (a->work < n || is_late(a))) break;
+        uint64_t start_ns = a->deadline_ns ? tide__now_ns() : 0;
+        if (kind > 0 && !may_run(a, last_ns)) break;
         tide__order_keys(data, (tide__order_kind)kind, keys);
         tide__order_sort(keys, n, scratch, a->order);
         tide__skyline_run(skyline, a->order, a->trial);
@@ -60,6 +64,7 @@ static void run_orders(tide__attempt *a, tide__skyline *skyline, const tide__ord
         uint64_t before = a->algorithm ? a->height : UINT64_MAX;
         tide__attempt_keep_if_lower(a, tide__order_name((tide__order_kind)kind));
         if (a->height < before) *best_kind = (tide__order_kind)kind;
+        if (a->deadline_ns) last_ns = tide__now_ns() - start_ns;
     }
 }
 
@@ -67,7 +72,7 @@ static tide_status run_skylines(tide__attempt *a, tide__skyline *skyline, const 
                                 uint32_t most_squeaks) {
     double *keys = malloc((a->p->n + 1) * sizeof *keys);
     uint64_t *scratch = malloc((2 * a->p->n + 1) * sizeof *scratch);
-    tide__order_kind kind = TIDE__ORDER_DURATION;
+    tide__order_kind kind = TIDE__ORDER_PEAK_DURATION;
     tide_status status = keys && scratch ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
         run_orders(a, skyline, data, keys, scratch, &kind);

@@ -78,10 +78,14 @@ void tide__order_data_deinit(tide__order_data *d) {
 /* ---- keys ---- */
 
 const char *tide__order_name(tide__order_kind kind) {
-    static const char *const names[TIDE__N_ORDERS] = {"skyline by duration",      "skyline by peak and duration",
-                                                      "skyline by peak and area", "skyline by area",
-                                                      "skyline by bulk",          "skyline by begin",
-                                                      "skyline by size",          "skyline by input"};
+    static const char *const names[TIDE__N_ORDERS] = {"skyline by peak and duration",
+                                                      "skyline by duration",
+                                                      "skyline by peak and area",
+                                                      "skyline by area",
+                                                      "skyline by bulk",
+                                                      "skyline by begin",
+                                                      "skyline by size",
+                                                      "skyline by input"};
     return kind < TIDE__N_ORDERS ? names[kind] : "";
 }
 

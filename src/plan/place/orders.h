@@ -5,8 +5,8 @@
 #include "plan/place/problem.h"
 
 typedef enum tide__order_kind {
-    TIDE__ORDER_DURATION,      /* long first */
     TIDE__ORDER_PEAK_DURATION, /* what is alive at the higher load first, then long */
+    TIDE__ORDER_DURATION,      /* long first */
     TIDE__ORDER_PEAK_AREA,     /* likewise, then large duration × size */
     TIDE__ORDER_AREA,
     TIDE__ORDER_BULK,  /* duration × the root of the size */
