@@ -34,7 +34,7 @@ void bench_problems(const char *const *paths, size_t n);
 void bench_streams(const char *const *paths, size_t n);
 /* Every family of models at three batch sizes, and some very deep ones. */
 void bench_models(void);
-/* 10^5 buffers, in several distributions. */
+/* 10^5 buffers and more, in several distributions. */
 void bench_synthetic(void);
 
 /* Halves a rectangle in time or addresses until there are n pieces: the bound is reached by construction. */

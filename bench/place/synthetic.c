@@ -1,13 +1,16 @@
-/* 10^5 buffers at once: what a heuristic has to do well without a search. */
+/* Many buffers at once, which a heuristic has to place well without a search: 10^5 in several distributions, 25000 as
+ * compilers have them, 10^6. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/rng.h"
 #include "place/bench.h"
 
-enum { MANY = 100000 };
+enum { MANY = 100000, COMPILED = 25000, MOST = 1000000, SEEDS = 3 };
 
-static uint64_t draw(uint64_t stream, uint64_t i, uint64_t below) { return tide__random_u64(7, stream, i) % below; }
+static uint64_t seed = 7;
+
+static uint64_t draw(uint64_t stream, uint64_t i, uint64_t below) { return tide__random_u64(seed, stream, i) % below; }
 
 /* From 512 bytes to 32 MiB, each power of two as likely. */
 static uint64_t draw_size(uint64_t i) {
@@ -21,29 +24,29 @@ static tide__place_item buffer(uint64_t size, uint64_t begin, uint64_t end) {
 }
 
 /* Short lives, one after the other. */
-static void fill_window(tide__place_item *items) {
-    for (uint64_t i = 0; i < MANY; i++) items[i] = buffer(draw_size(i), i, i + 1 + draw(3, i, 40));
+static void fill_window(tide__place_item *items, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) items[i] = buffer(draw_size(i), i, i + 1 + draw(3, i, 40));
 }
 
 /* Begin and end anywhere. */
-static void fill_uniform(tide__place_item *items) {
-    for (uint64_t i = 0; i < MANY; i++) {
-        uint64_t a = draw(3, i, MANY), b = draw(4, i, MANY);
+static void fill_uniform(tide__place_item *items, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t a = draw(3, i, n), b = draw(4, i, n);
         items[i] = buffer(draw_size(i), a < b ? a : b, (a < b ? b : a) + 1);
     }
 }
 
 /* Most live shortly, some for long: lengths from 1 to 2^16, each power of two as likely. */
-static void fill_mixed(tide__place_item *items) {
-    for (uint64_t i = 0; i < MANY; i++) {
-        uint64_t power = UINT64_C(1) << draw(3, i, 16), begin = draw(4, i, MANY);
+static void fill_mixed(tide__place_item *items, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t power = UINT64_C(1) << draw(3, i, 16), begin = draw(4, i, n);
         items[i] = buffer(draw_size(i), begin, begin + power + draw(5, i, power));
     }
 }
 
 /* A step of training: outputs wait for their backward, which is a mirror; workspaces and gradients in between. */
-static void fill_training(tide__place_item *items) {
-    uint64_t layers = MANY / 4, end = 2 * layers;
+static void fill_training(tide__place_item *items, uint64_t n) {
+    uint64_t layers = n / 4, end = 2 * layers;
     for (uint64_t i = 0; i < layers; i++) {
         uint64_t back = end - 1 - i;
         items[4 * i] = buffer(draw_size(i), i, back + 1);
@@ -54,28 +57,116 @@ static void fill_training(tide__place_item *items) {
 }
 
 /* Not one hole is left at the bound: shown, but no bar was set for it. */
-static void fill_cut(tide__place_item *items) { cut_rectangle(9, MANY, items); }
+static void fill_cut(tide__place_item *items, uint64_t n) { cut_rectangle(9, n, items); }
+
+/* ---- as compilers have them: weights that stay, temporaries that do not ---- */
+
+/* Weights for good or from their first use on, a few values for some time, most for some ops; 64 bytes to 64 MiB. */
+static void fill_inference(tide__place_item *items, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t power = UINT64_C(64) << draw(1, i, 20), size = (power + draw(2, i, power)) / 64 * 64;
+        uint64_t kind = draw(3, i, 20), begin = kind < 2 ? 0 : kind == 2 ? draw(4, i, n) : i;
+        uint64_t length = kind < 3 ? n : 2 + draw(5, i, kind == 3 ? n / 10 : 8);
+        items[i] = buffer(size, begin, begin + length < n ? begin + length : n + 1);
+    }
+}
+
+/* Ops in layers of one size each, whose weights are fetched ahead of them; some outputs are read much later. */
+static void fill_layers(tide__place_item *items, uint64_t n) {
+    enum { PER_LAYER = 10 };
+    uint64_t end = n + PER_LAYER;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t layer = i / PER_LAYER, begin = layer * PER_LAYER;
+        uint64_t unit = (UINT64_C(1024) << draw(1, layer, 12)) + draw(2, layer, 80) * 64;
+        switch (i % PER_LAYER) {
+        case 0: items[i] = buffer(unit * (1 + draw(3, i, 4)), 0, end); break;
+        case 1: items[i] = buffer(unit * 8, begin > 20 ? begin - 20 : 0, begin + PER_LAYER + 2); break;
+        case 2: items[i] = buffer(unit, begin, begin + PER_LAYER + draw(4, i, draw(5, i, 10) == 0 ? 2000 : 40)); break;
+        default: items[i] = buffer(unit / 2 * (1 + draw(3, i, 8)), i, i + 2 + draw(4, i, 3));
+        }
+    }
+}
+
+/* A graph without layers: a value lives until the last of three readers, a few or a thousand ops away. */
+static void fill_graph(tide__place_item *items, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t size = 256 * (1 + draw(1, i, UINT64_C(16) << draw(2, i, 14))), length = 1;
+        for (uint64_t reader = 0; reader < 3; reader++) {
+            uint64_t distance = 1 + draw(10 + reader, i, UINT64_C(2) << draw(20 + reader, i, 10));
+            length = distance > length ? distance : length;
+        }
+        bool is_weight = draw(3, i, 5) == 0;
+        uint64_t end = is_weight || i + 1 + length > n ? n + 1 : i + 1 + length;
+        items[i] = buffer(size, is_weight ? 0 : i, end);
+    }
+}
+
+/* ---- rows ---- */
+
+typedef struct row {
+    const char *name;
+    void (*fill)(tide__place_item *items, uint64_t n);
+    double most; /* times the bound; 0: no bar */
+} row;
+
+static timed measure(const row *r, size_t n, double seconds, tide__place_item *items) {
+    r->fill(items, n);
+    timed t = time_place(items, n, &(tide__place_options){.time_limit_s = seconds});
+    printf("%-18s %8zu %6llu %8.5f %8.3f  %s\n", r->name, n, (unsigned long long)seed,
+           ratio(t.result.height, t.result.lower_bound), t.seconds, t.result.algorithm);
+    fflush(stdout);
+    return t;
+}
+
+static void measure_many(tide__place_item *items) {
+    static const row rows[] = {{"sliding window", fill_window, 1.015},
+                               {"uniform", fill_uniform, 1.015},
+                               {"mixed lengths", fill_mixed, 1.015},
+                               {"training step", fill_training, 1.015},
+                               {"cut rectangle", fill_cut, 0}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        timed t = measure(&rows[k], MANY, 0.9, items);
+        double over = ratio(t.result.height, t.result.lower_bound);
+        if (rows[k].most > 0)
+            bar(over <= rows[k].most && t.seconds < 1.2,
+                "%d buffers, %s: %.4f of the bound in %.3f s (bar %.4f, about 1 s)", MANY, rows[k].name, over,
+                t.seconds, rows[k].most);
+    }
+}
+
+/* The worst of some seeds counts. */
+static void measure_compiled(tide__place_item *items) {
+    static const row rows[] = {
+        {"inference", fill_inference, 1.0005}, {"layers", fill_layers, 1.0005}, {"graph", fill_graph, 1.0005}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        double worst = 1, slowest = 0;
+        for (seed = 1; seed <= SEEDS; seed++) {
+            timed t = measure(&rows[k], COMPILED, 0.9, items);
+            double over = ratio(t.result.height, t.result.lower_bound);
+            worst = over > worst ? over : worst;
+            slowest = t.seconds > slowest ? t.seconds : slowest;
+        }
+        bar(worst <= rows[k].most && slowest < 1.2,
+            "%d buffers of a compiler, %s: %.5f of the bound in %.3f s (bar %.4f, about 1 s)", COMPILED, rows[k].name,
+            worst, slowest, rows[k].most);
+    }
+    seed = 7;
+}
+
+static void measure_most(tide__place_item *items) {
+    static const row rows[] = {{"sliding window", fill_window, 0}, {"mixed lengths", fill_mixed, 0}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        timed t = measure(&rows[k], MOST, 6, items);
+        bar(t.seconds < 10, "%d buffers, %s: placed in %.1f s (bar 10 s)", MOST, rows[k].name, t.seconds);
+    }
+}
 
 void bench_synthetic(void) {
-    static const struct {
-        const char *name;
-        void (*fill)(tide__place_item *items);
-    } all[] = {{"sliding window", fill_window},
-               {"uniform", fill_uniform},
-               {"mixed lengths", fill_mixed},
-               {"training step", fill_training},
-               {"cut rectangle", fill_cut}};
-    tide__place_item *items = require_memory(calloc(MANY, sizeof *items));
-    printf("\n== %d synthetic buffers\n%-18s %8s %8s  %s\n", MANY, "distribution", "ratio", "cpu s", "found by");
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
-        all[k].fill(items);
-        timed t = time_place(items, MANY, &(tide__place_options){.time_limit_s = 0.9});
-        double over = ratio(t.result.height, t.result.lower_bound);
-        printf("%-18s %8.4f %8.3f  %s\n", all[k].name, over, t.seconds, t.result.algorithm);
-        fflush(stdout);
-        if (all[k].fill == fill_cut) continue;
-        bar(over <= 1.015 && t.seconds < 1.2, "%d buffers, %s: %.4f of the bound in %.3f s (bar 1.0150, about 1 s)",
-            MANY, all[k].name, over, t.seconds);
-    }
+    tide__place_item *items = require_memory(calloc(MOST, sizeof *items));
+    printf("\n== synthetic buffers\n%-18s %8s %6s %8s %8s  %s\n", "distribution", "buffers", "seed", "ratio", "cpu s",
+           "found by");
+    measure_many(items);
+    measure_compiled(items);
+    measure_most(items);
     free(items);
 }

@@ -12,7 +12,7 @@
 #include "plan/place/refine.h"
 
 #define MOST_CONFLICTS UINT64_C(2000000) /* of a fit that was asked for by name: some 0.2 s */
-#define MOST_CORE_ITEMS 60000            /* beyond, skylines are what there is time for */
+#define MOST_CORE_ITEMS 20000            /* beyond, skylines are what there is time for */
 #define MOST_SECONDS 1e9                 /* longer is forever */
 #define MOST_WORK (UINT64_MAX / 64)      /* likewise */
 #define NODES_PER_WORK 50                /* of the exact search: nodes x items per unit of work */
