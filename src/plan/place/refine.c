@@ -12,8 +12,8 @@
 #define LEAST_NODES 16
 #define MOST_PART_ITEMS 20000 /* their core may still be small enough */
 #define LEAST_DETOUR 400      /* nodes of a first question beyond the items there are */
-#define GOAL_SHARE 2          /* the goal is worth that many other questions, but in the first round */
-#define HALVINGS 5            /* other questions of a round, at most */
+#define GOAL_SHARE 3          /* the goal is worth that many other questions, but in the first round */
+#define HALVINGS 4            /* other questions of a round, at most */
 #define ROUND_GROWTH 3        /* of nodes, from round to round */
 #define MOST_NODES (UINT64_MAX / 16)
 
