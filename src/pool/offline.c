@@ -189,7 +189,7 @@ static tide_status run_smartpool(const placer *p, uint64_t resident_bytes, uint6
     tide_status status = tide__place_problem_init(&problem, p->items, p->n);
     if (status == TIDE_OK && !order) status = tide__fail_memory();
     if (status == TIDE_OK) status = sort_by_size(&problem, order);
-    if (status == TIDE_OK) status = tide__fit(&problem, order, TIDE__FIT_BEST, MOST_CONFLICTS, p->offsets);
+    if (status == TIDE_OK) status = tide__place_fit(&problem, order, TIDE__PLACE_FIT_BEST, MOST_CONFLICTS, p->offsets);
     if (status == TIDE_OK) *bytes = resident_bytes + tide__place_height(&problem, p->offsets) * problem.unit;
     tide__place_problem_deinit(&problem);
     free(order);

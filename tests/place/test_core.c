@@ -10,21 +10,21 @@
 enum { FEW = 7 };
 
 /* Searches the core; a placement of it is completed and checked. */
-static tide__exact_answer search_core(const tide__place_problem *p, uint64_t capacity, size_t *n_left) {
-    tide__core core;
-    tide__exact_answer answer;
+static tide__place_exact_answer search_core(const tide__place_problem *p, uint64_t capacity, size_t *n_left) {
+    tide__place_core core;
+    tide__place_exact_answer answer;
     uint64_t core_offsets[FEW], offsets[FEW], nodes;
-    assert_ok(tide__core_init(&core, p, capacity));
+    assert_ok(tide__place_core_init(&core, p, capacity));
     *n_left = core.problem.n;
-    tide__exact_options o = {.capacity = core.capacity, .node_limit = 100000};
-    assert_ok(tide__exact(&core.problem, &o, core_offsets, &answer, &nodes));
-    if (answer == TIDE__EXACT_FOUND) {
-        assert_ok(tide__core_complete(&core, core_offsets, offsets));
+    tide__place_exact_options o = {.capacity = core.capacity, .node_limit = 100000};
+    assert_ok(tide__place_exact(&core.problem, &o, core_offsets, &answer, &nodes));
+    if (answer == TIDE__PLACE_EXACT_FOUND) {
+        assert_ok(tide__place_core_complete(&core, core_offsets, offsets));
         uint64_t height = tide__place_height(p, offsets);
         assert_true(height <= capacity);
         assert_null(check_placement(p->items, p->n, offsets, height));
     }
-    tide__core_deinit(&core);
+    tide__place_core_deinit(&core);
     return answer;
 }
 
@@ -36,12 +36,12 @@ static void test_core_fits_if_and_only_if_the_whole_does(void **state) {
         draw_featured(k, (int)(k % (ALL_FEATURES + 1)), FEW, items);
         assert_ok(tide__place_problem_init(&p, items, FEW));
         uint64_t least = least_height(p.items, p.n);
-        assert_int_equal(search_core(&p, least, &n_left), TIDE__EXACT_FOUND);
+        assert_int_equal(search_core(&p, least, &n_left), TIDE__PLACE_EXACT_FOUND);
         smaller += n_left < p.n;
-        assert_int_equal(search_core(&p, 3 * least, &n_left), TIDE__EXACT_FOUND);
+        assert_int_equal(search_core(&p, 3 * least, &n_left), TIDE__PLACE_EXACT_FOUND);
         empty += n_left == 0;
         if (least > p.lower_bound) {
-            assert_int_equal(search_core(&p, least - 1, &n_left), TIDE__EXACT_NONE_EXISTS);
+            assert_int_equal(search_core(&p, least - 1, &n_left), TIDE__PLACE_EXACT_NONE_EXISTS);
             refused++;
         }
         tide__place_problem_deinit(&p);

@@ -63,16 +63,16 @@ static void test_answers_are_right_around_the_least_height(void **state) {
         size_t n = FEW;
         draw_few(seed, n, items);
         tide__place_problem p;
-        tide__exact_answer answer;
+        tide__place_exact_answer answer;
         assert_ok(tide__place_problem_init(&p, items, n));
         least = least_height(items, n) / p.unit;
-        tide__exact_options o = {.capacity = least, .node_limit = 100000};
-        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
-        assert_int_equal(answer, TIDE__EXACT_FOUND);
+        tide__place_exact_options o = {.capacity = least, .node_limit = 100000};
+        assert_ok(tide__place_exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__PLACE_EXACT_FOUND);
         assert_int_equal(tide__place_height(&p, offsets), least);
         o.capacity = least - 1;
-        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
-        assert_int_equal(answer, TIDE__EXACT_NONE_EXISTS);
+        assert_ok(tide__place_exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__PLACE_EXACT_NONE_EXISTS);
         tide__place_problem_deinit(&p);
     }
 }
@@ -111,16 +111,16 @@ static void test_searches_features_around_the_least_height(void **state) {
         size_t n = 3 + draw(k, 700, FEW - 2);
         draw_featured(k, 1 + (int)(k % ALL_FEATURES), n, items);
         tide__place_problem p;
-        tide__exact_answer answer;
+        tide__place_exact_answer answer;
         assert_ok(tide__place_problem_init(&p, items, n));
-        tide__exact_options o = {.capacity = least_height(p.items, p.n), .node_limit = 100000};
-        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
-        assert_int_equal(answer, TIDE__EXACT_FOUND);
+        tide__place_exact_options o = {.capacity = least_height(p.items, p.n), .node_limit = 100000};
+        assert_ok(tide__place_exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__PLACE_EXACT_FOUND);
         assert_null(check_placement(p.items, p.n, offsets, o.capacity));
         above_load += o.capacity > p.lower_bound;
         o.capacity--;
-        assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
-        assert_int_equal(answer, TIDE__EXACT_NONE_EXISTS);
+        assert_ok(tide__place_exact(&p, &o, offsets, &answer, &nodes));
+        assert_int_equal(answer, TIDE__PLACE_EXACT_NONE_EXISTS);
         tide__place_problem_deinit(&p);
     }
     assert_true(above_load > rounds(200));
@@ -214,13 +214,13 @@ static void test_stops_at_its_limits(void **state) {
     for (size_t i = 0; i < MANY; i++) items[i].size += i % 3;
     tide__place_problem p;
     assert_ok(tide__place_problem_init(&p, items, MANY));
-    tide__exact_options o = {.capacity = p.lower_bound, .node_limit = 500};
-    tide__exact_answer answer;
-    assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+    tide__place_exact_options o = {.capacity = p.lower_bound, .node_limit = 500};
+    tide__place_exact_answer answer;
+    assert_ok(tide__place_exact(&p, &o, offsets, &answer, &nodes));
     assert_true(nodes <= 500);
-    o = (tide__exact_options){.capacity = p.lower_bound, .deadline_ns = tide__now_ns() + 50000000};
+    o = (tide__place_exact_options){.capacity = p.lower_bound, .deadline_ns = tide__now_ns() + 50000000};
     uint64_t before = cpu_ns();
-    assert_ok(tide__exact(&p, &o, offsets, &answer, &nodes));
+    assert_ok(tide__place_exact(&p, &o, offsets, &answer, &nodes));
     assert_true(cpu_ns() - before < 500000000);
     tide__place_problem_deinit(&p);
 }

@@ -46,7 +46,7 @@ static bool can_be_bottom(const tide__place_problem *p, const tide__place_item *
     return it->begin == 0 && it->end == p->n_times && it->size % most_align == 0;
 }
 
-static void take_bottom(tide__core *core, peeler *peel) {
+static void take_bottom(tide__place_core *core, peeler *peel) {
     uint64_t most_align = 1;
     if (peel->p->fixed) return;
     for (size_t i = 0; i < peel->p->n; i++) most_align = tide__max_u64(most_align, peel->p->items[i].align);
@@ -122,7 +122,7 @@ static bool take_out_some(peeler *peel) {
 
 /* ---- the core as a problem ---- */
 
-static tide_status keep_rest(tide__core *core, const peeler *peel) {
+static tide_status keep_rest(tide__place_core *core, const peeler *peel) {
     uint32_t *kept = core->order + core->n_bottom + core->n_out;
     size_t n = 0;
     for (uint32_t i = 0; i < peel->p->n; i++)
@@ -131,7 +131,7 @@ static tide_status keep_rest(tide__core *core, const peeler *peel) {
     return tide__place_problem_subset(&core->problem, peel->p, kept, n);
 }
 
-static tide_status find(tide__core *core, peeler *peel) {
+static tide_status find(tide__place_core *core, peeler *peel) {
     take_bottom(core, peel);
     while (take_out_some(peel)) {
     }
@@ -139,10 +139,10 @@ static tide_status find(tide__core *core, peeler *peel) {
     return keep_rest(core, peel);
 }
 
-tide_status tide__core_init(tide__core *core, const tide__place_problem *whole, uint64_t capacity) {
+tide_status tide__place_core_init(tide__place_core *core, const tide__place_problem *whole, uint64_t capacity) {
     size_t n = whole->n + 1, n_slots = (size_t)whole->n_times + 2;
     peeler peel = {.p = whole, .capacity = capacity};
-    *core = (tide__core){.whole = whole};
+    *core = (tide__place_core){.whole = whole};
     core->order = malloc(n * sizeof *core->order);
     peel.out = calloc(n, sizeof *peel.out);
     peel.taken = malloc(n * sizeof *peel.taken);
@@ -153,20 +153,20 @@ tide_status tide__core_init(tide__core *core, const tide__place_problem *whole, 
     free(peel.out);
     free(peel.taken);
     free(peel.begun);
-    if (status != TIDE_OK) tide__core_deinit(core);
+    if (status != TIDE_OK) tide__place_core_deinit(core);
     return status;
 }
 
-void tide__core_deinit(tide__core *core) {
+void tide__place_core_deinit(tide__place_core *core) {
     tide__place_problem_deinit(&core->problem);
     free(core->order);
-    *core = (tide__core){0};
+    *core = (tide__place_core){0};
 }
 
 /* ---- back to the whole ---- */
 
 /* The bottom as one item: each of the others would look at all of its items. */
-static void join_bottom(const tide__core *core, tide__place_item *items) {
+static void join_bottom(const tide__place_core *core, tide__place_item *items) {
     uint64_t at = 0;
     for (size_t k = 0; k < core->n_bottom; k++) {
         tide__place_item *it = &items[core->order[k]];
@@ -178,7 +178,7 @@ static void join_bottom(const tide__core *core, tide__place_item *items) {
 }
 
 /* What has its place counts as fixed; the rest goes to its first free offset. */
-tide_status tide__core_complete(const tide__core *core, const uint64_t *core_offsets, uint64_t *offsets) {
+tide_status tide__place_core_complete(const tide__place_core *core, const uint64_t *core_offsets, uint64_t *offsets) {
     const tide__place_problem *p = core->whole;
     tide__place_item *items = malloc((p->n + 1) * sizeof *items);
     if (!items) return tide__fail_memory();
@@ -187,7 +187,7 @@ tide_status tide__core_complete(const tide__core *core, const uint64_t *core_off
     for (size_t k = 0; k < core->problem.n; k++) items[core->problem.origin[k]].fixed = core->bottom + core_offsets[k];
     tide__place_problem placed = *p;
     placed.items = items;
-    tide_status status = tide__fit(&placed, core->order, TIDE__FIT_FIRST, 0, offsets);
+    tide_status status = tide__place_fit(&placed, core->order, TIDE__PLACE_FIT_FIRST, 0, offsets);
     free(items);
     return status;
 }

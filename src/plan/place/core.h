@@ -11,7 +11,7 @@
 
 #include "plan/place/problem.h"
 
-typedef struct tide__core {
+typedef struct tide__place_core {
     const tide__place_problem *whole;
     tide__place_problem problem; /* the rest: a subset of the whole, in its units */
     uint64_t capacity;           /* for the rest */
@@ -19,14 +19,14 @@ typedef struct tide__core {
     uint32_t *order;             /* all items of the whole: the bottom, then those left out (the last to be taken out
                                     first), then those of the core */
     size_t n_bottom, n_out;
-} tide__core;
+} tide__place_core;
 
 /* capacity in units, at least the whole's lower bound. The whole must not be huge, and must outlive the core. */
-tide_status tide__core_init(tide__core *core, const tide__place_problem *whole, uint64_t capacity);
-void tide__core_deinit(tide__core *core);
+tide_status tide__place_core_init(tide__place_core *core, const tide__place_problem *whole, uint64_t capacity);
+void tide__place_core_deinit(tide__place_core *core);
 
 /* From offsets of the core, no higher than its capacity, to offsets of the whole, no higher than the whole's
  * capacity. */
-tide_status tide__core_complete(const tide__core *core, const uint64_t *core_offsets, uint64_t *offsets);
+tide_status tide__place_core_complete(const tide__place_core *core, const uint64_t *core_offsets, uint64_t *offsets);
 
 #endif

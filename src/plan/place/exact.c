@@ -30,8 +30,8 @@ typedef struct ranked {
 } ranked;
 
 typedef struct search {
-    tide__exact_state state;
-    tide__exact_options options;
+    tide__place_exact_state state;
+    tide__place_exact_options options;
     const uint64_t *lengths; /* of the problem: compressed times would rank worse */
     double *tightness;       /* per item: highest load of its slots / capacity */
     ranked *ranking;
@@ -52,7 +52,7 @@ static int by_key(const void *a, const void *b) {
 /* How often the worst of its slots could not go on: where it is tight beyond what the load shows. */
 static double trouble_of(const search *s, const tide__place_item *it) {
     uint64_t most = 0;
-    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t))
+    for (uint32_t t = it->begin; t != TIDE__PLACE_NO_SLOT; t = tide__place_next_slot(it, t))
         most = tide__max_u64(most, s->state.failures[t]);
     return log(1 + (double)most);
 }
@@ -89,7 +89,7 @@ static void measure_tightness(search *s) {
     for (uint32_t i = 0; i < s->state.n; i++) {
         const tide__place_item *it = &s->state.items[i];
         uint64_t load = 0;
-        for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t))
+        for (uint32_t t = it->begin; t != TIDE__PLACE_NO_SLOT; t = tide__place_next_slot(it, t))
             load = tide__max_u64(load, s->state.open_load[t]);
         s->tightness[i] = (double)load / (double)s->options.capacity;
     }
@@ -99,12 +99,12 @@ static void measure_tightness(search *s) {
 
 /* The next item to decide about: lowest floor, then rank. NONE if all wait, or if a waiting item has its top at or
  * below that floor: whatever comes is too high to be put under it. That one is `stuck`. */
-static uint32_t choose(const tide__exact_state *s, uint32_t *stuck) {
+static uint32_t choose(const tide__place_exact_state *s, uint32_t *stuck) {
     uint32_t best = NONE;
     uint64_t lowest_top = UINT64_MAX;
     *stuck = NONE;
     for (uint32_t i = 0; i < s->n; i++) {
-        const tide__exact_bound *b = &s->bounds[i];
+        const tide__place_exact_bound *b = &s->bounds[i];
         if (s->placed[i]) continue;
         if (b->waits) {
             if (b->floor + s->items[i].size < lowest_top) lowest_top = b->floor + s->items[i].size, *stuck = i;
@@ -120,43 +120,43 @@ static bool must_stop(search *s) {
     if (s->options.node_limit && s->nodes >= s->options.node_limit) s->out_of_limits = true;
     if (s->options.deadline_ns && s->nodes % NODES_PER_CLOCK == 0 && tide__now_ns() >= s->options.deadline_ns)
         s->out_of_limits = true;
-    return s->out_of_limits || s->nodes >= s->run_end + s->deepest || !tide__exact_has_room(&s->state);
+    return s->out_of_limits || s->nodes >= s->run_end + s->deepest || !tide__place_exact_has_room(&s->state);
 }
 
 /* Places items level .. n-1. NONE_EXISTS: not with what is decided below this level, by the conflict, and the state
  * is as it was at the call. */
-static tide__exact_answer decide(search *s, uint32_t level) {
-    tide__exact_state *state = &s->state;
-    if (level == state->n) return TIDE__EXACT_FOUND;
-    tide__exact_mark entry = tide__exact_here(state);
+static tide__place_exact_answer decide(search *s, uint32_t level) {
+    tide__place_exact_state *state = &s->state;
+    if (level == state->n) return TIDE__PLACE_EXACT_FOUND;
+    tide__place_exact_mark entry = tide__place_exact_here(state);
     for (;;) {
-        if (must_stop(s)) return TIDE__EXACT_GAVE_UP;
+        if (must_stop(s)) return TIDE__PLACE_EXACT_GAVE_UP;
         uint32_t stuck, item = choose(state, &stuck);
         if (item == NONE) {
-            tide__exact_explain_stuck(state, stuck);
+            tide__place_exact_explain_stuck(state, stuck);
             break;
         }
         s->nodes++;
-        tide__exact_mark before = tide__exact_here(state);
-        if (tide__exact_place(state, item, level)) {
+        tide__place_exact_mark before = tide__place_exact_here(state);
+        if (tide__place_exact_place(state, item, level)) {
             if (level >= s->deepest) s->deepest = level + 1;
-            tide__exact_answer answer = decide(s, level + 1);
-            if (answer != TIDE__EXACT_NONE_EXISTS) return answer;
+            tide__place_exact_answer answer = decide(s, level + 1);
+            if (answer != TIDE__PLACE_EXACT_NONE_EXISTS) return answer;
         }
-        tide__exact_undo(state, before);
-        if (!tide__exact_conflict_has(state, level)) break;
-        tide__exact_conflict_drop(state, level);
-        if (!tide__exact_wait(state, item)) break;
+        tide__place_exact_undo(state, before);
+        if (!tide__place_exact_conflict_has(state, level)) break;
+        tide__place_exact_conflict_drop(state, level);
+        if (!tide__place_exact_wait(state, item)) break;
     }
-    tide__exact_undo(state, entry);
-    return TIDE__EXACT_NONE_EXISTS;
+    tide__place_exact_undo(state, entry);
+    return TIDE__PLACE_EXACT_NONE_EXISTS;
 }
 
 /* ---- restarts ---- */
 
 /* One attempt in the order that was set, of as many nodes as it places items and a detour beyond. */
-static tide__exact_answer run_once(search *s, double detour) {
-    tide__exact_reset(&s->state);
+static tide__place_exact_answer run_once(search *s, double detour) {
+    tide__place_exact_reset(&s->state);
     s->deepest = 0;
     s->run_end = s->nodes + (uint64_t)fmin(detour, MOST_DETOUR);
     return decide(s, 0);
@@ -164,11 +164,11 @@ static tide__exact_answer run_once(search *s, double detour) {
 
 /* Runs that find a placement of a real step hardly ever go back on the way: short ones find it soonest. The order of
  * their beginnings is the best of all for most steps. */
-static tide__exact_answer run_short(search *s) {
+static tide__place_exact_answer run_short(search *s) {
     uint64_t end = (uint64_t)SHORT_SHARE * s->state.n;
     rank_by_begin(s);
-    tide__exact_answer answer = run_once(s, BEGIN_DETOUR);
-    for (uint32_t run = 0; answer == TIDE__EXACT_GAVE_UP && s->nodes < end && !s->out_of_limits; run++) {
+    tide__place_exact_answer answer = run_once(s, BEGIN_DETOUR);
+    for (uint32_t run = 0; answer == TIDE__PLACE_EXACT_GAVE_UP && s->nodes < end && !s->out_of_limits; run++) {
         rank_items(s, run);
         answer = run_once(s, SHORT_DETOUR);
     }
@@ -176,11 +176,11 @@ static tide__exact_answer run_short(search *s) {
 }
 
 /* Harder ones, and proofs, need long runs. They learn for themselves: short runs fail for lesser reasons. */
-static tide__exact_answer run_long(search *s) {
+static tide__place_exact_answer run_long(search *s) {
     double detour = LONG_DETOUR + 2.0 * s->state.n;
-    tide__exact_answer answer = TIDE__EXACT_GAVE_UP;
+    tide__place_exact_answer answer = TIDE__PLACE_EXACT_GAVE_UP;
     memset(s->state.failures, 0, s->state.n_slots * sizeof *s->state.failures);
-    for (uint32_t run = 0; answer == TIDE__EXACT_GAVE_UP && !s->out_of_limits; run++) {
+    for (uint32_t run = 0; answer == TIDE__PLACE_EXACT_GAVE_UP && !s->out_of_limits; run++) {
         rank_items(s, run);
         answer = run_once(s, detour);
         if (run >= N_ORDERS && run % N_ORDERS == N_ORDERS - 1) detour *= RUN_GROWTH;
@@ -188,13 +188,13 @@ static tide__exact_answer run_long(search *s) {
     return answer;
 }
 
-static tide__exact_answer run_all(search *s) {
-    tide__exact_answer answer = run_short(s);
-    return answer == TIDE__EXACT_GAVE_UP ? run_long(s) : answer;
+static tide__place_exact_answer run_all(search *s) {
+    tide__place_exact_answer answer = run_short(s);
+    return answer == TIDE__PLACE_EXACT_GAVE_UP ? run_long(s) : answer;
 }
 
 /* Each slot and each item alone. */
-static bool may_fit(const tide__exact_state *s) {
+static bool may_fit(const tide__place_exact_state *s) {
     for (uint32_t t = 0; t < s->n_slots; t++)
         if (s->open_load[t] > s->capacity) return false;
     for (uint32_t i = 0; i < s->n; i++)
@@ -203,27 +203,28 @@ static bool may_fit(const tide__exact_state *s) {
 }
 
 static tide_status start(search *s, const tide__place_problem *p) {
-    TIDE_TRY(tide__exact_state_init(&s->state, p, s->options.capacity));
+    TIDE_TRY(tide__place_exact_state_init(&s->state, p, s->options.capacity));
     s->tightness = malloc((p->n + 1) * sizeof *s->tightness);
     s->ranking = malloc((p->n + 1) * sizeof *s->ranking);
     return s->tightness && s->ranking ? TIDE_OK : tide__fail_memory();
 }
 
-tide_status tide__exact(const tide__place_problem *p, const tide__exact_options *options, uint64_t *offsets,
-                        tide__exact_answer *answer, uint64_t *nodes) {
+tide_status tide__place_exact(const tide__place_problem *p, const tide__place_exact_options *options, uint64_t *offsets,
+                              tide__place_exact_answer *answer, uint64_t *nodes) {
     if (p->huge) return tide__fail(TIDE_E_UNSUPPORTED, "exact: huge sizes");
-    if (p->n > TIDE__EXACT_MOST_ITEMS) return tide__fail(TIDE_E_UNSUPPORTED, "exact: %zu items are too many", p->n);
+    if (p->n > TIDE__PLACE_EXACT_MOST_ITEMS)
+        return tide__fail(TIDE_E_UNSUPPORTED, "exact: %zu items are too many", p->n);
     if (!options->node_limit && !options->deadline_ns) return tide__fail(TIDE_E_ARGUMENT, "exact: no limit");
     search s = {.options = *options, .lengths = p->lengths};
     tide_status status = start(&s, p);
     if (status == TIDE_OK) {
         bool fits = may_fit(&s.state);
         if (fits) measure_tightness(&s);
-        *answer = fits ? run_all(&s) : TIDE__EXACT_NONE_EXISTS;
+        *answer = fits ? run_all(&s) : TIDE__PLACE_EXACT_NONE_EXISTS;
         *nodes = s.nodes;
-        if (*answer == TIDE__EXACT_FOUND) memcpy(offsets, s.state.offsets, p->n * sizeof *offsets);
+        if (*answer == TIDE__PLACE_EXACT_FOUND) memcpy(offsets, s.state.offsets, p->n * sizeof *offsets);
     }
-    tide__exact_state_deinit(&s.state);
+    tide__place_exact_state_deinit(&s.state);
     free(s.tightness);
     free(s.ranking);
     return status;

@@ -17,20 +17,24 @@
 #include "plan/place/problem.h"
 
 /* More items would take too much memory: it is quadratic, at most about 150 MiB for this many. */
-#define TIDE__EXACT_MOST_ITEMS 2000
+#define TIDE__PLACE_EXACT_MOST_ITEMS 2000
 
-typedef struct tide__exact_options {
+typedef struct tide__place_exact_options {
     uint64_t capacity; /* units */
     uint64_t seed;
     uint64_t node_limit;  /* 0: none */
     uint64_t deadline_ns; /* on the clock of tide__now_ns; 0: none. At least one of the two limits */
-} tide__exact_options;
+} tide__place_exact_options;
 
-typedef enum tide__exact_answer { TIDE__EXACT_GAVE_UP, TIDE__EXACT_FOUND, TIDE__EXACT_NONE_EXISTS } tide__exact_answer;
+typedef enum tide__place_exact_answer {
+    TIDE__PLACE_EXACT_GAVE_UP,
+    TIDE__PLACE_EXACT_FOUND,
+    TIDE__PLACE_EXACT_NONE_EXISTS
+} tide__place_exact_answer;
 
-/* Writes offsets (units) only with TIDE__EXACT_FOUND. nodes: how many items were tried on their floor.
+/* Writes offsets (units) only with TIDE__PLACE_EXACT_FOUND. nodes: how many items were tried on their floor.
  * TIDE_E_UNSUPPORTED if the problem is huge or has too many items. Deterministic for a seed unless the deadline strikes. */
-tide_status tide__exact(const tide__place_problem *p, const tide__exact_options *options, uint64_t *offsets,
-                        tide__exact_answer *answer, uint64_t *nodes);
+tide_status tide__place_exact(const tide__place_problem *p, const tide__place_exact_options *options, uint64_t *offsets,
+                              tide__place_exact_answer *answer, uint64_t *nodes);
 
 #endif

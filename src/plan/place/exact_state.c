@@ -1,4 +1,4 @@
-/* See exact_state.h. Memory is taken once, by tide__exact_state_init. */
+/* See exact_state.h. Memory is taken once, by tide__place_exact_state_init. */
 #include "plan/place/exact_state.h"
 
 #include <stdlib.h>
@@ -10,52 +10,52 @@
 
 /* ---- reasons: sets of levels ---- */
 
-static uint64_t *set_at(const tide__exact_state *s, uint32_t set) { return s->sets + set * s->n_words; }
+static uint64_t *set_at(const tide__place_exact_state *s, uint32_t set) { return s->sets + set * s->n_words; }
 
 /* In groups of words that compilers turn into a few wide instructions: most of the search's time is spent here. */
 enum { GROUP = 4 };
 
-static void unite(const tide__exact_state *s, uint64_t *restrict into, uint32_t set) {
+static void unite(const tide__place_exact_state *s, uint64_t *restrict into, uint32_t set) {
     const uint64_t *restrict from = set_at(s, set);
     for (size_t w = 0; w < s->n_words; w += GROUP)
         for (size_t k = 0; k < GROUP; k++) into[w + k] |= from[w + k];
 }
 
-static void copy_set(const tide__exact_state *s, uint64_t *to, const uint64_t *from) {
+static void copy_set(const tide__place_exact_state *s, uint64_t *to, const uint64_t *from) {
     memcpy(to, from, s->n_words * sizeof *to);
 }
 
-static uint32_t push_copy(tide__exact_state *s, const uint64_t *from) {
+static uint32_t push_copy(tide__place_exact_state *s, const uint64_t *from) {
     copy_set(s, set_at(s, (uint32_t)s->n_sets), from);
     return (uint32_t)s->n_sets++;
 }
 
 static void add_level(uint64_t *set, uint32_t level) { set[level / 64] |= UINT64_C(1) << level % 64; }
 
-static void clear_conflict(tide__exact_state *s) { memset(s->conflict, 0, s->n_words * sizeof *s->conflict); }
+static void clear_conflict(tide__place_exact_state *s) { memset(s->conflict, 0, s->n_words * sizeof *s->conflict); }
 
-bool tide__exact_conflict_has(const tide__exact_state *s, uint32_t level) {
+bool tide__place_exact_conflict_has(const tide__place_exact_state *s, uint32_t level) {
     return s->conflict[level / 64] >> level % 64 & 1;
 }
 
-void tide__exact_conflict_drop(tide__exact_state *s, uint32_t level) {
+void tide__place_exact_conflict_drop(tide__place_exact_state *s, uint32_t level) {
     s->conflict[level / 64] &= ~(UINT64_C(1) << level % 64);
 }
 
 /* A set made of placed_reason alone is closed: where it has the level of an item, it has all of its placed_reason. So
  * most items are in it already after a few late ones. */
-static void unite_placed(const tide__exact_state *s, uint64_t *closed, uint32_t item) {
+static void unite_placed(const tide__place_exact_state *s, uint64_t *closed, uint32_t item) {
     uint32_t level = s->level[item];
     if (!(closed[level / 64] >> level % 64 & 1)) unite(s, closed, s->placed_reason[item]);
 }
 
 /* The oldest reason for "item k is not at `below` or lower": the older, the fewer late levels are in it. Follows the
  * long step back where that is not too far. */
-static uint32_t why_above(const tide__exact_state *s, uint32_t k, uint64_t below) {
-    const tide__exact_bound *bound = &s->bounds[k];
+static uint32_t why_above(const tide__place_exact_state *s, uint32_t k, uint64_t below) {
+    const tide__place_exact_bound *bound = &s->bounds[k];
     for (;;) {
-        const tide__exact_bound *further = bound->jump == NONE ? NULL : &s->trail[bound->jump].bound;
-        const tide__exact_bound *before = bound->previous == NONE ? NULL : &s->trail[bound->previous].bound;
+        const tide__place_exact_bound *further = bound->jump == NONE ? NULL : &s->trail[bound->jump].bound;
+        const tide__place_exact_bound *before = bound->previous == NONE ? NULL : &s->trail[bound->previous].bound;
         if (further && further->earliest > below)
             bound = further;
         else if (before && before->earliest > below)
@@ -68,14 +68,16 @@ static uint32_t why_above(const tide__exact_state *s, uint32_t k, uint64_t below
 /* ---- the trail ---- */
 
 /* A decision changes each bound at most three times and adds a few sets per item. */
-bool tide__exact_has_room(const tide__exact_state *s) {
+bool tide__place_exact_has_room(const tide__place_exact_state *s) {
     return s->n_trail + 4 * (size_t)s->n + 4 <= s->trail_room && s->n_sets + s->n + 4 <= s->sets_room;
 }
 
-tide__exact_mark tide__exact_here(const tide__exact_state *s) { return (tide__exact_mark){s->n_trail, s->n_sets}; }
+tide__place_exact_mark tide__place_exact_here(const tide__place_exact_state *s) {
+    return (tide__place_exact_mark){s->n_trail, s->n_sets};
+}
 
 /* Only the ends are marked; check_dirty sums them up. */
-static void mark_dirty(tide__exact_state *s, uint32_t item) {
+static void mark_dirty(tide__place_exact_state *s, uint32_t item) {
     const tide__place_item *it = &s->items[item];
     s->dirty[it->begin]++;
     s->dirty[it->end]--;
@@ -84,8 +86,9 @@ static void mark_dirty(tide__exact_state *s, uint32_t item) {
 }
 
 /* Steps back of doubling length, as in a skew-binary list: a walk back takes a logarithm of its length. */
-static void link_back(const tide__exact_state *s, tide__exact_bound *bound, const tide__exact_bound *before) {
-    const tide__exact_bound *far = before->jump == NONE ? NULL : &s->trail[before->jump].bound;
+static void link_back(const tide__place_exact_state *s, tide__place_exact_bound *bound,
+                      const tide__place_exact_bound *before) {
+    const tide__place_exact_bound *far = before->jump == NONE ? NULL : &s->trail[before->jump].bound;
     bool doubles =
         far && far->jump != NONE && before->depth - far->depth == far->depth - s->trail[far->jump].bound.depth;
     bound->previous = (uint32_t)s->n_trail;
@@ -93,8 +96,8 @@ static void link_back(const tide__exact_state *s, tide__exact_bound *bound, cons
     bound->depth = before->depth + 1;
 }
 
-static void set_bound(tide__exact_state *s, uint32_t item, tide__exact_bound bound) {
-    s->trail[s->n_trail] = (tide__exact_change){item, false, s->bounds[item]};
+static void set_bound(tide__place_exact_state *s, uint32_t item, tide__place_exact_bound bound) {
+    s->trail[s->n_trail] = (tide__place_exact_change){item, false, s->bounds[item]};
     if (bound.earliest != s->bounds[item].earliest) {
         mark_dirty(s, item);
         link_back(s, &bound, &s->bounds[item]);
@@ -104,18 +107,18 @@ static void set_bound(tide__exact_state *s, uint32_t item, tide__exact_bound bou
 }
 
 /* Where slot_at keeps the item's place in the list of a slot. */
-static uint32_t *place_in_list(const tide__exact_state *s, uint32_t item, uint32_t slot) {
+static uint32_t *place_in_list(const tide__place_exact_state *s, uint32_t item, uint32_t slot) {
     const tide__place_item *it = &s->items[item];
     uint32_t nth = slot < it->end ? slot - it->begin : it->end - it->begin + slot - it->begin2;
     return &s->slot_at[s->first_slot[item] + nth];
 }
 
 /* Moves the item behind the open ones of its slots. Undone in reverse order it just has to be counted in again. */
-static void take_out(tide__exact_state *s, uint32_t item) {
+static void take_out(tide__place_exact_state *s, uint32_t item) {
     const tide__place_item *it = &s->items[item];
     s->placed[item] = true;
-    s->trail[s->n_trail++] = (tide__exact_change){.item = item, .was_placed = true};
-    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
+    s->trail[s->n_trail++] = (tide__place_exact_change){.item = item, .was_placed = true};
+    for (uint32_t t = it->begin; t != TIDE__PLACE_NO_SLOT; t = tide__place_next_slot(it, t)) {
         uint32_t *list = s->slot_items + s->first_in_slot[t], *at = place_in_list(s, item, t);
         uint32_t last = --s->n_open[t], other = list[last];
         list[*at] = other;
@@ -126,18 +129,18 @@ static void take_out(tide__exact_state *s, uint32_t item) {
     }
 }
 
-static void put_back(tide__exact_state *s, uint32_t item) {
+static void put_back(tide__place_exact_state *s, uint32_t item) {
     const tide__place_item *it = &s->items[item];
     s->placed[item] = false;
-    for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
+    for (uint32_t t = it->begin; t != TIDE__PLACE_NO_SLOT; t = tide__place_next_slot(it, t)) {
         s->n_open[t]++;
         s->open_load[t] += it->size;
     }
 }
 
-void tide__exact_undo(tide__exact_state *s, tide__exact_mark mark) {
+void tide__place_exact_undo(tide__place_exact_state *s, tide__place_exact_mark mark) {
     while (s->n_trail > mark.n_trail) {
-        const tide__exact_change *change = &s->trail[--s->n_trail];
+        const tide__place_exact_change *change = &s->trail[--s->n_trail];
         if (change->was_placed)
             put_back(s, change->item);
         else
@@ -149,7 +152,7 @@ void tide__exact_undo(tide__exact_state *s, tide__exact_mark mark) {
 /* ---- what follows from a change ---- */
 
 /* The open items of a slot will lie above each other, so the lowest of them cannot be above capacity - load. */
-static bool slot_can_go_on(const tide__exact_state *s, uint32_t slot) {
+static bool slot_can_go_on(const tide__place_exact_state *s, uint32_t slot) {
     const uint32_t *list = s->slot_items + s->first_in_slot[slot];
     uint64_t most = s->capacity - s->open_load[slot];
     for (uint32_t k = 0; k < s->n_open[slot]; k++)
@@ -157,7 +160,7 @@ static bool slot_can_go_on(const tide__exact_state *s, uint32_t slot) {
     return s->n_open[slot] == 0;
 }
 
-static void explain_slot(tide__exact_state *s, uint32_t slot) {
+static void explain_slot(tide__place_exact_state *s, uint32_t slot) {
     s->failures[slot]++;
     const uint32_t *list = s->slot_items + s->first_in_slot[slot];
     clear_conflict(s);
@@ -166,7 +169,7 @@ static void explain_slot(tide__exact_state *s, uint32_t slot) {
 }
 
 /* Leaves no slot marked. */
-static bool check_dirty(tide__exact_state *s) {
+static bool check_dirty(tide__place_exact_state *s) {
     int32_t marks = 0;
     uint32_t failed = NONE;
     for (uint32_t t = 0; t < s->n_slots; t++) {
@@ -180,7 +183,7 @@ static bool check_dirty(tide__exact_state *s) {
 }
 
 /* When a step fails before its slots are checked. */
-static bool fail_step(tide__exact_state *s) {
+static bool fail_step(tide__place_exact_state *s) {
     memset(s->dirty, 0, (s->n_slots + 1) * sizeof *s->dirty);
     return false;
 }
@@ -194,7 +197,7 @@ typedef struct raise {
 
 static uint64_t aligned(const tide__place_item *it, uint64_t at) { return (at + it->align - 1) & ~(it->align - 1); }
 
-static raise find_raise(const tide__exact_state *s, uint32_t item) {
+static raise find_raise(const tide__place_exact_state *s, uint32_t item) {
     raise r = {s->bounds[item].floor + s->items[item].size, UINT64_MAX};
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t k = s->neighbours[a];
@@ -206,15 +209,15 @@ static raise find_raise(const tide__exact_state *s, uint32_t item) {
 }
 
 /* Why one open neighbour does not let the item, aligned to `align`, come below r->earliest. */
-static uint32_t why_no_lower(const tide__exact_state *s, uint32_t k, uint64_t align, const raise *r) {
+static uint32_t why_no_lower(const tide__place_exact_state *s, uint32_t k, uint64_t align, const raise *r) {
     if (s->bounds[k].earliest >= r->top) return why_above(s, k, r->top - 1);
-    if (s->items[k].size + align > r->earliest) return TIDE__EXACT_NO_REASON;
+    if (s->items[k].size + align > r->earliest) return TIDE__PLACE_EXACT_NO_REASON;
     return why_above(s, k, r->earliest - s->items[k].size - align);
 }
 
 /* Items that were lifted together share a reason, and often follow each other. */
-static uint32_t explain_raise(tide__exact_state *s, uint32_t item, const raise *r) {
-    uint32_t reason = push_copy(s, set_at(s, s->bounds[item].wait_reason)), last = TIDE__EXACT_NO_REASON;
+static uint32_t explain_raise(tide__place_exact_state *s, uint32_t item, const raise *r) {
+    uint32_t reason = push_copy(s, set_at(s, s->bounds[item].wait_reason)), last = TIDE__PLACE_EXACT_NO_REASON;
     uint64_t *set = set_at(s, reason);
     memset(s->closed, 0, s->n_words * sizeof *s->closed);
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
@@ -231,7 +234,7 @@ static uint32_t explain_raise(tide__exact_state *s, uint32_t item, const raise *
     return reason;
 }
 
-static bool raise_waiting(tide__exact_state *s, uint32_t item) {
+static bool raise_waiting(tide__place_exact_state *s, uint32_t item) {
     raise r = find_raise(s, item);
     if (r.earliest <= s->bounds[item].earliest) return true;
     uint32_t reason = explain_raise(s, item, &r);
@@ -239,7 +242,7 @@ static bool raise_waiting(tide__exact_state *s, uint32_t item) {
         copy_set(s, s->conflict, set_at(s, reason));
         return false;
     }
-    tide__exact_bound bound = s->bounds[item];
+    tide__place_exact_bound bound = s->bounds[item];
     bound.earliest = r.earliest;
     bound.earliest_reason = reason;
     set_bound(s, item, bound);
@@ -248,8 +251,8 @@ static bool raise_waiting(tide__exact_state *s, uint32_t item) {
 
 static bool is_fixed(const tide__place_item *it) { return it->fixed != TIDE__PLACE_FREE; }
 
-static bool lift(tide__exact_state *s, uint32_t j, uint64_t top, uint32_t reason) {
-    tide__exact_bound bound = s->bounds[j];
+static bool lift(tide__place_exact_state *s, uint32_t j, uint64_t top, uint32_t reason) {
+    tide__place_exact_bound bound = s->bounds[j];
     if (bound.floor >= top) return true;
     uint64_t at = aligned(&s->items[j], top);
     if (is_fixed(&s->items[j]) || at + s->items[j].size > s->capacity) {
@@ -260,7 +263,7 @@ static bool lift(tide__exact_state *s, uint32_t j, uint64_t top, uint32_t reason
     bound.floor = at;
     bound.floor_reason = reason;
     bound.waits = false;
-    bound.wait_reason = TIDE__EXACT_NO_REASON;
+    bound.wait_reason = TIDE__PLACE_EXACT_NO_REASON;
     set_bound(s, j, bound);
     return true;
 }
@@ -273,11 +276,11 @@ static bool are_twins(const tide__place_item *a, const tide__place_item *b) {
 
 /* Of twins that lie directly on each other, the first by rank is below. So a better ranked one must not rest on the
  * one that was just placed. */
-static bool part_twins(tide__exact_state *s, uint32_t item) {
+static bool part_twins(tide__place_exact_state *s, uint32_t item) {
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t j = s->neighbours[a];
         if (s->placed[j] || s->rank[j] > s->rank[item] || !are_twins(&s->items[j], &s->items[item])) continue;
-        tide__exact_bound bound = s->bounds[j];
+        tide__place_exact_bound bound = s->bounds[j];
         bound.waits = true;
         bound.wait_reason = s->rests_reason[item];
         set_bound(s, j, bound);
@@ -288,10 +291,10 @@ static bool part_twins(tide__exact_state *s, uint32_t item) {
 
 /* ---- decisions ---- */
 
-static void explain_placed(tide__exact_state *s, uint32_t item, uint32_t level) {
+static void explain_placed(tide__place_exact_state *s, uint32_t item, uint32_t level) {
     s->rests_reason[item] = push_copy(s, set_at(s, s->bounds[item].floor_reason));
     add_level(set_at(s, s->rests_reason[item]), level);
-    s->placed_reason[item] = push_copy(s, set_at(s, TIDE__EXACT_NO_REASON));
+    s->placed_reason[item] = push_copy(s, set_at(s, TIDE__PLACE_EXACT_NO_REASON));
     uint64_t *set = set_at(s, s->placed_reason[item]);
     add_level(set, level);
     s->level[item] = level;
@@ -299,7 +302,7 @@ static void explain_placed(tide__exact_state *s, uint32_t item, uint32_t level) 
         if (s->placed[s->neighbours[a]]) unite_placed(s, set, s->neighbours[a]);
 }
 
-bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level) {
+bool tide__place_exact_place(tide__place_exact_state *s, uint32_t item, uint32_t level) {
     s->offsets[item] = s->bounds[item].floor;
     uint64_t top = s->bounds[item].floor + s->items[item].size;
     explain_placed(s, item, level);
@@ -314,7 +317,7 @@ bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level) {
 
 /* A fixed item lifts its neighbours because none of them can end at or below its offset: that is part of any failure
  * after it. (One that waits explains its neighbours when it is raised.) */
-static void explain_fixed(tide__exact_state *s, uint32_t item) {
+static void explain_fixed(tide__place_exact_state *s, uint32_t item) {
     uint64_t at = s->items[item].fixed;
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t k = s->neighbours[a];
@@ -322,12 +325,12 @@ static void explain_fixed(tide__exact_state *s, uint32_t item) {
     }
 }
 
-bool tide__exact_wait(tide__exact_state *s, uint32_t item) {
+bool tide__place_exact_wait(tide__place_exact_state *s, uint32_t item) {
     if (is_fixed(&s->items[item])) {
         explain_fixed(s, item);
         return false;
     }
-    tide__exact_bound bound = s->bounds[item];
+    tide__place_exact_bound bound = s->bounds[item];
     bound.waits = true;
     bound.wait_reason = push_copy(s, s->conflict);
     set_bound(s, item, bound);
@@ -336,7 +339,7 @@ bool tide__exact_wait(tide__exact_state *s, uint32_t item) {
 
 /* The item and all waiting items that might raise it one through the other; around them, items that are placed or
  * known to be too high. Nothing else is part of the failure. */
-void tide__exact_explain_stuck(tide__exact_state *s, uint32_t item) {
+void tide__place_exact_explain_stuck(tide__place_exact_state *s, uint32_t item) {
     uint64_t top = s->bounds[item].floor + s->items[item].size;
     uint32_t n_queue = 0;
     s->seen_stamp++;
@@ -372,7 +375,7 @@ static bool alive_together(const tide__place_item *a, const tide__place_item *b)
 
 static uint32_t life_of(const tide__place_item *it) { return it->end - it->begin + it->end2 - it->begin2; }
 
-static void count_slots(tide__exact_state *s, size_t *n_lives, size_t *n_conflicts) {
+static void count_slots(tide__place_exact_state *s, size_t *n_lives, size_t *n_conflicts) {
     *n_lives = *n_conflicts = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         *n_lives += life_of(&s->items[i]);
@@ -380,7 +383,7 @@ static void count_slots(tide__exact_state *s, size_t *n_lives, size_t *n_conflic
     }
 }
 
-static void list_neighbours(tide__exact_state *s) {
+static void list_neighbours(tide__place_exact_state *s) {
     uint32_t at = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         s->first_neighbour[i] = at;
@@ -390,18 +393,19 @@ static void list_neighbours(tide__exact_state *s) {
     s->first_neighbour[s->n] = at;
 }
 
-static void list_slots(tide__exact_state *s) {
+static void list_slots(tide__place_exact_state *s) {
     uint32_t lives = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         const tide__place_item *it = &s->items[i];
         s->first_slot[i] = lives;
         lives += life_of(it);
-        for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) s->first_in_slot[t + 1]++;
+        for (uint32_t t = it->begin; t != TIDE__PLACE_NO_SLOT; t = tide__place_next_slot(it, t))
+            s->first_in_slot[t + 1]++;
     }
     for (uint32_t t = 0; t < s->n_slots; t++) s->first_in_slot[t + 1] += s->first_in_slot[t];
     for (uint32_t i = 0; i < s->n; i++) {
         const tide__place_item *it = &s->items[i];
-        for (uint32_t t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)) {
+        for (uint32_t t = it->begin; t != TIDE__PLACE_NO_SLOT; t = tide__place_next_slot(it, t)) {
             uint32_t at = s->n_open[t]++;
             s->slot_items[s->first_in_slot[t] + at] = i;
             *place_in_list(s, i, t) = at;
@@ -412,7 +416,7 @@ static void list_slots(tide__exact_state *s) {
 
 #define TAKE(field, count) ((field) = calloc((count) + 1, sizeof *(field)))
 
-static bool take_memory(tide__exact_state *s) {
+static bool take_memory(tide__place_exact_state *s) {
     size_t n = s->n, n_lives, n_conflicts;
     count_slots(s, &n_lives, &n_conflicts);
     s->n_words = (n / 64 / GROUP + 1) * GROUP;
@@ -427,11 +431,11 @@ static bool take_memory(tide__exact_state *s) {
            TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n);
 }
 
-tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity) {
-    *s = (tide__exact_state){.n = (uint32_t)p->n, .n_slots = p->n_times, .items = p->items, .capacity = capacity};
+tide_status tide__place_exact_state_init(tide__place_exact_state *s, const tide__place_problem *p, uint64_t capacity) {
+    *s = (tide__place_exact_state){.n = (uint32_t)p->n, .n_slots = p->n_times, .items = p->items, .capacity = capacity};
     s->n_sets = 1;
     if (!take_memory(s)) {
-        tide__exact_state_deinit(s);
+        tide__place_exact_state_deinit(s);
         return tide__fail_memory();
     }
     list_neighbours(s);
@@ -439,7 +443,7 @@ tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_probl
     return TIDE_OK;
 }
 
-void tide__exact_state_deinit(tide__exact_state *s) {
+void tide__place_exact_state_deinit(tide__place_exact_state *s) {
     void *const all[] = {
         s->level,         s->closed,        s->failures, s->rank,    s->neighbours, s->first_neighbour,
         s->slot_items,    s->first_in_slot, s->n_open,   s->slot_at, s->first_slot, s->open_load,
@@ -447,10 +451,10 @@ void tide__exact_state_deinit(tide__exact_state *s) {
         s->placed_reason, s->conflict,      s->dirty,    s->queue,   s->seen,
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
-    *s = (tide__exact_state){0};
+    *s = (tide__place_exact_state){0};
 }
 
-static bool has_equal_before(const tide__exact_state *s, uint32_t item) {
+static bool has_equal_before(const tide__place_exact_state *s, uint32_t item) {
     for (uint32_t a = s->first_neighbour[item]; a < s->first_neighbour[item + 1]; a++) {
         uint32_t j = s->neighbours[a];
         if (s->rank[j] < s->rank[item] && s->items[j].size == s->items[item].size &&
@@ -460,11 +464,11 @@ static bool has_equal_before(const tide__exact_state *s, uint32_t item) {
     return false;
 }
 
-void tide__exact_reset(tide__exact_state *s) {
-    tide__exact_undo(s, (tide__exact_mark){0, 1});
+void tide__place_exact_reset(tide__place_exact_state *s) {
+    tide__place_exact_undo(s, (tide__place_exact_mark){0, 1});
     for (uint32_t i = 0; i < s->n; i++) {
         uint64_t lowest = is_fixed(&s->items[i]) ? s->items[i].fixed : 0;
-        s->bounds[i] = (tide__exact_bound){
+        s->bounds[i] = (tide__place_exact_bound){
             .floor = lowest, .earliest = lowest, .previous = NONE, .jump = NONE, .waits = has_equal_before(s, i)};
     }
 }

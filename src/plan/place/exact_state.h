@@ -11,10 +11,10 @@
 
 #include "plan/place/problem.h"
 
-#define TIDE__EXACT_NO_REASON 0u /* the empty set: true whatever is decided */
+#define TIDE__PLACE_EXACT_NO_REASON 0u /* the empty set: true whatever is decided */
 
 /* What is known about an item that is not placed yet. Reasons are numbers of sets. */
-typedef struct tide__exact_bound {
+typedef struct tide__place_exact_bound {
     uint64_t floor;    /* top of what is placed under it, aligned; of a fixed item its offset */
     uint64_t earliest; /* no offset below this one is possible */
     uint32_t floor_reason, earliest_reason, wait_reason;
@@ -22,19 +22,19 @@ typedef struct tide__exact_bound {
     uint32_t jump;     /* likewise, an older one */
     uint32_t depth;    /* how often `earliest` was raised */
     bool waits;        /* must not be put onto its floor */
-} tide__exact_bound;
+} tide__place_exact_bound;
 
-typedef struct tide__exact_change {
+typedef struct tide__place_exact_change {
     uint32_t item;
-    bool was_placed;         /* the item was placed, else its bound changed */
-    tide__exact_bound bound; /* before the change */
-} tide__exact_change;
+    bool was_placed;               /* the item was placed, else its bound changed */
+    tide__place_exact_bound bound; /* before the change */
+} tide__place_exact_change;
 
-typedef struct tide__exact_mark {
+typedef struct tide__place_exact_mark {
     size_t n_trail, n_sets;
-} tide__exact_mark;
+} tide__place_exact_mark;
 
-typedef struct tide__exact_state {
+typedef struct tide__place_exact_state {
     uint32_t n, n_slots;
     const tide__place_item *items;
     uint64_t capacity;
@@ -48,14 +48,14 @@ typedef struct tide__exact_state {
     uint64_t *open_load; /* per slot: sizes of the open items */
     uint64_t *failures;  /* per slot: how often it could not go on, in all runs */
 
-    tide__exact_bound *bounds;
+    tide__place_exact_bound *bounds;
     bool *placed;
     uint64_t *offsets;       /* of placed items */
     uint32_t *level;         /* of placed items: at which it was decided */
     uint32_t *rests_reason;  /* of placed items: why it is at its offset */
     uint32_t *placed_reason; /* of placed items: why it and all that is connected to it are placed */
 
-    tide__exact_change *trail;
+    tide__place_exact_change *trail;
     size_t n_trail, trail_room;
     uint64_t *sets; /* words per set: n_words */
     size_t n_words, n_sets, sets_room;
@@ -65,28 +65,29 @@ typedef struct tide__exact_state {
     int32_t *dirty;             /* per slot, one extra: summed up, above 0 where the test is due */
     uint32_t *queue;            /* of the walk that explains a failure */
     uint64_t *seen, seen_stamp; /* the stamp says "in this walk" without clearing; it must never come round */
-} tide__exact_state;
+} tide__place_exact_state;
 
-tide_status tide__exact_state_init(tide__exact_state *s, const tide__place_problem *p, uint64_t capacity);
-void tide__exact_state_deinit(tide__exact_state *s);
+tide_status tide__place_exact_state_init(tide__place_exact_state *s, const tide__place_problem *p, uint64_t capacity);
+void tide__place_exact_state_deinit(tide__place_exact_state *s);
 
 /* Nothing placed, every item on floor 0; of equal items (size and lifetime) only the first by rank does not wait. */
-void tide__exact_reset(tide__exact_state *s);
+void tide__place_exact_reset(tide__place_exact_state *s);
 
 /* Room for one more decision on the trail and the stack of sets. */
-bool tide__exact_has_room(const tide__exact_state *s);
+bool tide__place_exact_has_room(const tide__place_exact_state *s);
 
-tide__exact_mark tide__exact_here(const tide__exact_state *s);
-void tide__exact_undo(tide__exact_state *s, tide__exact_mark mark);
+tide__place_exact_mark tide__place_exact_here(const tide__place_exact_state *s);
+void tide__place_exact_undo(tide__place_exact_state *s, tide__place_exact_mark mark);
 
 /* Both are false if what is known now contradicts itself; the conflict then says why. */
-bool tide__exact_place(tide__exact_state *s, uint32_t item, uint32_t level); /* onto its floor */
-bool tide__exact_wait(tide__exact_state *s, uint32_t item); /* because of the conflict; a fixed one cannot */
+bool tide__place_exact_place(tide__place_exact_state *s, uint32_t item, uint32_t level); /* onto its floor */
+bool tide__place_exact_wait(tide__place_exact_state *s,
+                            uint32_t item); /* because of the conflict; a fixed one cannot */
 
 /* The conflict of a waiting item that nothing can raise any more. */
-void tide__exact_explain_stuck(tide__exact_state *s, uint32_t item);
+void tide__place_exact_explain_stuck(tide__place_exact_state *s, uint32_t item);
 
-bool tide__exact_conflict_has(const tide__exact_state *s, uint32_t level);
-void tide__exact_conflict_drop(tide__exact_state *s, uint32_t level);
+bool tide__place_exact_conflict_has(const tide__place_exact_state *s, uint32_t level);
+void tide__place_exact_conflict_drop(tide__place_exact_state *s, uint32_t level);
 
 #endif

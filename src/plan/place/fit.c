@@ -12,8 +12,8 @@ typedef struct range {
 
 typedef struct fit_state {
     const tide__place_problem *p;
-    tide__fit_rule rule;
-    tide__lifetimes placed;
+    tide__place_fit_rule rule;
+    tide__place_lifetimes placed;
     uint32_t *conflicts;
     range *ranges;
     uint64_t looked, most;
@@ -26,7 +26,7 @@ static int by_low(const void *a, const void *b) {
 }
 
 static size_t gather_ranges(fit_state *s, uint32_t item) {
-    size_t n = tide__lifetimes_conflicts(&s->placed, item, s->conflicts, 4 * s->p->n);
+    size_t n = tide__place_lifetimes_conflicts(&s->placed, item, s->conflicts, 4 * s->p->n);
     for (size_t k = 0; k < n; k++) {
         uint64_t low = s->offsets[s->conflicts[k]];
         s->ranges[k] = (range){low, low + s->p->items[s->conflicts[k]].size};
@@ -50,7 +50,7 @@ static bool choose_hole(const fit_state *s, const tide__place_item *it, size_t n
         if (ceiling > floor && ceiling - floor < best && fits(it, floor, ceiling, &at)) {
             best = ceiling - floor;
             *offset = at;
-            if (s->rule == TIDE__FIT_FIRST) return true;
+            if (s->rule == TIDE__PLACE_FIT_FIRST) return true;
         }
         floor = tide__max_u64(floor, s->ranges[k].high);
     }
@@ -64,7 +64,7 @@ static tide_status place_one(fit_state *s, uint32_t item) {
     if (s->most && s->looked > s->most) return tide__fail(TIDE_E_UNSUPPORTED, "too many conflicts for this algorithm");
     if (!choose_hole(s, it, n, &s->offsets[item]))
         return tide__fail(TIDE_E_OVERFLOW, "item %u: no offset below 2^64 fits", s->p->origin[item]);
-    tide__lifetimes_add(&s->placed, item);
+    tide__place_lifetimes_add(&s->placed, item);
     return TIDE_OK;
 }
 
@@ -72,20 +72,20 @@ static void place_fixed(fit_state *s) {
     for (uint32_t i = 0; i < s->p->n; i++) {
         if (s->p->items[i].fixed == TIDE__PLACE_FREE) continue;
         s->offsets[i] = s->p->items[i].fixed;
-        tide__lifetimes_add(&s->placed, i);
+        tide__place_lifetimes_add(&s->placed, i);
     }
 }
 
-tide_status tide__fit(const tide__place_problem *p, const uint32_t *order, tide__fit_rule rule, uint64_t most_conflicts,
-                      uint64_t *offsets) {
+tide_status tide__place_fit(const tide__place_problem *p, const uint32_t *order, tide__place_fit_rule rule,
+                            uint64_t most_conflicts, uint64_t *offsets) {
     fit_state s = {.p = p, .rule = rule, .most = most_conflicts, .offsets = offsets};
-    tide_status status = tide__lifetimes_init(&s.placed, p->items, p->n);
+    tide_status status = tide__place_lifetimes_init(&s.placed, p->items, p->n);
     s.conflicts = malloc((4 * p->n + 1) * sizeof *s.conflicts);
     s.ranges = malloc((4 * p->n + 1) * sizeof *s.ranges);
     if (status == TIDE_OK && (!s.conflicts || !s.ranges)) status = tide__fail_memory();
     if (status == TIDE_OK) place_fixed(&s);
     for (size_t k = 0; k < p->n && status == TIDE_OK; k++) status = place_one(&s, order[k]);
-    tide__lifetimes_deinit(&s.placed);
+    tide__place_lifetimes_deinit(&s.placed);
     free(s.conflicts);
     free(s.ranges);
     return status;
@@ -103,7 +103,7 @@ static int by_size(const void *a, const void *b) {
     return (x->item > y->item) - (x->item < y->item);
 }
 
-tide_status tide__order_by_size(const tide__place_problem *p, uint32_t *order) {
+tide_status tide__place_order_by_size(const tide__place_problem *p, uint32_t *order) {
     size_key *keys = malloc((p->n + 1) * sizeof *keys);
     if (!keys) return tide__fail_memory();
     for (uint32_t i = 0; i < p->n; i++) keys[i] = (size_key){p->items[i].size, p->items[i].begin, i};

@@ -5,10 +5,10 @@
 #include "plan/place/fit.h"
 #include "plan/place/problem.h"
 
-#define TIDE__MOST_SQUEAKS 20                    /* the exact search is better at what is still open after some */
-#define TIDE__MOST_SKYLINE_WORK UINT64_C(400000) /* where the caller sets no limit: some 0.3 s */
+#define TIDE__PLACE_MOST_SQUEAKS 20                    /* the exact search is better at what is still open after some */
+#define TIDE__PLACE_MOST_SKYLINE_WORK UINT64_C(400000) /* where the caller sets no limit: some 0.3 s */
 
-typedef struct tide__attempt {
+typedef struct tide__place_attempt {
     const tide__place_problem *p;
     uint64_t least;         /* units: nothing lower exists */
     uint64_t enough;        /* units, >= least: no lower placement is wanted, though a cheap one is taken */
@@ -20,24 +20,26 @@ typedef struct tide__attempt {
     uint32_t *order;        /* a permutation of the items: what the trial is made from */
     uint64_t height;        /* of best */
     const char *algorithm;  /* which one found it: a static string; NULL: none so far */
-} tide__attempt;
+} tide__place_attempt;
 
 /* The problem must outlive it. */
-tide_status tide__attempt_init(tide__attempt *a, const tide__place_problem *p, uint64_t least, uint64_t enough);
-void tide__attempt_deinit(tide__attempt *a);
+tide_status tide__place_attempt_init(tide__place_attempt *a, const tide__place_problem *p, uint64_t least,
+                                     uint64_t enough);
+void tide__place_attempt_deinit(tide__place_attempt *a);
 
-bool tide__attempt_is_good(const tide__attempt *a);                        /* low enough */
-void tide__attempt_keep_if_lower(tide__attempt *a, const char *algorithm); /* the trial becomes the best */
+bool tide__place_attempt_is_good(const tide__place_attempt *a);                        /* low enough */
+void tide__place_attempt_keep_if_lower(tide__place_attempt *a, const char *algorithm); /* the trial becomes the best */
 
 /* Skylines in several orders, then, unless most_squeaks is 0, again as squeaky wheels: at most that many runs, or
  * until the deadline. */
-tide_status tide__try_skylines(tide__attempt *a, uint32_t most_squeaks);
-/* Size descending. most_conflicts: as in tide__fit. */
-tide_status tide__try_fit(tide__attempt *a, tide__fit_rule rule, uint64_t most_conflicts, const char *algorithm);
+tide_status tide__place_try_skylines(tide__place_attempt *a, uint32_t most_squeaks);
+/* Size descending. most_conflicts: as in tide__place_fit. */
+tide_status tide__place_try_fit(tide__place_attempt *a, tide__place_fit_rule rule, uint64_t most_conflicts,
+                                const char *algorithm);
 
 /* First fit and best fit, unless it is good already or they would take too long. There is an answer afterwards. */
-tide_status tide__try_classics(tide__attempt *a);
+tide_status tide__place_try_classics(tide__place_attempt *a);
 /* All of them. Some do not apply to every problem, and may run out of memory; there is always one that answers. */
-tide_status tide__try_heuristics(tide__attempt *a);
+tide_status tide__place_try_heuristics(tide__place_attempt *a);
 
 #endif

@@ -29,8 +29,8 @@ static leaf_key *collect_leaves(const tide__place_item *items, size_t n, uint32_
     return keys;
 }
 
-tide_status tide__lifetimes_init(tide__lifetimes *set, const tide__place_item *items, size_t n) {
-    *set = (tide__lifetimes){.items = items, .base = 1};
+tide_status tide__place_lifetimes_init(tide__place_lifetimes *set, const tide__place_item *items, size_t n) {
+    *set = (tide__place_lifetimes){.items = items, .base = 1};
     leaf_key *keys = collect_leaves(items, n, &set->n_leaves);
     if (!keys) return tide__fail_memory();
     while (set->base < set->n_leaves) set->base *= 2;
@@ -40,7 +40,7 @@ tide_status tide__lifetimes_init(tide__lifetimes *set, const tide__place_item *i
     set->latest = calloc(2 * (size_t)set->base, sizeof *set->latest);
     if (!set->begin || !set->item || !set->leaf || !set->latest) {
         free(keys);
-        tide__lifetimes_deinit(set);
+        tide__place_lifetimes_deinit(set);
         return tide__fail_memory();
     }
     for (size_t i = 0; i < 2 * n; i++) set->leaf[i] = NONE;
@@ -53,15 +53,15 @@ tide_status tide__lifetimes_init(tide__lifetimes *set, const tide__place_item *i
     return TIDE_OK;
 }
 
-void tide__lifetimes_deinit(tide__lifetimes *set) {
+void tide__place_lifetimes_deinit(tide__place_lifetimes *set) {
     free(set->begin);
     free(set->item);
     free(set->leaf);
     free(set->latest);
-    *set = (tide__lifetimes){0};
+    *set = (tide__place_lifetimes){0};
 }
 
-static void set_leaf(tide__lifetimes *set, uint32_t leaf, uint32_t end) {
+static void set_leaf(tide__place_lifetimes *set, uint32_t leaf, uint32_t end) {
     uint32_t node = set->base + leaf;
     set->latest[node] = end;
     for (node /= 2; node; node /= 2) {
@@ -70,20 +70,20 @@ static void set_leaf(tide__lifetimes *set, uint32_t leaf, uint32_t end) {
     }
 }
 
-void tide__lifetimes_add(tide__lifetimes *set, uint32_t item) {
+void tide__place_lifetimes_add(tide__place_lifetimes *set, uint32_t item) {
     set_leaf(set, set->leaf[2 * (size_t)item], set->items[item].end);
     uint32_t second = set->leaf[2 * (size_t)item + 1];
     if (second != NONE) set_leaf(set, second, set->items[item].end2);
 }
 
-void tide__lifetimes_remove(tide__lifetimes *set, uint32_t item) {
+void tide__place_lifetimes_remove(tide__place_lifetimes *set, uint32_t item) {
     set_leaf(set, set->leaf[2 * (size_t)item], 0);
     uint32_t second = set->leaf[2 * (size_t)item + 1];
     if (second != NONE) set_leaf(set, second, 0);
 }
 
 /* Leaves [0, n) begin before `time`. */
-static uint32_t leaves_before(const tide__lifetimes *set, uint32_t time) {
+static uint32_t leaves_before(const tide__place_lifetimes *set, uint32_t time) {
     uint32_t low = 0, high = set->n_leaves;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -96,7 +96,7 @@ static uint32_t leaves_before(const tide__lifetimes *set, uint32_t time) {
 }
 
 /* Members of leaves [0, last) below `node` (which covers `width` leaves from `first`) that end after `begin`. */
-static size_t collect(const tide__lifetimes *set, uint32_t node, uint32_t first, uint32_t width, uint32_t last,
+static size_t collect(const tide__place_lifetimes *set, uint32_t node, uint32_t first, uint32_t width, uint32_t last,
                       uint32_t begin, uint32_t *out, size_t max) {
     if (!max || first >= last || set->latest[node] <= begin) return 0;
     if (width == 1) {
@@ -108,11 +108,12 @@ static size_t collect(const tide__lifetimes *set, uint32_t node, uint32_t first,
     return found + collect(set, 2 * node + 1, first + half, half, last, begin, out + found, max - found);
 }
 
-static size_t collect_lifetime(const tide__lifetimes *set, uint32_t begin, uint32_t end, uint32_t *out, size_t max) {
+static size_t collect_lifetime(const tide__place_lifetimes *set, uint32_t begin, uint32_t end, uint32_t *out,
+                               size_t max) {
     return collect(set, 1, 0, set->base, leaves_before(set, end), begin, out, max);
 }
 
-size_t tide__lifetimes_conflicts(const tide__lifetimes *set, uint32_t item, uint32_t *out, size_t max) {
+size_t tide__place_lifetimes_conflicts(const tide__place_lifetimes *set, uint32_t item, uint32_t *out, size_t max) {
     const tide__place_item *it = &set->items[item];
     size_t found = collect_lifetime(set, it->begin, it->end, out, max);
     if (it->begin2 < it->end2) found += collect_lifetime(set, it->begin2, it->end2, out + found, max - found);

@@ -57,7 +57,7 @@ static tide_status find_peaks(const tide__place_problem *p, double *peak) {
     return TIDE_OK;
 }
 
-tide_status tide__order_data_init(tide__order_data *d, const tide__place_problem *p) {
+tide_status tide__place_order_data_init(tide__place_order_data *d, const tide__place_problem *p) {
     d->p = p;
     d->log_size = malloc((3 * p->n + 1) * sizeof *d->log_size);
     if (!d->log_size) return tide__fail_memory();
@@ -70,48 +70,48 @@ tide_status tide__order_data_init(tide__order_data *d, const tide__place_problem
     return find_peaks(p, d->peak);
 }
 
-void tide__order_data_deinit(tide__order_data *d) {
+void tide__place_order_data_deinit(tide__place_order_data *d) {
     free(d->log_size);
-    *d = (tide__order_data){0};
+    *d = (tide__place_order_data){0};
 }
 
 /* ---- keys ---- */
 
-const char *tide__order_name(tide__order_kind kind) {
-    static const char *const names[TIDE__N_ORDERS] = {"skyline by peak and duration",
-                                                      "skyline by duration",
-                                                      "skyline by peak and area",
-                                                      "skyline by area",
-                                                      "skyline by bulk",
-                                                      "skyline by begin",
-                                                      "skyline by size",
-                                                      "skyline by input"};
-    return kind < TIDE__N_ORDERS ? names[kind] : "";
+const char *tide__place_order_name(tide__place_order_kind kind) {
+    static const char *const names[TIDE__PLACE_N_ORDERS] = {"skyline by peak and duration",
+                                                            "skyline by duration",
+                                                            "skyline by peak and area",
+                                                            "skyline by area",
+                                                            "skyline by bulk",
+                                                            "skyline by begin",
+                                                            "skyline by size",
+                                                            "skyline by input"};
+    return kind < TIDE__PLACE_N_ORDERS ? names[kind] : "";
 }
 
-static double key_of(const tide__order_data *d, tide__order_kind kind, size_t i) {
+static double key_of(const tide__place_order_data *d, tide__place_order_kind kind, size_t i) {
     double duration = d->log_duration[i], size = d->log_size[i], peak = d->peak[i] * PEAK_WEIGHT;
     switch (kind) {
-    case TIDE__ORDER_DURATION: return duration;
-    case TIDE__ORDER_PEAK_DURATION: return peak + duration;
-    case TIDE__ORDER_PEAK_AREA: return peak + duration + size;
-    case TIDE__ORDER_AREA: return duration + size;
-    case TIDE__ORDER_BULK: return duration + size / 2;
-    case TIDE__ORDER_BEGIN: return -(double)d->p->items[i].begin;
-    case TIDE__ORDER_SIZE: return size;
-    case TIDE__ORDER_INPUT:
-    case TIDE__N_ORDERS: break;
+    case TIDE__PLACE_ORDER_DURATION: return duration;
+    case TIDE__PLACE_ORDER_PEAK_DURATION: return peak + duration;
+    case TIDE__PLACE_ORDER_PEAK_AREA: return peak + duration + size;
+    case TIDE__PLACE_ORDER_AREA: return duration + size;
+    case TIDE__PLACE_ORDER_BULK: return duration + size / 2;
+    case TIDE__PLACE_ORDER_BEGIN: return -(double)d->p->items[i].begin;
+    case TIDE__PLACE_ORDER_SIZE: return size;
+    case TIDE__PLACE_ORDER_INPUT:
+    case TIDE__PLACE_N_ORDERS: break;
     }
     return -(double)i;
 }
 
-void tide__order_keys(const tide__order_data *d, tide__order_kind kind, double *keys) {
+void tide__place_order_keys(const tide__place_order_data *d, tide__place_order_kind kind, double *keys) {
     for (size_t i = 0; i < d->p->n; i++) keys[i] = key_of(d, kind, i);
 }
 
 /* Keys become 32-bit steps between the lowest and the highest, with the item's number below them; what falls into one
  * step is ordered by number. */
-void tide__order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t *order) {
+void tide__place_order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t *order) {
     double low = n ? keys[0] : 0, high = low;
     for (size_t i = 0; i < n; i++) {
         low = fmin(low, keys[i]);
@@ -119,6 +119,6 @@ void tide__order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t 
     }
     double scale = high > low ? (double)UINT32_MAX / (high - low) : 0;
     for (uint32_t i = 0; i < n; i++) scratch[i] = (uint64_t)((high - keys[i]) * scale) << 32 | i;
-    tide__radix_sort(scratch, scratch + n, n);
+    tide__place_radix_sort(scratch, scratch + n, n);
     for (size_t k = 0; k < n; k++) order[k] = (uint32_t)scratch[k];
 }

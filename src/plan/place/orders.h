@@ -4,31 +4,31 @@
 
 #include "plan/place/problem.h"
 
-typedef enum tide__order_kind {
-    TIDE__ORDER_PEAK_DURATION, /* what is alive at the higher load first, then long */
-    TIDE__ORDER_DURATION,      /* long first */
-    TIDE__ORDER_PEAK_AREA,     /* likewise, then large duration × size */
-    TIDE__ORDER_AREA,
-    TIDE__ORDER_BULK,  /* duration × the root of the size */
-    TIDE__ORDER_BEGIN, /* early first */
-    TIDE__ORDER_SIZE,
-    TIDE__ORDER_INPUT, /* as the caller has them */
-    TIDE__N_ORDERS
-} tide__order_kind;
+typedef enum tide__place_order_kind {
+    TIDE__PLACE_ORDER_PEAK_DURATION, /* what is alive at the higher load first, then long */
+    TIDE__PLACE_ORDER_DURATION,      /* long first */
+    TIDE__PLACE_ORDER_PEAK_AREA,     /* likewise, then large duration × size */
+    TIDE__PLACE_ORDER_AREA,
+    TIDE__PLACE_ORDER_BULK,  /* duration × the root of the size */
+    TIDE__PLACE_ORDER_BEGIN, /* early first */
+    TIDE__PLACE_ORDER_SIZE,
+    TIDE__PLACE_ORDER_INPUT, /* as the caller has them */
+    TIDE__PLACE_N_ORDERS
+} tide__place_order_kind;
 
 /* What keys are made from. */
-typedef struct tide__order_data {
+typedef struct tide__place_order_data {
     const tide__place_problem *p;
     double *log_size, *log_duration; /* per item */
     double *peak;                    /* per item: the highest load in its lifetime / the maximum load: 0 .. 1 */
-} tide__order_data;
+} tide__place_order_data;
 
-tide_status tide__order_data_init(tide__order_data *d, const tide__place_problem *p);
-void tide__order_data_deinit(tide__order_data *d);
+tide_status tide__place_order_data_init(tide__place_order_data *d, const tide__place_problem *p);
+void tide__place_order_data_deinit(tide__place_order_data *d);
 
-const char *tide__order_name(tide__order_kind kind); /* "skyline by duration", ... */
-void tide__order_keys(const tide__order_data *d, tide__order_kind kind, double *keys);
+const char *tide__place_order_name(tide__place_order_kind kind); /* "skyline by duration", ... */
+void tide__place_order_keys(const tide__place_order_data *d, tide__place_order_kind kind, double *keys);
 /* order: item numbers by descending key, ties by number. scratch: 2n words. */
-void tide__order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t *order);
+void tide__place_order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t *order);
 
 #endif

@@ -59,15 +59,15 @@ static uint64_t node_limit(const search *s, size_t n) {
 }
 
 /* What is found and proved stays, whatever stops the search. */
-static void refine(search *s, const tide__core *core, tide__attempt *a, const tide__place_item *items) {
+static void refine(search *s, const tide__place_core *core, tide__place_attempt *a, const tide__place_item *items) {
     uint64_t capacity = s->options.capacity / s->problem.unit, bound = s->problem.lower_bound - core->bottom;
-    tide__refine_options o = {.capacity = capacity > core->bottom ? capacity - core->bottom : 0,
-                              .seed = s->options.seed,
-                              .node_limit = node_limit(s, a->p->n),
-                              .deadline_ns = s->deadline_ns};
+    tide__place_refine_options o = {.capacity = capacity > core->bottom ? capacity - core->bottom : 0,
+                                    .seed = s->options.seed,
+                                    .node_limit = node_limit(s, a->p->n),
+                                    .deadline_ns = s->deadline_ns};
     memcpy(a->trial, a->best, a->p->n * sizeof *a->trial);
-    (void)tide__refine(a->p, &o, a->trial, &bound);
-    tide__attempt_keep_if_lower(a, "exact");
+    (void)tide__place_refine(a->p, &o, a->trial, &bound);
+    tide__place_attempt_keep_if_lower(a, "exact");
     raise_bound(s, items, bound + core->bottom);
 }
 
@@ -81,8 +81,8 @@ static bool may_search(const search *s) {
 }
 
 static tide_status start_attempt(const search *s, const tide__place_problem *p, uint64_t least, uint64_t enough_of_it,
-                                 tide__attempt *a) {
-    tide_status status = tide__attempt_init(a, p, least, enough_of_it);
+                                 tide__place_attempt *a) {
+    tide_status status = tide__place_attempt_init(a, p, least, enough_of_it);
     a->seed = s->options.seed;
     a->quick = s->quick;
     if (s->quick) a->work = s->work;
@@ -90,7 +90,7 @@ static tide_status start_attempt(const search *s, const tide__place_problem *p, 
 }
 
 /* Takes over what an attempt on the whole has found. */
-static void take(search *s, const tide__attempt *a) {
+static void take(search *s, const tide__place_attempt *a) {
     if (s->quick) s->work = a->work;
     if (!a->algorithm) return;
     memcpy(s->offsets, a->best, s->problem.n * sizeof *s->offsets);
@@ -98,10 +98,10 @@ static void take(search *s, const tide__attempt *a) {
     s->algorithm = a->algorithm;
 }
 
-static tide_status complete(search *s, const tide__core *core, const tide__attempt *a) {
+static tide_status complete(search *s, const tide__place_core *core, const tide__place_attempt *a) {
     uint64_t *offsets = malloc((s->problem.n + 1) * sizeof *offsets);
     if (!offsets) return tide__fail_memory();
-    tide_status status = tide__core_complete(core, a->best, offsets);
+    tide_status status = tide__place_core_complete(core, a->best, offsets);
     uint64_t height = status == TIDE_OK ? tide__place_height(&s->problem, offsets) : UINT64_MAX;
     if (status == TIDE_OK && (!s->algorithm || height < s->height)) {
         memcpy(s->offsets, offsets, s->problem.n * sizeof *offsets);
@@ -112,27 +112,27 @@ static tide_status complete(search *s, const tide__core *core, const tide__attem
     return status;
 }
 
-static tide_status search_core(search *s, const tide__core *core, const tide__place_item *items) {
-    tide__attempt a;
+static tide_status search_core(search *s, const tide__place_core *core, const tide__place_item *items) {
+    tide__place_attempt a;
     tide_status status;
     TIDE_TRY_GOTO(start_attempt(s, &core->problem, core->capacity, enough(s) - core->bottom, &a), done);
-    if (core->problem.n > TIDE__EXACT_MOST_ITEMS) a.deadline_ns = s->deadline_ns;
-    (void)tide__try_skylines(&a, TIDE__MOST_SQUEAKS);
-    if (!a.algorithm) TIDE_TRY_GOTO(tide__try_classics(&a), done);
+    if (core->problem.n > TIDE__PLACE_EXACT_MOST_ITEMS) a.deadline_ns = s->deadline_ns;
+    (void)tide__place_try_skylines(&a, TIDE__PLACE_MOST_SQUEAKS);
+    if (!a.algorithm) TIDE_TRY_GOTO(tide__place_try_classics(&a), done);
     if (s->quick) s->work = a.work;
-    if (!tide__attempt_is_good(&a) && may_search(s)) refine(s, core, &a, items);
-    if (!s->quick) TIDE_TRY_GOTO(tide__try_classics(&a), done);
+    if (!tide__place_attempt_is_good(&a) && may_search(s)) refine(s, core, &a, items);
+    if (!s->quick) TIDE_TRY_GOTO(tide__place_try_classics(&a), done);
     TIDE_TRY_GOTO(complete(s, core, &a), done);
 done:
-    tide__attempt_deinit(&a);
+    tide__place_attempt_deinit(&a);
     return status;
 }
 
 static tide_status improve(search *s, const tide__place_item *items) {
-    tide__core core;
-    TIDE_TRY(tide__core_init(&core, &s->problem, s->quick ? enough(s) : s->problem.lower_bound));
+    tide__place_core core;
+    TIDE_TRY(tide__place_core_init(&core, &s->problem, s->quick ? enough(s) : s->problem.lower_bound));
     tide_status status = search_core(s, &core, items);
-    tide__core_deinit(&core);
+    tide__place_core_deinit(&core);
     return status;
 }
 
@@ -142,14 +142,14 @@ static tide_status run_all(search *s, const tide__place_item *items) {
     bool last = s->problem.huge || s->problem.n > MOST_CORE_ITEMS;
     if (s->choice == EXACT && s->problem.huge)
         return tide__fail(TIDE_E_UNSUPPORTED, "exact: the sizes are too large for it");
-    tide__attempt a;
+    tide__place_attempt a;
     tide_status status = start_attempt(s, &s->problem, s->problem.lower_bound, enough(s), &a);
     a.deadline_ns = s->deadline_ns;
-    if (status == TIDE_OK && last) status = tide__try_heuristics(&a);
-    if (status == TIDE_OK && !last) (void)tide__try_skylines(&a, 0);
+    if (status == TIDE_OK && last) status = tide__place_try_heuristics(&a);
+    if (status == TIDE_OK && !last) (void)tide__place_try_skylines(&a, 0);
     if (status == TIDE_OK) take(s, &a);
-    bool good = status == TIDE_OK && tide__attempt_is_good(&a);
-    tide__attempt_deinit(&a);
+    bool good = status == TIDE_OK && tide__place_attempt_is_good(&a);
+    tide__place_attempt_deinit(&a);
     if (status != TIDE_OK || last || good) return status;
     status = improve(s, items);
     return s->algorithm ? TIDE_OK : status;
@@ -161,12 +161,12 @@ static bool is_within(const search *s) { return s->algorithm && s->height <= eno
 
 /* The whole first, without what the core costs; with an answer at hand, running out of memory later is no failure. */
 static tide_status run_within(search *s, const tide__place_item *items) {
-    tide__attempt a;
+    tide__place_attempt a;
     tide_status status = start_attempt(s, &s->problem, s->problem.lower_bound, enough(s), &a);
-    if (status == TIDE_OK) (void)tide__try_skylines(&a, 0);
-    if (status == TIDE_OK && !a.algorithm) status = tide__try_classics(&a);
+    if (status == TIDE_OK) (void)tide__place_try_skylines(&a, 0);
+    if (status == TIDE_OK && !a.algorithm) status = tide__place_try_classics(&a);
     if (status == TIDE_OK) take(s, &a);
-    tide__attempt_deinit(&a);
+    tide__place_attempt_deinit(&a);
     if (status != TIDE_OK || is_within(s) || s->work < s->problem.n || s->problem.huge) return status;
     if (s->problem.n <= MOST_CORE_ITEMS) (void)improve(s, items);
     return TIDE_OK;
@@ -185,15 +185,15 @@ static tide_status find_choice(const char *name, choice *out) {
 }
 
 static tide_status run_one(search *s) {
-    tide__attempt a;
-    tide_status status = tide__attempt_init(&a, &s->problem, s->problem.lower_bound, s->problem.lower_bound);
-    if (status == TIDE_OK && s->choice == SKYLINE) status = tide__try_skylines(&a, 0);
+    tide__place_attempt a;
+    tide_status status = tide__place_attempt_init(&a, &s->problem, s->problem.lower_bound, s->problem.lower_bound);
+    if (status == TIDE_OK && s->choice == SKYLINE) status = tide__place_try_skylines(&a, 0);
     if (status == TIDE_OK && s->choice == SMARTPOOL)
-        status = tide__try_fit(&a, TIDE__FIT_BEST, MOST_CONFLICTS, "smartpool");
+        status = tide__place_try_fit(&a, TIDE__PLACE_FIT_BEST, MOST_CONFLICTS, "smartpool");
     if (status == TIDE_OK && s->choice == FIRST_FIT)
-        status = tide__try_fit(&a, TIDE__FIT_FIRST, MOST_CONFLICTS, "first-fit");
+        status = tide__place_try_fit(&a, TIDE__PLACE_FIT_FIRST, MOST_CONFLICTS, "first-fit");
     if (status == TIDE_OK) take(s, &a);
-    tide__attempt_deinit(&a);
+    tide__place_attempt_deinit(&a);
     return status;
 }
 

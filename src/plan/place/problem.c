@@ -104,7 +104,7 @@ static tide_status compress_times(tide__place_problem *p) {
     uint64_t *keys = malloc((8 * p->n + 1) * sizeof *keys);
     if (!keys) return tide__fail_memory();
     size_t n_keys = list_events(p, keys);
-    tide__radix_sort(keys, keys + n_keys, n_keys);
+    tide__place_radix_sort(keys, keys + n_keys, n_keys);
     renumber(p, keys, n_keys);
     join_touching(p);
     free(keys);
@@ -279,17 +279,18 @@ static int by_address(const void *a, const void *b) {
     return (x->item > y->item) - (x->item < y->item);
 }
 
-static tide_status sweep_addresses(const tide__place_problem *p, const edge *edges, size_t n, tide__lifetimes *open) {
+static tide_status sweep_addresses(const tide__place_problem *p, const edge *edges, size_t n,
+                                   tide__place_lifetimes *open) {
     for (size_t k = 0; k < n; k++) {
         uint32_t i = edges[k].item, other;
         if (!edges[k].opens) {
-            tide__lifetimes_remove(open, i);
+            tide__place_lifetimes_remove(open, i);
             continue;
         }
-        if (tide__lifetimes_conflicts(open, i, &other, 1))
+        if (tide__place_lifetimes_conflicts(open, i, &other, 1))
             return tide__fail(TIDE_E_ARGUMENT, "items %u and %u: fixed offsets overlap", p->origin[i],
                               p->origin[other]);
-        tide__lifetimes_add(open, i);
+        tide__place_lifetimes_add(open, i);
     }
     return TIDE_OK;
 }
@@ -297,7 +298,7 @@ static tide_status sweep_addresses(const tide__place_problem *p, const edge *edg
 /* Walks up the addresses with the set of fixed items at the current one: no two of them may be alive together. */
 static tide_status check_fixed(const tide__place_problem *p) {
     if (!p->fixed) return TIDE_OK;
-    tide__lifetimes open = {0};
+    tide__place_lifetimes open = {0};
     edge *edges = malloc((2 * p->n + 1) * sizeof *edges);
     if (!edges) return tide__fail_memory();
     size_t n = 0;
@@ -308,9 +309,9 @@ static tide_status check_fixed(const tide__place_problem *p) {
         edges[n++] = (edge){it->fixed + it->size, i, false};
     }
     qsort(edges, n, sizeof *edges, by_address);
-    tide_status status = tide__lifetimes_init(&open, p->items, p->n);
+    tide_status status = tide__place_lifetimes_init(&open, p->items, p->n);
     if (status == TIDE_OK) status = sweep_addresses(p, edges, n, &open);
-    tide__lifetimes_deinit(&open);
+    tide__place_lifetimes_deinit(&open);
     free(edges);
     return status;
 }

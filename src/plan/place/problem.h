@@ -29,13 +29,13 @@ typedef struct tide__place_problem {
     uint64_t idle_height_bytes; /* the highest end of the items that were left out */
 } tide__place_problem;
 
-#define TIDE__NO_SLOT UINT32_MAX
+#define TIDE__PLACE_NO_SLOT UINT32_MAX
 
-/* for (t = it->begin; t != TIDE__NO_SLOT; t = tide__next_slot(it, t)): all slots in which the item is alive. */
-static inline uint32_t tide__next_slot(const tide__place_item *it, uint32_t t) {
+/* for (t = it->begin; t != TIDE__PLACE_NO_SLOT; t = tide__place_next_slot(it, t)): all slots in which the item is alive. */
+static inline uint32_t tide__place_next_slot(const tide__place_item *it, uint32_t t) {
     t++;
     if (t < it->end || (it->begin2 < t && t < it->end2)) return t;
-    return t == it->end && it->begin2 < it->end2 ? it->begin2 : TIDE__NO_SLOT;
+    return t == it->end && it->begin2 < it->end2 ? it->begin2 : TIDE__PLACE_NO_SLOT;
 }
 
 /* TIDE_E_ARGUMENT for a malformed item or overlapping fixed offsets; TIDE_E_OVERFLOW if even the load overflows. */

@@ -22,7 +22,7 @@ static void sort_by_byte(const uint64_t *from, uint64_t *to, size_t n, unsigned 
     for (size_t i = 0; i < n; i++) to[at[(from[i] >> shift) & 0xff]++] = from[i];
 }
 
-void tide__radix_sort(uint64_t *keys, uint64_t *scratch, size_t n) {
+void tide__place_radix_sort(uint64_t *keys, uint64_t *scratch, size_t n) {
     uint64_t *from = keys, *to = scratch, differ = 0;
     if (n <= FEW_KEYS) {
         insert_each(keys, n);

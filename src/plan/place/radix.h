@@ -7,6 +7,6 @@
 #include <stdint.h>
 
 /* Ascending; `scratch` has room for n keys. */
-void tide__radix_sort(uint64_t *keys, uint64_t *scratch, size_t n);
+void tide__place_radix_sort(uint64_t *keys, uint64_t *scratch, size_t n);
 
 #endif

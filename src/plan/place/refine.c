@@ -24,7 +24,7 @@ typedef struct budget {
 
 typedef struct refiner {
     const tide__place_problem *p;
-    const tide__refine_options *options;
+    const tide__place_refine_options *options;
     uint64_t *offsets;
     uint64_t lower_bound; /* proved */
     uint64_t settled;     /* the height of the parts that are done: others need not be lower */
@@ -144,25 +144,26 @@ static void spend(budget *b, uint64_t nodes) {
 
 /* ---- the search ---- */
 
-static tide_status search_core(refiner *r, const tide__core *core, budget limit, tide__exact_answer *answer,
+static tide_status search_core(refiner *r, const tide__place_core *core, budget limit, tide__place_exact_answer *answer,
                                uint64_t *nodes) {
-    tide__exact_options o = {.capacity = core->capacity,
-                             .seed = r->options->seed + r->round,
-                             .node_limit = limit.nodes == UINT64_MAX ? 0 : limit.nodes,
-                             .deadline_ns = limit.deadline_ns == UINT64_MAX ? 0 : limit.deadline_ns};
-    *answer = TIDE__EXACT_GAVE_UP;
+    tide__place_exact_options o = {.capacity = core->capacity,
+                                   .seed = r->options->seed + r->round,
+                                   .node_limit = limit.nodes == UINT64_MAX ? 0 : limit.nodes,
+                                   .deadline_ns = limit.deadline_ns == UINT64_MAX ? 0 : limit.deadline_ns};
+    *answer = TIDE__PLACE_EXACT_GAVE_UP;
     *nodes = 0;
-    if (core->problem.n > TIDE__EXACT_MOST_ITEMS) return TIDE_OK;
-    return tide__exact(&core->problem, &o, r->core_offsets, answer, nodes);
+    if (core->problem.n > TIDE__PLACE_EXACT_MOST_ITEMS) return TIDE_OK;
+    return tide__place_exact(&core->problem, &o, r->core_offsets, answer, nodes);
 }
 
-static tide_status search_part(refiner *r, uint64_t target, budget limit, tide__exact_answer *answer, uint64_t *nodes) {
-    tide__core core;
-    TIDE_TRY(tide__core_init(&core, &r->part, target));
+static tide_status search_part(refiner *r, uint64_t target, budget limit, tide__place_exact_answer *answer,
+                               uint64_t *nodes) {
+    tide__place_core core;
+    TIDE_TRY(tide__place_core_init(&core, &r->part, target));
     tide_status status = search_core(r, &core, limit, answer, nodes);
-    if (status == TIDE_OK && *answer == TIDE__EXACT_FOUND)
-        status = tide__core_complete(&core, r->core_offsets, r->part_offsets);
-    tide__core_deinit(&core);
+    if (status == TIDE_OK && *answer == TIDE__PLACE_EXACT_FOUND)
+        status = tide__place_core_complete(&core, r->core_offsets, r->part_offsets);
+    tide__place_core_deinit(&core);
     return status;
 }
 
@@ -172,14 +173,14 @@ static uint64_t goal(const refiner *r) {
 
 /* Asks whether the part goes into `target`; *high is its height then. */
 static tide_status ask(refiner *r, uint32_t c, uint64_t target, budget share, budget *limit, uint64_t *high) {
-    tide__exact_answer answer;
+    tide__place_exact_answer answer;
     uint64_t nodes;
     TIDE_TRY(search_part(r, target, share, &answer, &nodes));
     spend(limit, nodes);
     spend(&r->left, nodes);
     r->nodes += nodes;
-    if (answer == TIDE__EXACT_NONE_EXISTS) r->lower_bound = tide__max_u64(r->lower_bound, target + 1);
-    if (answer != TIDE__EXACT_FOUND) return TIDE_OK;
+    if (answer == TIDE__PLACE_EXACT_NONE_EXISTS) r->lower_bound = tide__max_u64(r->lower_bound, target + 1);
+    if (answer != TIDE__PLACE_EXACT_FOUND) return TIDE_OK;
     store_part(r);
     *high = part_height(r, c);
     return TIDE_OK;
@@ -268,8 +269,8 @@ static void give_back(refiner *r) {
     free(r->core_offsets);
 }
 
-tide_status tide__refine(const tide__place_problem *p, const tide__refine_options *options, uint64_t *offsets,
-                         uint64_t *lower_bound) {
+tide_status tide__place_refine(const tide__place_problem *p, const tide__place_refine_options *options,
+                               uint64_t *offsets, uint64_t *lower_bound) {
     refiner r = {.p = p, .options = options, .offsets = offsets, .lower_bound = *lower_bound};
     r.left.nodes = options->node_limit ? options->node_limit : UINT64_MAX;
     r.left.deadline_ns = options->deadline_ns ? options->deadline_ns : UINT64_MAX;

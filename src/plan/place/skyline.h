@@ -17,13 +17,13 @@
 
 #include "plan/place/problem.h"
 
-typedef struct tide__skyline tide__skyline; /* the workspace of any number of runs on one problem */
+typedef struct tide__place_skyline tide__place_skyline; /* the workspace of any number of runs on one problem */
 
 /* TIDE_E_UNSUPPORTED for a problem that is fixed or huge. The problem must outlive it. */
-tide_status tide__skyline_create(const tide__place_problem *p, tide__skyline **out);
-void tide__skyline_destroy(tide__skyline *s);
+tide_status tide__place_skyline_create(const tide__place_problem *p, tide__place_skyline **out);
+void tide__place_skyline_destroy(tide__place_skyline *s);
 
 /* order: the item numbers 0 .. n-1, best first. Returns the height. */
-uint64_t tide__skyline_run(tide__skyline *s, const uint32_t *order, uint64_t *offsets);
+uint64_t tide__place_skyline_run(tide__place_skyline *s, const uint32_t *order, uint64_t *offsets);
 
 #endif

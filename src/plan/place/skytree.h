@@ -15,30 +15,30 @@
 
 #include "base/error.h"
 
-#define TIDE__RANK_NONE UINT32_MAX
+#define TIDE__PLACE_RANK_NONE UINT32_MAX
 
-typedef struct tide__skypoint {
+typedef struct tide__place_skypoint {
     uint32_t begin, end;
-} tide__skypoint;
+} tide__place_skypoint;
 
-typedef struct tide__skynode {
+typedef struct tide__place_skynode {
     uint32_t first_begin, last_begin, first_end, last_end; /* the box around the points below */
     uint32_t best_rank;                                    /* of the items still in the tree */
-} tide__skynode;
+} tide__place_skynode;
 
-typedef struct tide__skytree {
+typedef struct tide__place_skytree {
     size_t n;
-    uint32_t base;        /* a power of two >= n; leaf k is nodes[base + k] */
-    tide__skynode *nodes; /* node k has children 2k and 2k + 1; the root is 1 */
-    uint32_t *item;       /* per leaf */
-    uint32_t *leaf;       /* per item */
-} tide__skytree;
+    uint32_t base;              /* a power of two >= n; leaf k is nodes[base + k] */
+    tide__place_skynode *nodes; /* node k has children 2k and 2k + 1; the root is 1 */
+    uint32_t *item;             /* per leaf */
+    uint32_t *leaf;             /* per item */
+} tide__place_skytree;
 
-tide_status tide__skytree_init(tide__skytree *tree, const tide__skypoint *points, size_t n);
-void tide__skytree_deinit(tide__skytree *tree);
-void tide__skytree_fill(tide__skytree *tree, const uint32_t *rank); /* all items in, with these ranks */
-void tide__skytree_take(tide__skytree *tree, uint32_t item);
+tide_status tide__place_skytree_init(tide__place_skytree *tree, const tide__place_skypoint *points, size_t n);
+void tide__place_skytree_deinit(tide__place_skytree *tree);
+void tide__place_skytree_fill(tide__place_skytree *tree, const uint32_t *rank); /* all items in, with these ranks */
+void tide__place_skytree_take(tide__place_skytree *tree, uint32_t item);
 /* The best rank of an item that begins at `begin` or later and ends by `end`, if better than `best`; else `best`. */
-uint32_t tide__skytree_best(const tide__skytree *tree, uint32_t begin, uint32_t end, uint32_t best);
+uint32_t tide__place_skytree_best(const tide__place_skytree *tree, uint32_t begin, uint32_t end, uint32_t best);
 
 #endif

@@ -7,14 +7,14 @@
 #include "plan/place/orders.h"
 #include "plan/place/skyline.h"
 
-typedef struct tide__squeak_options {
-    tide__skyline *skyline;
-    const tide__order_data *data;
-    tide__order_kind kind; /* the order to start from; the others follow */
-    uint32_t runs;         /* at most, and no more than the attempt's work; with a deadline: until it strikes */
-} tide__squeak_options;
+typedef struct tide__place_squeak_options {
+    tide__place_skyline *skyline;
+    const tide__place_order_data *data;
+    tide__place_order_kind kind; /* the order to start from; the others follow */
+    uint32_t runs;               /* at most, and no more than the attempt's work; with a deadline: until it strikes */
+} tide__place_squeak_options;
 
 /* Lowers the attempt if it can, until it is good. */
-tide_status tide__squeak(tide__attempt *a, const tide__squeak_options *options);
+tide_status tide__place_squeak(tide__place_attempt *a, const tide__place_squeak_options *options);
 
 #endif

@@ -64,7 +64,7 @@ static void order_by_begin(const tide__place_problem *p, uint32_t *count, uint32
     for (uint32_t i = 0; i < p->n; i++) order[count[p->items[i].begin]++] = i;
 }
 
-tide_status tide__stack(const tide__place_problem *p, uint64_t *offsets) {
+tide_status tide__place_stack(const tide__place_problem *p, uint64_t *offsets) {
     heights h = {.base = 1};
     while (h.base < p->n_times) h.base *= 2;
     h.raise = calloc(4 * (size_t)h.base, sizeof *h.raise);

@@ -5,6 +5,6 @@
 
 #include "plan/place/problem.h"
 
-tide_status tide__stack(const tide__place_problem *p, uint64_t *offsets);
+tide_status tide__place_stack(const tide__place_problem *p, uint64_t *offsets);
 
 #endif
