@@ -95,6 +95,10 @@ TIDE_API tide_status tide_copy_out(tide_queue *queue, tide_arena *arena, uint64_
                                    tide_io sink); /* sink must not write to data */
 TIDE_API tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes,
                                   tide_io source); /* source fills data */
+/* Inside the arena, on a compute queue: the bytes at `to` become what those at `from` were. The two may overlap. "sim"
+ * charges tide_machine_relocate_ns(). */
+TIDE_API tide_status tide_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from, uint64_t to,
+                                      uint64_t size_bytes);
 
 /* ---- kernels (optional: has_kernels) ---- */
 #define TIDE_KERNEL_MAX_OPERANDS 64 /* of reads, of writes: a dense block of 48 layers joins 49 parts */

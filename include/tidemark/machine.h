@@ -80,6 +80,10 @@ TIDE_API uint64_t tide_machine_fingerprint(const tide_machine *m);
 TIDE_API uint32_t tide_machine_queue(const tide_machine *m, uint32_t tier, bool out);
 /* latency + bytes / rate, alone on its share group, rounded up. */
 TIDE_API uint64_t tide_machine_transfer_ns(const tide_machine *m, uint32_t channel, uint64_t bytes);
+/* A copy inside the device's memory, on the compute queue: every byte is read and written at the bandwidth of vector ops.
+ * Over a distance shorter than the bytes it goes in pieces of that distance, so that none overlaps itself; each is a launch.
+ * 0 bytes, or no distance: 0. */
+TIDE_API uint64_t tide_machine_relocate_ns(const tide_machine *m, uint64_t bytes, uint64_t distance_bytes);
 /* The same machine without its tiers of a kind and their channels. `out` may be `m`. */
 TIDE_API void tide_machine_without(const tide_machine *m, tide_tier_kind kind, tide_machine *out);
 /* First tier of a kind; TIDE_NONE if there is none. */

@@ -204,6 +204,16 @@ tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t offset, 
     return copy(queue, arena, offset, size_bytes, source, false);
 }
 
+tide_status tide_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from, uint64_t to, uint64_t size_bytes) {
+    TIDE_TRY(check_same_device(queue->device, arena->device));
+    if (queue->kind != TIDE_QUEUE_COMPUTE)
+        return tide__fail(TIDE_E_ARGUMENT, "copies inside the arena run on compute queues only");
+    TIDE_TRY(check_range(arena, from, size_bytes, "copy within: range", 0));
+    TIDE_TRY(check_range(arena, to, size_bytes, "copy within: range", 1));
+    if (size_bytes == 0 || from == to) return TIDE_OK;
+    return queue->device->v->copy_within(queue, arena, from, to, size_bytes);
+}
+
 /* ---- kernels ---- */
 
 tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out) {

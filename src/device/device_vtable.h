@@ -39,6 +39,8 @@ typedef struct tide__device_vtable {
     /* `out`: arena to io.fn; else io.fn to arena. size_bytes may be 0: then fn is not called. */
     tide_status (*copy)(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                         bool out);
+    /* Of a compute queue; both ranges lie in the arena and may overlap; size_bytes > 0 and from != to. */
+    tide_status (*copy_within)(tide_queue *queue, tide_arena *arena, uint64_t from, uint64_t to, uint64_t size_bytes);
 
     /* Kernels: optional as a group. kernel_create NULL means TIDE_E_UNSUPPORTED, and the others are never called. */
     tide_status (*kernel_create)(tide_device *device, const tide_op_desc *desc, tide_kernel **out);

@@ -21,12 +21,21 @@ static tide_status run_copy(tide__host_queue *queue, const tide__command *comman
     return io->fn(io->context, 0, data, command->copy.size_bytes);
 }
 
+static tide_status run_within(const tide__command *command) {
+    char *host = tide_arena_host(command->within.arena);
+    memmove(host + command->within.to, host + command->within.from, command->within.size_bytes);
+    return TIDE_OK;
+}
+
 static tide_status drain(tide__host_queue *queue) { return queue->hooks->drain ? queue->hooks->drain(queue) : TIDE_OK; }
 
 static tide_status run_work(tide__host_queue *queue, const tide__command *command) {
     tide__fail(TIDE_OK, "%s", ""); /* a function that fails without a text must not inherit an old one */
     if (command->kind == TIDE__COMMAND_KERNEL) return queue->hooks->run_kernel(queue, command);
+    if (command->kind == TIDE__COMMAND_WITHIN && queue->hooks->run_within)
+        return queue->hooks->run_within(queue, command);
     TIDE_TRY(drain(queue));
+    if (command->kind == TIDE__COMMAND_WITHIN) return run_within(command);
     if (command->kind == TIDE__COMMAND_LAUNCH) return command->launch.fn(command->launch.context);
     return command->kind == TIDE__COMMAND_COPY ? run_copy(queue, command) : TIDE_OK;
 }
@@ -162,6 +171,12 @@ tide_status tide__host_launch(tide_queue *queue, tide_host_fn fn, void *context,
 tide_status tide__host_copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                             bool out) {
     tide__command command = {.kind = TIDE__COMMAND_COPY, .copy = {io, arena, offset, size_bytes, out}};
+    return tide__host_enqueue((tide__host_queue *)queue, &command, NULL, 0);
+}
+
+tide_status tide__host_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from, uint64_t to,
+                                   uint64_t size_bytes) {
+    tide__command command = {.kind = TIDE__COMMAND_WITHIN, .within = {arena, from, to, size_bytes}};
     return tide__host_enqueue((tide__host_queue *)queue, &command, NULL, 0);
 }
 

@@ -28,6 +28,7 @@ typedef struct tide__host_event {
 typedef enum tide__command_kind {
     TIDE__COMMAND_LAUNCH,
     TIDE__COMMAND_COPY,
+    TIDE__COMMAND_WITHIN,
     TIDE__COMMAND_KERNEL,
     TIDE__COMMAND_RECORD,
     TIDE__COMMAND_WAIT,
@@ -47,6 +48,10 @@ typedef struct tide__command {
             uint64_t offset, size_bytes;
             bool out;
         } copy;
+        struct {
+            tide_arena *arena;
+            uint64_t from, to, size_bytes;
+        } within;
         struct {
             const tide_kernel *kernel;
             uint32_t variant;
@@ -69,6 +74,8 @@ typedef struct tide__queue_hooks {
     tide_status (*run_kernel)(tide__host_queue *queue, const tide__command *command);
     /* Optional: by default io.fn gets the bytes of tide_arena_host() at once; a tier knows best how to cut them. */
     tide_status (*run_copy)(tide__host_queue *queue, const tide__command *command);
+    /* Optional, may leave work in flight: by default the thread moves the bytes of tide_arena_host(). */
+    tide_status (*run_within)(tide__host_queue *queue, const tide__command *command);
     /* Optional: nothing is ever in flight. The failure of what was, if any. */
     tide_status (*drain)(tide__host_queue *queue);
     /* Optional. True: tide__host_event_complete() will be called when what is in flight is done. */
@@ -104,6 +111,8 @@ tide_status tide__host_queue_sync(tide_queue *queue);
 tide_status tide__host_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
 tide_status tide__host_copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                             bool out);
+tide_status tide__host_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from, uint64_t to,
+                                   uint64_t size_bytes);
 tide_status tide__host_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                       const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
 tide_status tide__host_event_create(tide_device *device, tide_event **out);

@@ -145,6 +145,14 @@ uint64_t tide_machine_transfer_ns(const tide_machine *m, uint32_t channel, uint6
     return total > UINT64_MAX ? UINT64_MAX : (uint64_t)total;
 }
 
+uint64_t tide_machine_relocate_ns(const tide_machine *m, uint64_t bytes, uint64_t distance_bytes) {
+    if (bytes == 0 || distance_bytes == 0) return 0;
+    uint64_t pieces = bytes / distance_bytes + (bytes % distance_bytes != 0);
+    double ns =
+        ceil(2e9 * (double)bytes / (m->bytes_per_s * m->vector_efficiency)) + (double)pieces * (double)m->launch_ns;
+    return ns < 0x1p63 ? (uint64_t)ns : UINT64_MAX;
+}
+
 uint32_t tide_machine_find_tier(const tide_machine *m, tide_tier_kind kind) {
     for (uint32_t i = 0; i < m->n_tiers; i++)
         if (m->tier[i].kind == kind) return i;

@@ -55,6 +55,20 @@ static void transfer_times_round_up_and_saturate(void **state) {
     assert_true(tide_machine_transfer_ns(&m, 0, 1) == UINT64_MAX);
 }
 
+static void copies_inside_memory_read_and_write_in_pieces(void **state) {
+    tide_machine m;
+    tide_machine_init_default(&m);
+    m.bytes_per_s = 4e9;
+    m.vector_efficiency = 0.5;
+    m.launch_ns = 7;
+    assert_int_equal(tide_machine_relocate_ns(&m, 0, 100), 0);
+    assert_int_equal(tide_machine_relocate_ns(&m, 100, 0), 0);
+    assert_int_equal(tide_machine_relocate_ns(&m, 1000, 1000), 1000 + 7);
+    assert_int_equal(tide_machine_relocate_ns(&m, 1000, UINT64_MAX), 1000 + 7);
+    assert_int_equal(tide_machine_relocate_ns(&m, 1000, 300), 1000 + 4 * 7);
+    assert_true(tide_machine_relocate_ns(&m, UINT64_MAX, 1) == UINT64_MAX);
+}
+
 static void check_broken(tide_machine m, const char *text) {
     assert_status(tide_machine_validate(&m), TIDE_E_ARGUMENT);
     assert_error_has(text);
@@ -245,6 +259,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_is_valid),
         cmocka_unit_test(transfer_times_round_up_and_saturate),
+        cmocka_unit_test(copies_inside_memory_read_and_write_in_pieces),
         cmocka_unit_test(rules_are_checked),
         cmocka_unit_test(shipped_profiles_load),
         cmocka_unit_test(lookup_goes_through_the_environment),

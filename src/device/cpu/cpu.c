@@ -65,6 +65,7 @@ static const tide__device_vtable vtable = {
     .event_elapsed = tide__host_event_elapsed,
     .launch = tide__host_launch,
     .copy = tide__host_copy,
+    .copy_within = tide__host_copy_within,
     .kernel_create = tide__cpu_kernel_create,
     .kernel_destroy = tide__cpu_kernel_destroy,
     .kernel_enqueue = tide__cpu_kernel_enqueue,

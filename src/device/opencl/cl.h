@@ -34,6 +34,7 @@
     X(EnqueueNDRangeKernel)      \
     X(EnqueueReadBuffer)         \
     X(EnqueueWriteBuffer)        \
+    X(EnqueueCopyBuffer)         \
     X(EnqueueMapBuffer)          \
     X(EnqueueUnmapMemObject)     \
     X(EnqueueMarkerWithWaitList) \

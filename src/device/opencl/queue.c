@@ -5,6 +5,7 @@
  * sync reports it, although events complete then as ever: nobody who waits for one hangs. */
 #include <stdlib.h>
 
+#include "base/size.h"
 #include "device/opencl/kernel.h"
 
 static tide__opencl *device_of(const tide__opencl_queue *queue) { return (tide__opencl *)queue->host.base.device; }
@@ -133,6 +134,25 @@ static bool record(tide__host_queue *base, tide__host_event *event, uint64_t num
     return false;
 }
 
+/* ---- copies inside the arena ---- */
+
+/* Ranges that overlap go in pieces as long as the distance, each after the one whose bytes it overwrites. */
+static tide_status run_within(tide__host_queue *base, const tide__command *command) {
+    tide__opencl_queue *queue = (tide__opencl_queue *)base;
+    const tide__cl *cl = &device_of(queue)->cl;
+    cl_mem buffer = ((tide__opencl_arena *)command->within.arena)->buffer;
+    const uint64_t from = command->within.from, to = command->within.to, size = command->within.size_bytes;
+    const uint64_t distance = from > to ? from - to : to - from;
+    queue->in_flight = true;
+    for (uint64_t done = 0, piece; done < size; done += piece) {
+        piece = tide__min_u64(distance, size - done);
+        uint64_t at = from > to ? done : size - done - piece;
+        cl_int error = cl->EnqueueCopyBuffer(queue->cl, buffer, buffer, from + at, to + at, piece, 0, NULL, NULL);
+        TIDE_TRY(tide__cl_check(error, "copy inside the arena"));
+    }
+    return TIDE_OK;
+}
+
 /* ---- the host's waits, counted ---- */
 
 tide_status tide__opencl_queue_sync(tide_queue *queue) {
@@ -149,10 +169,13 @@ tide_status tide__opencl_event_sync(tide_event *event) {
 /* ---- life ---- */
 
 static const tide__queue_hooks compute_hooks = {
-    .run_kernel = tide__opencl_run_kernel, .drain = drain, .record = record};
+    .run_kernel = tide__opencl_run_kernel, .run_within = run_within, .drain = drain, .record = record};
 static const tide__queue_hooks copy_hooks = {0};
-static const tide__queue_hooks staged_compute_hooks = {
-    .run_kernel = tide__opencl_run_kernel, .run_copy = tide__opencl_run_copy, .drain = drain, .record = record};
+static const tide__queue_hooks staged_compute_hooks = {.run_kernel = tide__opencl_run_kernel,
+                                                       .run_copy = tide__opencl_run_copy,
+                                                       .run_within = run_within,
+                                                       .drain = drain,
+                                                       .record = record};
 static const tide__queue_hooks staged_copy_hooks = {.run_copy = tide__opencl_run_copy};
 
 static const tide__queue_hooks *hooks_of(bool compute, bool staged) {

@@ -1,6 +1,7 @@
 /* Queues of the sim device: work is charged to the clock, then done on the spot, until the queue has failed. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "device/host_arena.h"
@@ -39,15 +40,20 @@ tide_status tide__sim_queue_sync(tide_queue *base) {
 /* ---- work ---- */
 
 typedef struct work {
-    tide_host_fn fn; /* NULL: the copy */
+    tide_host_fn fn; /* NULL: a copy */
     void *context;
-    tide_io io;
+    tide_io io; /* without a function: inside the arena */
     char *data;
+    const char *from;
     uint64_t size_bytes;
 } work;
 
 static tide_status do_work(const work *w) {
     if (w->fn) return w->fn(w->context);
+    if (!w->io.fn) {
+        memmove(w->data, w->from, w->size_bytes);
+        return TIDE_OK;
+    }
     for (uint64_t position = 0; position < w->size_bytes; position += COPY_PIECE_BYTES) {
         uint64_t piece = tide__min_u64(w->size_bytes - position, COPY_PIECE_BYTES);
         TIDE_TRY(w->io.fn(w->io.context, position, w->data + position, piece));
@@ -100,4 +106,13 @@ tide_status tide__sim_copy(tide_queue *base, tide_arena *arena, uint64_t offset,
                            .rate_per_s = channel->bytes_per_s};
     }
     return charge_and_work((tide__sim_queue *)base, job, &w);
+}
+
+tide_status tide__sim_copy_within(tide_queue *base, tide_arena *arena, uint64_t from, uint64_t to,
+                                  uint64_t size_bytes) {
+    const tide_machine *machine = &((tide__sim *)base->device)->machine;
+    char *bytes = ((tide__host_arena *)arena)->bytes;
+    const work w = {.data = bytes + to, .from = bytes + from, .size_bytes = size_bytes};
+    uint64_t cost_ns = tide_machine_relocate_ns(machine, size_bytes, from > to ? from - to : to - from);
+    return charge_and_work((tide__sim_queue *)base, (tide__vjob){.fixed_ns = cost_ns, .dragged = true}, &w);
 }

@@ -51,6 +51,7 @@ static const tide__device_vtable vtable = {
     .event_elapsed = tide__sim_event_elapsed,
     .launch = tide__sim_launch,
     .copy = tide__sim_copy,
+    .copy_within = tide__sim_copy_within,
 };
 
 tide_status tide__sim_open(const char *which, const tide_device_options *options, tide_device **out) {

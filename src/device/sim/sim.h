@@ -55,6 +55,8 @@ tide_status tide__sim_queue_create(tide_device *device, tide_queue_kind kind, ti
 void tide__sim_queue_destroy(tide_queue *queue);
 tide_status tide__sim_queue_sync(tide_queue *queue);
 tide_status tide__sim_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
+tide_status tide__sim_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from, uint64_t to,
+                                  uint64_t size_bytes);
 tide_status tide__sim_copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                            bool out);
 
