@@ -182,7 +182,7 @@ static void add_times(tide_trainer *trainer, double *exposed, double *moved) {
     float loss;
     require(tide_trainer_step_traced(trainer, &loss, &report, &line));
     for (uint32_t t = 0; t < line->n_actions; t++) {
-        if (tide_plan_action(plan, t).kind == TIDE_RUN) continue;
+        if (tide_plan_action(plan, t).queue == 0) continue;
         *moved += (double)(line->end_ns[t] - line->start_ns[t]);
         uint64_t last = 0;
         for (uint32_t i = 0; i < line->n_actions; i++) {

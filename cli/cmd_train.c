@@ -215,6 +215,7 @@ static const char *unit_of(const session *s, uint64_t *per_step) {
 static void note_report(const session *s, const tide_step_report *report, outcome *out) {
     out->saved_bytes = report->saved_bytes;
     out->loaded_bytes = report->loaded_bytes;
+    out->relocated_bytes = report->relocated_bytes;
     out->n_reruns = report->n_reruns;
     out->arena_bytes = report->arena_bytes;
     out->tier_bytes = report->staging_bytes;

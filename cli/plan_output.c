@@ -6,7 +6,7 @@
 
 /* Inputs come from the client tier; everything else that moves was swapped. */
 typedef struct counts {
-    uint32_t runs, reruns, saves, loads, inputs, waits;
+    uint32_t runs, reruns, saves, loads, inputs, relocations, waits;
     uint64_t saved_bytes, loaded_bytes, input_bytes;
 } counts;
 
@@ -31,6 +31,8 @@ static counts count(const plan_figures *f) {
         c.waits += a.n_waits;
         if (a.kind == TIDE_RUN)
             c.runs++;
+        else if (a.kind == TIDE_RELOCATE)
+            c.relocations++;
         else
             count_move(f, &a, &c);
     }
@@ -99,6 +101,9 @@ static void print_human(const plan_figures *f) {
     printf("  %-18s %s in %u saves\n", "swapped out", show_bytes(c.saved_bytes), c.saves);
     printf("  %-18s %s in %u loads\n", "swapped in", show_bytes(c.loaded_bytes), c.loads);
     printf("  %-18s %s in %u loads\n", "inputs", show_bytes(c.input_bytes), c.inputs);
+    if (c.relocations)
+        printf("  %-18s %s in %u copies inside the arena, %s\n", "relocated", show_bytes(f->prediction.relocated_bytes),
+               c.relocations, show_ns(f->prediction.relocated_ns));
     printf("  %-18s %u, with %u waits\n", "actions", tide_plan_action_count(f->plan), c.waits);
     printf("  %-18s %016" PRIx64 "\n", "fingerprint", tide_plan_fingerprint(f->plan));
 }
@@ -127,6 +132,7 @@ static void time_json(json_out *j, const plan_figures *f) {
     json_u64(j, "recomputed_ns", p->recomputed_ns);
     json_u64(j, "exposed_ns", p->exposed_ns);
     json_u64(j, "transfer_ns", p->transfer_ns);
+    json_u64(j, "relocated_ns", p->relocated_ns);
 }
 
 static void actions_json(json_out *j, const plan_figures *f) {
@@ -139,6 +145,8 @@ static void actions_json(json_out *j, const plan_figures *f) {
     json_u64(j, "loaded_bytes", c.loaded_bytes);
     json_u64(j, "inputs", c.inputs);
     json_u64(j, "input_bytes", c.input_bytes);
+    json_u64(j, "relocations", c.relocations);
+    json_u64(j, "relocated_bytes", f->prediction.relocated_bytes);
     json_u64(j, "waits", c.waits);
 }
 

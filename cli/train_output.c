@@ -52,6 +52,7 @@ static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
     json_u64(j, "step_ns", run->step_ns);
     json_u64(j, "saved_bytes", run->saved_bytes);
     json_u64(j, "loaded_bytes", run->loaded_bytes);
+    json_u64(j, "relocated_bytes", run->relocated_bytes);
     json_u64(j, "reruns", run->n_reruns);
     json_number(j, "first_loss", (double)run->losses[0]);
     json_number(j, "last_loss", (double)run->losses[steps - 1]);

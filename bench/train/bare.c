@@ -133,7 +133,7 @@ double bare_step(bare *b) {
         if (a.kind == TIDE_RUN) {
             require(
                 tide_kernel_enqueue(b->kernels[a.op], a.variant, b->queue, b->arena, b->offsets + at, a.n_uses, &args));
-        } else if (n_inputs < 8) {
+        } else if (a.kind == TIDE_LOAD && n_inputs < 8) {
             const tide_residency *r = tide_plan_residency(b->plan, a.uses[0]);
             inputs[n_inputs] = (input){(char *)tide_arena_host(b->arena) + r->offset_bytes, r->size_bytes};
             require(tide_queue_launch(b->queue, clear, &inputs[n_inputs++], 0));

@@ -15,6 +15,9 @@
  * overlap in addresses, except an in-place pair at the op that hands over: the read ends at i + 1, the write begins
  * at i, same offset. A *copy* is the same for the bytes of a tier. RUN actions bind residencies explicitly.
  *
+ * A RELOCATE copies a value to another offset of the arena, on the compute queue: it reads one residency and makes
+ * another of the same tensor and size. Where the read ends with it, the two may overlap (as by memmove).
+ *
  * A step ends when all its actions are complete. */
 #ifndef TIDEMARK_PLAN_H
 #define TIDEMARK_PLAN_H
@@ -28,16 +31,16 @@ extern "C" {
 
 typedef struct tide_plan tide_plan;
 
-typedef enum tide_action_kind { TIDE_RUN, TIDE_SAVE, TIDE_LOAD } tide_action_kind;
+typedef enum tide_action_kind { TIDE_RUN, TIDE_SAVE, TIDE_LOAD, TIDE_RELOCATE } tide_action_kind;
 
 typedef struct tide_action {
     tide_action_kind kind;
     uint32_t queue;
     tide_id op;       /* RUN: the op; else TIDE_NONE */
     uint32_t variant; /* RUN: index into the op's variants; else 0 */
-    tide_id copy;     /* SAVE: the copy it makes; LOAD: the copy it reads; RUN: TIDE_NONE */
+    tide_id copy;     /* SAVE: the copy it makes; LOAD: the copy it reads; else TIDE_NONE */
     /* RUN: one residency per read, then one per write, in the op's order, then one for the workspace if the
-     * variant's workspace_bytes > 0. SAVE: the residency read. LOAD: the residency made. */
+     * variant's workspace_bytes > 0. SAVE: the residency read. LOAD: the residency made. RELOCATE: both, in this order. */
     uint32_t n_uses, n_waits;
     const tide_id *uses;
     const uint32_t *waits; /* issue indices, ascending */
@@ -65,10 +68,12 @@ typedef struct tide_prediction {
     uint64_t step_ns;
     uint64_t compute_ns;    /* sum of the RUNs, re-runs included */
     uint64_t recomputed_ns; /* the re-runs alone */
-    uint64_t exposed_ns;    /* step_ns - compute_ns: compute idle, waiting for transfers or draining them */
+    uint64_t exposed_ns;    /* the rest of step_ns: compute idle, waiting for transfers or draining them */
     uint64_t moved_bytes;   /* saved + loaded, all tiers, client excluded */
     uint64_t transfer_ns;   /* sum of the channels' busy times */
     uint64_t peak_bytes;    /* most bytes of live residencies at one virtual instant */
+    uint64_t relocated_bytes;
+    uint64_t relocated_ns; /* sum of the RELOCATEs, which take the compute queue's time */
 } tide_prediction;
 
 TIDE_API void tide_plan_destroy(tide_plan *plan); /* NULL is fine */

@@ -127,6 +127,7 @@ typedef struct tide_step_report {
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* reserved */
     uint64_t staging_bytes;                      /* pinned memory of the host, beside tier_bytes */
     uint64_t saved_bytes, loaded_bytes;
+    uint64_t relocated_bytes; /* inside the arena, as the plan says */
     uint32_t n_actions, n_reruns;
 } tide_step_report;
 /* One step; report may be NULL. One that fails on its way poisons the run, which refuses everything from then on

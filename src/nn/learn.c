@@ -13,7 +13,7 @@ static bool can_gain(const tide_trainer *t) {
     const tide_plan *plan = t->network.plan;
     if (t->options.plan.budgets.arena_bytes == UINT64_MAX || t->options.plan.decisions || !plan) return false;
     const tide_prediction *p = tide_plan_prediction(plan);
-    return p->moved_bytes > 0 || p->recomputed_ns > 0;
+    return p->moved_bytes > 0 || p->recomputed_ns > 0 || p->relocated_bytes > 0;
 }
 
 void tide__learning_open(tide_trainer *t) { t->learning.measured = t->network.recalled; }

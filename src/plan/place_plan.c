@@ -120,7 +120,7 @@ static tide_status place_claims(claim *claims, size_t n, uint64_t capacity, effo
 static void align_moved(const tide_machine *machine, const tide_plan *plan, claim *claims) {
     for (size_t i = 0; i < plan->actions.count; i++) {
         const tide__action *a = &plan->actions.data[i];
-        if (a->kind == TIDE_RUN) continue;
+        if (a->copy == TIDE_NONE) continue;
         claim *c = &claims[plan->uses.data[a->uses]];
         c->align = tide__max_u64(c->align, machine->tier[plan->copies.data[a->copy].tier].block_bytes);
     }

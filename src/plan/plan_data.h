@@ -13,7 +13,7 @@ typedef struct tide__action {
     uint32_t queue;
     tide_id op;
     uint32_t variant;
-    tide_id copy;
+    tide_id copy; /* TIDE_NONE: it neither saves nor loads */
     uint32_t n_uses, n_waits;
     size_t uses, waits; /* first index in plan->uses / plan->waits */
 } tide__action;
@@ -42,6 +42,16 @@ tide_status tide__plan_clone(const tide_plan *plan, tide_plan **out);
 
 /* What a plan may have of a tier: its capacity, within the budget. budgets NULL: the capacity. */
 uint64_t tide__tier_limit(const tide_machine *machine, const tide_budgets *budgets, uint32_t tier);
+
+/* How far apart two residencies begin. */
+static inline uint64_t tide__distance_bytes(const tide_residency *a, const tide_residency *b) {
+    return a->offset_bytes < b->offset_bytes ? b->offset_bytes - a->offset_bytes : a->offset_bytes - b->offset_bytes;
+}
+/* What a RELOCATE from one residency to another takes: the only place that says it. */
+static inline uint64_t tide__relocate_ns(const tide_machine *machine, const tide_residency *from,
+                                         const tide_residency *to) {
+    return tide_machine_relocate_ns(machine, from->size_bytes, tide__distance_bytes(from, to));
+}
 
 /* The first op of the most bytes in the arena; TIDE_NONE if no op runs. */
 tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *plan, tide_id *out);

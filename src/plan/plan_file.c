@@ -10,7 +10,7 @@
 #include "plan/files.h"
 #include "plan/plan_data.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* ---- writing ---- */
 
@@ -28,8 +28,9 @@ static void write_header(FILE *f, const tide_plan *p) {
     fprintf(f,
             "],\"predicted\":{\"step_ns\":%" PRIu64 ",\"compute_ns\":%" PRIu64 ",\"recomputed_ns\":%" PRIu64
             ",\"exposed_ns\":%" PRIu64 ",\"moved_bytes\":%" PRIu64 ",\"transfer_ns\":%" PRIu64
-            ",\"peak_bytes\":%" PRIu64 "}}\n",
-            q->step_ns, q->compute_ns, q->recomputed_ns, q->exposed_ns, q->moved_bytes, q->transfer_ns, q->peak_bytes);
+            ",\"peak_bytes\":%" PRIu64 ",\"relocated_bytes\":%" PRIu64 ",\"relocated_ns\":%" PRIu64 "}}\n",
+            q->step_ns, q->compute_ns, q->recomputed_ns, q->exposed_ns, q->moved_bytes, q->transfer_ns, q->peak_bytes,
+            q->relocated_bytes, q->relocated_ns);
 }
 
 static void write_interval(FILE *f, uint64_t offset, uint64_t size, uint32_t begin, uint32_t end, bool at_start,
@@ -54,21 +55,26 @@ static void write_places(FILE *f, const tide_plan *p) {
     }
 }
 
-static void write_ids(FILE *f, const char *key, const uint32_t *ids, uint32_t n) {
-    fprintf(f, ",\"%s\":[", key);
+static void write_ids(FILE *f, const char *before, const char *key, const uint32_t *ids, uint32_t n) {
+    fprintf(f, "%s\"%s\":[", before, key);
     for (uint32_t i = 0; i < n; i++) fprintf(f, "%s%u", i ? "," : "", ids[i]);
     fputc(']', f);
 }
 
+static const char *const kinds[] = {"run", "save", "load", "relocate"};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
 static void write_actions(FILE *f, const tide_plan *p) {
-    static const char *const kinds[] = {"run", "save", "load"};
     for (uint32_t i = 0; i < p->actions.count; i++) {
         tide_action a = tide_plan_action(p, i);
-        fprintf(f, "{\"%s\":%u", kinds[a.kind], a.kind == TIDE_RUN ? a.op : a.copy);
+        if (a.kind == TIDE_RELOCATE)
+            write_ids(f, "{", kinds[a.kind], a.uses, a.n_uses);
+        else
+            fprintf(f, "{\"%s\":%u", kinds[a.kind], a.kind == TIDE_RUN ? a.op : a.copy);
         if (a.queue) fprintf(f, ",\"queue\":%u", a.queue);
         if (a.variant) fprintf(f, ",\"variant\":%u", a.variant);
-        write_ids(f, "uses", a.uses, a.n_uses);
-        if (a.n_waits) write_ids(f, "waits", a.waits, a.n_waits);
+        if (a.kind != TIDE_RELOCATE) write_ids(f, ",", "uses", a.uses, a.n_uses);
+        if (a.n_waits) write_ids(f, ",", "waits", a.waits, a.n_waits);
         fputs("}\n", f);
     }
 }
@@ -162,12 +168,12 @@ static tide_status read_tiers(reader *r) {
 }
 
 static tide_status read_prediction(reader *r) {
-    static const char *const keys[] = {"step_ns",     "compute_ns",  "recomputed_ns", "exposed_ns",
-                                       "moved_bytes", "transfer_ns", "peak_bytes",    NULL};
+    static const char *const keys[] = {"step_ns",     "compute_ns", "recomputed_ns",   "exposed_ns",   "moved_bytes",
+                                       "transfer_ns", "peak_bytes", "relocated_bytes", "relocated_ns", NULL};
     uint32_t object = get(r, 0, "predicted");
     tide_prediction *p = &r->plan->prediction;
-    uint64_t *fields[] = {&p->step_ns,     &p->compute_ns,  &p->recomputed_ns, &p->exposed_ns,
-                          &p->moved_bytes, &p->transfer_ns, &p->peak_bytes};
+    uint64_t *fields[] = {&p->step_ns,     &p->compute_ns, &p->recomputed_ns,   &p->exposed_ns,  &p->moved_bytes,
+                          &p->transfer_ns, &p->peak_bytes, &p->relocated_bytes, &p->relocated_ns};
     if (object == 0 || r->lines.doc.nodes.data[object].type != TIDE__JSON_OBJECT)
         return tide__lines_fail(&r->lines, "predicted is missing");
     TIDE_TRY(only(r, object, keys));
@@ -257,21 +263,31 @@ static tide_status read_copy(reader *r) {
         *(n_out) = list_->count;                                                                                     \
     } while (0)
 
-static tide_status read_action(reader *r, tide_action_kind kind, const char *key) {
-    static const char *const keys[] = {"run", "save", "load", "queue", "variant", "uses", "waits", NULL};
+static tide_status read_subject(reader *r, tide__action *a) {
+    if (a->kind == TIDE_RELOCATE) return TIDE_OK; /* its uses say it all */
+    TIDE_TRY(read_u32(r, kinds[a->kind], a->kind == TIDE_RUN ? &a->op : &a->copy));
+    if (a->kind != TIDE_RUN && a->copy >= r->plan->copies.count)
+        return tide__lines_fail(&r->lines, "there is no copy %u", a->copy);
+    return TIDE_OK;
+}
+
+static tide_status read_action(reader *r, tide_action_kind kind) {
+    static const char *const keys[] = {"run", "save", "load", "relocate", "queue", "variant", "uses", "waits", NULL};
     tide_plan *p = r->plan;
     tide__action a = {.kind = kind, .op = TIDE_NONE, .copy = TIDE_NONE, .uses = p->uses.count, .waits = p->waits.count};
     uint64_t queue = 0;
+    int n_kinds = 0;
     TIDE_TRY(only(r, 0, keys));
-    if ((get(r, 0, "run") != 0) + (get(r, 0, "save") != 0) + (get(r, 0, "load") != 0) != 1)
-        return tide__lines_fail(&r->lines, "an action is either a run, a save or a load");
-    TIDE_TRY(read_u32(r, key, kind == TIDE_RUN ? &a.op : &a.copy));
-    if (kind != TIDE_RUN && a.copy >= p->copies.count)
-        return tide__lines_fail(&r->lines, "there is no copy %u", a.copy);
+    for (int k = 0; k < N_KINDS; k++) n_kinds += get(r, 0, kinds[k]) != 0;
+    if (n_kinds != 1) return tide__lines_fail(&r->lines, "an action is either a run, a save, a load or a relocate");
+    TIDE_TRY(read_subject(r, &a));
     if (get(r, 0, "queue")) TIDE_TRY(read_u64(r, 0, "queue", p->n_queues - 1, &queue));
     if (get(r, 0, "variant")) TIDE_TRY(read_u32(r, "variant", &a.variant));
     a.queue = (uint32_t)queue;
-    READ_IDS(r, get(r, 0, "uses"), "uses", p->residencies.count, &p->uses, &a.n_uses);
+    if (kind == TIDE_RELOCATE && get(r, 0, "uses"))
+        return tide__lines_fail(&r->lines, "a relocate has its uses under its own key");
+    READ_IDS(r, get(r, 0, kind == TIDE_RELOCATE ? "relocate" : "uses"), "uses", p->residencies.count, &p->uses,
+             &a.n_uses);
     if (get(r, 0, "waits")) READ_IDS(r, get(r, 0, "waits"), "waits", p->actions.count, &p->waits, &a.n_waits);
     return tide__vec_push(&p->actions, a);
 }
@@ -304,9 +320,8 @@ static tide_status read_line(reader *r) {
     if (r->ended) return tide__lines_fail(&r->lines, "text after the end");
     if (get(r, 0, "residency")) return read_residency(r);
     if (get(r, 0, "copy")) return read_copy(r);
-    if (get(r, 0, "run")) return read_action(r, TIDE_RUN, "run");
-    if (get(r, 0, "save")) return read_action(r, TIDE_SAVE, "save");
-    if (get(r, 0, "load")) return read_action(r, TIDE_LOAD, "load");
+    for (int k = 0; k < N_KINDS; k++)
+        if (get(r, 0, kinds[k])) return read_action(r, (tide_action_kind)k);
     if (get(r, 0, "end")) return read_end(r);
     return tide__lines_fail(&r->lines, "unknown kind of line");
 }

@@ -26,6 +26,13 @@ static tide__vjob job_of(const simulator *s, const tide_action *a) {
         job.dragged = true;
         return job;
     }
+    if (a->kind == TIDE_RELOCATE) {
+        const tide_residency *from = tide_plan_residency(s->plan, a->uses[0]),
+                             *to = tide_plan_residency(s->plan, a->uses[1]);
+        job.fixed_ns = tide__relocate_ns(s->machine, from, to);
+        job.dragged = true;
+        return job;
+    }
     const tide_machine_channel *channel = &s->machine->channel[a->queue - 1];
     job.fixed_ns = channel->latency_ns;
     job.work = s->plan->copies.data[a->copy].size_bytes;
@@ -84,12 +91,18 @@ static tide_status sum_up(const simulator *s) {
             ran[a->op] = true;
             continue;
         }
+        if (a->kind == TIDE_RELOCATE) {
+            p->relocated_ns = tide__add_capped(p->relocated_ns, ns);
+            p->relocated_bytes =
+                tide__add_capped(p->relocated_bytes, s->plan->residencies.data[s->plan->uses.data[a->uses]].size_bytes);
+            continue;
+        }
         const tide_copy *c = &s->plan->copies.data[a->copy];
         p->transfer_ns = tide__add_capped(p->transfer_ns, ns);
         if (s->machine->tier[c->tier].kind != TIDE_TIER_CLIENT)
             p->moved_bytes = tide__add_capped(p->moved_bytes, c->size_bytes);
     }
-    p->exposed_ns = p->step_ns - tide__min_u64(p->compute_ns, p->step_ns);
+    p->exposed_ns = p->step_ns - tide__min_u64(tide__add_capped(p->compute_ns, p->relocated_ns), p->step_ns);
     free(ran);
     return TIDE_OK;
 }
@@ -144,6 +157,15 @@ static void measure_stretches(const simulator *s, stretch *stretches) {
         if (all[i].end == n) stretches[i].to = (moment){s->out->prediction.step_ns, UINT64_MAX};
 }
 
+/* Bytes of a relocation that are the read's and the new residency's count once: the new one counts from where the read stops
+ * counting, if they have any in common. */
+static void slide(const simulator *s, uint32_t i, stretch *stretches) {
+    const tide__action *a = &s->plan->actions.data[i];
+    tide_id from = s->plan->uses.data[a->uses], to = s->plan->uses.data[a->uses + 1];
+    const tide_residency *x = &s->plan->residencies.data[from], *y = &s->plan->residencies.data[to];
+    if (x->end == i + 1 && tide__distance_bytes(x, y) < x->size_bytes) stretches[to].from = stretches[from].to;
+}
+
 /* What takes over the bytes of a read counts from where the read stops counting. */
 static void hand_over(const simulator *s, uint32_t i, stretch *stretches) {
     const tide__action *a = &s->plan->actions.data[i];
@@ -182,8 +204,10 @@ static tide_status draw_load(const simulator *s) {
         goto done;
     }
     measure_stretches(s, stretches);
-    for (uint32_t i = 0; i < s->out->n_actions; i++)
+    for (uint32_t i = 0; i < s->out->n_actions; i++) {
         if (s->plan->actions.data[i].kind == TIDE_RUN) hand_over(s, i, stretches);
+        if (s->plan->actions.data[i].kind == TIDE_RELOCATE) slide(s, i, stretches);
+    }
     for (size_t i = 0; i < n; i++) {
         uint64_t bytes = s->plan->residencies.data[i].size_bytes;
         if (bytes == 0 || compare_moments(stretches[i].to, stretches[i].from) <= 0) continue;
@@ -215,6 +239,7 @@ static bool is_known(const simulator *s, const tide__action *a) {
         const tide_op *op = tide_program_op(s->program, a->op);
         return op && a->queue == 0 && a->variant < op->n_variants && a->n_uses >= (uint64_t)op->n_reads + op->n_writes;
     }
+    if (a->kind == TIDE_RELOCATE) return a->queue == 0 && a->n_uses == 2;
     return a->queue > 0 && a->queue < s->plan->n_queues && a->copy < s->plan->copies.count &&
            s->plan->copies.data[a->copy].tier < s->machine->n_tiers;
 }

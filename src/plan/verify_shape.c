@@ -190,10 +190,26 @@ static tide_status check_move(tide__verifier *v, uint32_t i) {
     return check_moved_bytes(v, i, residency, copy);
 }
 
+static tide_status check_relocate(tide__verifier *v, uint32_t i) {
+    const tide__action *a = &v->plan->actions.data[i];
+    TIDE__DEMAND(a->queue == 0, QUEUE, i, "it relocates on queue %u", a->queue);
+    TIDE__DEMAND(a->n_uses == 2 && a->copy == TIDE_NONE, TABLE, i,
+                 "a relocation uses two residencies and no copy, this one %u", a->n_uses);
+    TIDE_TRY(check_use_ids(v, i));
+    const tide__holding *from = &v->holding[tide__use(v, i, 0)], *to = &v->holding[tide__use(v, i, 1)];
+    TIDE__DEMAND(from->tensor != TIDE_NONE, BINDING, i, "it relocates %s, which holds no value",
+                 tide__label_holding(v, tide__use(v, i, 0)).text);
+    TIDE_TRY(check_bound(v, i, 1, from->tensor));
+    TIDE__DEMAND(from->size == to->size, SIZE, i, "it relocates %" PRIu64 " bytes to a residency of %" PRIu64,
+                 from->size, to->size);
+    return TIDE_OK;
+}
+
 static tide_status check_action(tide__verifier *v, uint32_t i) {
     const tide__action *a = &v->plan->actions.data[i];
     TIDE_TRY(check_waits(v, i));
     if (a->kind == TIDE_RUN) return check_run(v, i);
+    if (a->kind == TIDE_RELOCATE) return check_relocate(v, i);
     TIDE__DEMAND(a->kind == TIDE_SAVE || a->kind == TIDE_LOAD, TABLE, i, "it is of no known kind");
     return check_move(v, i);
 }

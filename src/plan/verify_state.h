@@ -17,7 +17,7 @@ typedef struct tide__holding {
     bool at_start, at_end;
     bool created;
     uint32_t creator; /* the action that created it; TIDE_NONE: it was there at the start */
-    uint32_t partner; /* written by an in-place pair: the holding that the pair reads; else TIDE_NONE */
+    uint32_t partner; /* what its creator reads in its place: of an in-place pair, of a RELOCATE; else TIDE_NONE */
 } tide__holding;
 
 typedef struct tide__verifier {

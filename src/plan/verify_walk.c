@@ -49,11 +49,13 @@ static tide_status read_holding(tide__verifier *v, uint32_t i, uint32_t h) {
     return TIDE_OK;
 }
 
-/* `to` takes over the bytes of `from` in the RUN i: they are an in-place pair, and `from` dies here (at the last action
- * its interval reaches the end of the step all the same; then it may not be needed there). */
+/* `to` takes over bytes of `from` in action i: they are an in-place pair of a RUN, at one offset, or what a RELOCATE reads
+ * and makes, at any; and `from` dies here (at the last action its interval reaches the end of the step all the same; then it
+ * may not be needed there). */
 static bool is_hand_over(const tide__verifier *v, uint32_t i, uint32_t from, uint32_t to) {
     const tide__holding *old = &v->holding[from], *new = &v->holding[to];
-    return new->partner == from &&new->offset == old->offset && old->end == i + 1 && !old->at_end;
+    bool in_place = new->offset == old->offset || v->plan->actions.data[i].kind == TIDE_RELOCATE;
+    return new->partner == from &&in_place && old->end == i + 1 && !old->at_end;
 }
 
 /* Bytes of `old` go to `h`, created by action i (TIDE_NONE: at the start). */
@@ -147,6 +149,21 @@ static tide_status walk_move(tide__verifier *v, uint32_t i) {
     return create_holding(v, i, a->kind == TIDE_SAVE ? copy : residency);
 }
 
+static tide_status walk_relocate(tide__verifier *v, uint32_t i) {
+    uint32_t from = tide__use(v, i, 0), to = tide__use(v, i, 1);
+    v->holding[to].partner = from;
+    TIDE_TRY(read_holding(v, i, from));
+    return create_holding(v, i, to);
+}
+
+static tide_status walk_action(tide__verifier *v, uint32_t i) {
+    switch (v->plan->actions.data[i].kind) {
+    case TIDE_RUN: return walk_run(v, i);
+    case TIDE_RELOCATE: return walk_relocate(v, i);
+    default: return walk_move(v, i);
+    }
+}
+
 /* ---- before and after ---- */
 static tide_status prepare_spaces(tide__verifier *v) {
     for (uint32_t h = 0; h < v->n_holdings; h++) {
@@ -182,7 +199,7 @@ tide_status tide__verify_walk(tide__verifier *v) {
     TIDE_TRY(create_at_start(v));
     for (uint32_t i = 0; i < v->n_actions; i++) {
         set_clock(v, i, last);
-        TIDE_TRY(v->plan->actions.data[i].kind == TIDE_RUN ? walk_run(v, i) : walk_move(v, i));
+        TIDE_TRY(walk_action(v, i));
     }
     return check_all_done(v);
 }

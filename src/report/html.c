@@ -45,16 +45,16 @@ static uint64_t op_phase(const void *r, size_t i) { return op_at(r, i)->phase; }
 static uint64_t op_load(const void *r, size_t i) { return ((const tide__report *)r)->liveness->load_bytes[i]; }
 static uint64_t op_first(const void *r, size_t i) { return or_zero(((const tide__report *)r)->first_run[i]); }
 
-/* 0 RUN, 1 re-run, 2 SAVE, 3 LOAD */
+/* 0 RUN, 1 re-run, 2 SAVE, 3 LOAD, 4 RELOCATE */
 static uint64_t action_kind(const void *r, size_t i) {
     tide_action_kind kind = action_at(r, i).kind;
     if (kind == TIDE_RUN) return ((const tide__report *)r)->acts[i].rerun;
-    return kind == TIDE_SAVE ? 2 : 3;
+    return (uint64_t)kind + 1;
 }
 static uint64_t action_queue(const void *r, size_t i) { return action_at(r, i).queue; }
 static uint64_t action_target(const void *r, size_t i) { /* the op, or the tensor that moves */
     tide_action a = action_at(r, i);
-    return a.kind == TIDE_RUN ? a.op : copy_at(r, a.copy)->tensor;
+    return a.kind == TIDE_RUN ? a.op : stay_at(r, a.uses[0])->tensor;
 }
 static uint64_t action_start(const void *r, size_t i) { return ((const tide__report *)r)->timeline->start_ns[i]; }
 static uint64_t action_time(const void *r, size_t i) {

@@ -78,7 +78,7 @@ static void write_frames(tide__pickle *p, const tide__report *r, tide_id id) {
             const tide_op *op = tide_program_op(r->program, a.op);
             write_frame(p, op->name, tide__phase_name(op->phase), a.op);
         } else {
-            write_frame(p, "load", "transfer", d->begin);
+            write_frame(p, a.kind == TIDE_LOAD ? "load" : "relocate", "transfer", d->begin);
         }
     }
     tide__pickle_list_end(p);

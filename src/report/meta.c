@@ -56,6 +56,8 @@ static void write_plan(const tide__report *r, FILE *f) {
         {"exposed_ns", p->exposed_ns},
         {"moved_bytes", p->moved_bytes},
         {"transfer_ns", p->transfer_ns},
+        {"relocated_bytes", p->relocated_bytes},
+        {"relocated_ns", p->relocated_ns},
         {"whole_bytes", r->whole_bytes},
         {"whole_ns", r->whole_ns},
     };
@@ -158,9 +160,10 @@ static void write_ran(const tide__report *ran, FILE *f) {
     const tide_prediction *p = &ran->timeline->prediction;
     fprintf(f,
             ",\"ran\":{\"step_ns\":%" PRIu64 ",\"compute_ns\":%" PRIu64 ",\"recomputed_ns\":%" PRIu64
-            ",\"exposed_ns\":%" PRIu64 ",\"transfer_ns\":%" PRIu64 ",\"peak_bytes\":%" PRIu64 ",\"peak_ns\":%" PRIu64
-            "}",
-            p->step_ns, p->compute_ns, p->recomputed_ns, p->exposed_ns, p->transfer_ns, p->peak_bytes, ran->peak_ns);
+            ",\"exposed_ns\":%" PRIu64 ",\"transfer_ns\":%" PRIu64 ",\"relocated_ns\":%" PRIu64
+            ",\"peak_bytes\":%" PRIu64 ",\"peak_ns\":%" PRIu64 "}",
+            p->step_ns, p->compute_ns, p->recomputed_ns, p->exposed_ns, p->transfer_ns, p->relocated_ns, p->peak_bytes,
+            ran->peak_ns);
 }
 
 static void write_compared(const tide__compared *c, FILE *f) {

@@ -39,16 +39,28 @@ static void open_stays(tide__report *r) {
     }
 }
 
+static void make_way(tide__report *r, uint32_t i, tide_id residency) {
+    r->stays[residency].end = i;
+    r->stays[residency].to_ns = tide__max_u64(r->stays[residency].from_ns, r->timeline->start_ns[i]);
+}
+
 /* Two values in one place: the read makes room as the op starts. */
 static void hand_over(tide__report *r, uint32_t i, const tide_action *a) {
     const tide_op *op = tide_program_op(r->program, a->op);
     for (uint32_t k = 0; k < op->n_inplace; k++) {
         tide_id read = a->uses[op->inplace[k].read], write = a->uses[op->n_reads + op->inplace[k].write];
         const tide_residency *x = tide_plan_residency(r->plan, read), *y = tide_plan_residency(r->plan, write);
-        if (x->end != i + 1 || x->offset_bytes != y->offset_bytes) continue;
-        r->stays[read].end = i;
-        r->stays[read].to_ns = tide__max_u64(r->stays[read].from_ns, r->timeline->start_ns[i]);
+        if (x->end == i + 1 && x->offset_bytes == y->offset_bytes) make_way(r, i, read);
     }
+}
+
+/* The same where a value moves over bytes of its own. */
+static void slide(tide__report *r, uint32_t i, const tide_action *a) {
+    const tide_residency *x = tide_plan_residency(r->plan, a->uses[0]), *y = tide_plan_residency(r->plan, a->uses[1]);
+    bool apart =
+        x->offset_bytes + x->size_bytes <= y->offset_bytes || y->offset_bytes + y->size_bytes <= x->offset_bytes;
+    if (x->end != i + 1 || apart) return;
+    make_way(r, i, a->uses[0]);
 }
 
 /* ---- actions ---- */
@@ -68,6 +80,7 @@ static void walk_actions(tide__report *r) {
         tide_action a = tide_plan_action(r->plan, i);
         find_wait(r, &a, ready_ns[a.queue], i, &r->acts[i]);
         ready_ns[a.queue] = r->timeline->end_ns[i];
+        if (a.kind == TIDE_RELOCATE) slide(r, i, &a);
         if (a.kind != TIDE_RUN) continue;
         r->acts[i].rerun = r->first_run[a.op] != TIDE_NONE;
         if (!r->acts[i].rerun) r->first_run[a.op] = i;
@@ -81,7 +94,7 @@ static void open_slots(tide__report *r) {
     const tide_timeline *t = r->timeline;
     for (uint32_t i = 0; i < t->n_actions; i++) {
         tide_action a = tide_plan_action(r->plan, i);
-        if (a.kind == TIDE_RUN) continue;
+        if (a.copy == TIDE_NONE) continue;
         tide__slot *s = &r->slots[a.copy];
         if (a.kind == TIDE_SAVE && !tide_plan_copy(r->plan, a.copy)->at_start) s->from_ns = t->start_ns[i];
         s->to_ns = tide__max_u64(s->to_ns, t->end_ns[i]);

@@ -53,9 +53,10 @@ static void write_run(trace *t, uint32_t i, const tide_action *a) {
 }
 
 static void write_move(trace *t, uint32_t i, const tide_action *a) {
-    const tide_copy *copy = tide_plan_copy(t->r->plan, a->copy);
-    begin(t, "X", a->kind == TIDE_SAVE ? "save" : "load", tide_program_tensor(t->r->program, copy->tensor)->name);
-    fprintf(t->f, ",\"args\":{\"tensor\":%u,\"bytes\":%" PRIu64 ",\"action\":%u", copy->tensor, copy->size_bytes, i);
+    static const char *const kinds[] = {[TIDE_SAVE] = "save", [TIDE_LOAD] = "load", [TIDE_RELOCATE] = "relocate"};
+    const tide_residency *moved = tide_plan_residency(t->r->plan, a->uses[0]);
+    begin(t, "X", kinds[a->kind], tide_program_tensor(t->r->program, moved->tensor)->name);
+    fprintf(t->f, ",\"args\":{\"tensor\":%u,\"bytes\":%" PRIu64 ",\"action\":%u", moved->tensor, moved->size_bytes, i);
 }
 
 /* An arrow from the action that was awaited to the one that stood still for it. */

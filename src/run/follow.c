@@ -104,6 +104,8 @@ static tide_status prepare_actions(tide_run *run) {
             run->rerun[i] = ran[a.op];
             run->n_reruns += ran[a.op];
             ran[a.op] = true;
+        } else if (a.kind == TIDE_RELOCATE) {
+            run->relocated_bytes += tide_plan_residency(plan, a.uses[0])->size_bytes;
         } else {
             prepare_move(run, i, &a);
         }
@@ -115,7 +117,7 @@ static tide_status prepare_actions(tide_run *run) {
 
 tide_status tide__run_prepare_plan(tide_run *run) {
     run->n_actions = tide_plan_action_count(run->options.plan);
-    run->saved_bytes = run->loaded_bytes = run->n_reruns = 0;
+    run->saved_bytes = run->loaded_bytes = run->relocated_bytes = run->n_reruns = 0;
     TIDE_TRY(allocate(run));
     TIDE_TRY(read_maps(run));
     return prepare_actions(run);

@@ -62,6 +62,12 @@ static tide_status issue_move(tide_run *run, uint32_t i, const tide_action *a) {
     return tide_copy_in(queue, run->arena, run->base + r->offset_bytes, r->size_bytes, io);
 }
 
+static tide_status issue_relocate(tide_run *run, uint32_t i, const tide_action *a) {
+    const uint64_t *offsets = run->offsets + run->first_offset[i];
+    uint64_t size_bytes = tide_plan_residency(run->options.plan, a->uses[0])->size_bytes;
+    return tide_copy_within(run->queue[0], run->arena, offsets[0], offsets[1], size_bytes);
+}
+
 static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, const tide_step_args *args) {
     const tide_call call = {.op = a->op,
                             .variant = a->variant,
@@ -75,13 +81,21 @@ static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, co
     return run->options.op(run->options.op_context, &call);
 }
 
+static tide_status issue(tide_run *run, uint32_t i, const tide_action *a, const tide_step_args *args) {
+    switch (a->kind) {
+    case TIDE_RUN: return issue_run(run, i, a, args);
+    case TIDE_RELOCATE: return issue_relocate(run, i, a);
+    default: return issue_move(run, i, a);
+    }
+}
+
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++) {
         tide_action a = tide_plan_action(run->options.plan, i);
         for (uint32_t k = 0; k < a.n_waits; k++)
             if (run->done[a.waits[k]]) TIDE_TRY(tide_event_wait(run->done[a.waits[k]], run->queue[a.queue]));
         if (run->trace) TIDE_TRY(tide__trace_begin(run->trace, i, run->queue[a.queue]));
-        TIDE_TRY(a.kind == TIDE_RUN ? issue_run(run, i, &a, args) : issue_move(run, i, &a));
+        TIDE_TRY(issue(run, i, &a, args));
         if (run->trace) TIDE_TRY(tide__trace_end(run->trace, i, run->queue[a.queue]));
         if (run->done[i]) TIDE_TRY(tide_event_record(run->done[i], run->queue[a.queue]));
     }

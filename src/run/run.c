@@ -193,6 +193,7 @@ tide_status tide__run_report_step(const tide_run *run, tide_step_report *report)
                                  .staging_bytes = run->staging_bytes,
                                  .saved_bytes = run->saved_bytes,
                                  .loaded_bytes = run->loaded_bytes,
+                                 .relocated_bytes = run->relocated_bytes,
                                  .n_actions = run->n_actions,
                                  .n_reruns = run->n_reruns};
     for (uint32_t t = 0; t < run->options.machine->n_tiers; t++) report->tier_bytes[t] = tide__run_tier_bytes(run, t);

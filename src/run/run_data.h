@@ -45,14 +45,14 @@ struct tide_run {
     tide__tier *tier[TIDE_MACHINE_MAX_TIERS]; /* NULL where the plan uses none */
     tide_event **done;                        /* per action: NULL if nobody waits for it */
     tide_event *begin, *end, *drained[1 + TIDE_MACHINE_MAX_CHANNELS];
-    tide__move *moves;    /* per action; unused for RUNs */
+    tide__move *moves;    /* per action; unused but for SAVEs and LOADs */
     uint64_t *offsets;    /* the arena offsets of all uses, action by action */
     size_t *first_offset; /* per action */
     bool *rerun;          /* per action */
     TIDE_VEC(tide__spot) spots;
-    uint32_t *starts, *ends;            /* per tensor: its first spot in the start and in the end map, or TIDE_NONE */
-    tide_id *carried_from;              /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
-    uint64_t saved_bytes, loaded_bytes; /* per step, known beforehand */
+    uint32_t *starts, *ends; /* per tensor: its first spot in the start and in the end map, or TIDE_NONE */
+    tide_id *carried_from;   /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
+    uint64_t saved_bytes, loaded_bytes, relocated_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
     tide__store calls; /* of tide_call_launch in this step */
     TIDE_VEC(tide__watch) watches;

@@ -28,7 +28,7 @@ static uint64_t edit_u64(uint64_t old, const edit *e) { return (e->add ? old : 0
 
 static void edit_action(tide__action *a, const edit *e) {
     switch (e->field % 8) {
-    case 0: a->kind = (tide_action_kind)(e->value & 3); break;
+    case 0: a->kind = (tide_action_kind)((uint16_t)e->value % 5); break;
     case 1: a->queue = edit_u32(a->queue, e); break;
     case 2: a->op = edit_u32(a->op, e); break;
     case 3: a->variant = edit_u32(a->variant, e); break;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "support/hand_made.h"
+#include "support/random_plan.h"
 #include "support/random_program.h"
 #include "support/try_policies.h"
 
@@ -184,11 +185,42 @@ static void test_file_round_trip(void **state) {
     unlink(path);
 }
 
+/* Moves, re-runs and relocations as in the verifier's tests: read back they are the same plan, and as fast. */
+static void test_file_of_anything(void **state) {
+    (void)state;
+    size_t relocations = 0;
+    char path[] = "/tmp/tidemark-plan-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        random_case c = random_case_make(seed, 20);
+        tide_plan *read = NULL;
+        tide_timeline *before, *after;
+        assert_ok(tide_plan_write(c.plan, path));
+        assert_ok(tide_plan_read(path, &read));
+        assert_true(tide_plan_fingerprint(c.plan) == tide_plan_fingerprint(read));
+        assert_ok(tide_plan_simulate(c.plan, c.program, &c.machine, &before));
+        assert_ok(tide_plan_simulate(read, c.program, &c.machine, &after));
+        const tide_prediction *p = &after->prediction;
+        assert_memory_equal(p, &before->prediction, sizeof *p);
+        assert_true(p->step_ns >= p->compute_ns + p->relocated_ns && p->peak_bytes <= tide_plan_arena_bytes(read));
+        relocations += p->relocated_bytes > 0;
+        assert_true(p->relocated_bytes > 0 || p->relocated_ns == 0);
+        tide_timeline_destroy(before);
+        tide_timeline_destroy(after);
+        tide_plan_destroy(read);
+        random_case_free(&c);
+    }
+    assert_true(relocations > 10);
+    unlink(path);
+}
+
 #define HEADER                                                                                                     \
-    "{\"tidemark\":\"plan\",\"version\":1,\"program\":\"00000000000000000000000000000000\",\"machine\":\"m\","     \
+    "{\"tidemark\":\"plan\",\"version\":2,\"program\":\"00000000000000000000000000000000\",\"machine\":\"m\","     \
     "\"machine_fingerprint\":\"0000000000000000\",\"policy\":\"none\",\"bits\":\"same\",\"queues\":1,\"arena\":0," \
     "\"tiers\":[],\"predicted\":{\"step_ns\":0,\"compute_ns\":0,\"recomputed_ns\":0,\"exposed_ns\":0,"             \
-    "\"moved_bytes\":0,\"transfer_ns\":0,\"peak_bytes\":0}}\n"
+    "\"moved_bytes\":0,\"transfer_ns\":0,\"peak_bytes\":0,\"relocated_bytes\":0,\"relocated_ns\":0}}\n"
 
 static void refuse(const char *text, const char *why) {
     tide_plan *plan = NULL;
@@ -201,7 +233,7 @@ static void test_bad_files(void **state) {
     (void)state;
     refuse("", "not a plan file");
     refuse("{\"tidemark\":\"program\"}", "plan:1: not a plan file");
-    refuse("{\"tidemark\":\"plan\",\"version\":2}", "plan:1: version 2 is not known here");
+    refuse("{\"tidemark\":\"plan\",\"version\":3}", "plan:1: version 3 is not known here");
     refuse(HEADER, "cut short");
     refuse(HEADER "{\"end\":{\"residencies\":0,\"copies\":0,\"actions\":0,\"fingerprint\":\"0000000000000000\"}}\n",
            "plan:2: the fingerprint does not match");
@@ -213,15 +245,18 @@ static void test_bad_files(void **state) {
     refuse(HEADER "{\"run\":0,\"uses\":[],\"waits\":[0]}\n", "plan:2: waits: 0 is out of range");
     refuse(HEADER "{\"save\":0,\"uses\":[]}\n", "plan:2: there is no copy 0");
     refuse(HEADER "{\"run\":0,\"load\":0,\"uses\":[]}\n", "plan:2: an action is either");
+    refuse(HEADER "{\"relocate\":[0,1]}\n", "plan:2: uses: 0 is out of range");
+    refuse(HEADER "{\"relocate\":7}\n", "plan:2: uses must be a list");
+    refuse(HEADER "{\"relocate\":[],\"uses\":[]}\n", "plan:2: a relocate has its uses");
     refuse(HEADER "{\"run\":0,\"uses\":[],\"color\":1}\n", "plan:2: unknown key \"color\"");
     refuse(HEADER "{\"what\":1}\n", "plan:2: unknown kind of line");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_policies),       cmocka_unit_test(test_random_decisions),
-        cmocka_unit_test(test_free_ops_count), cmocka_unit_test(test_file_round_trip),
-        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_policies),         cmocka_unit_test(test_random_decisions),
+        cmocka_unit_test(test_free_ops_count),   cmocka_unit_test(test_file_round_trip),
+        cmocka_unit_test(test_file_of_anything), cmocka_unit_test(test_bad_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

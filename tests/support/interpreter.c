@@ -21,7 +21,7 @@ typedef struct stretch {
     uint32_t space; /* 0: arena; 1 + t: tier t */
     uint64_t offset, size;
     uint64_t value, value_size; /* written beyond value_size: garbage */
-    uint32_t partner;           /* of a write: position of the read that it updates in place; TIDE_NONE: none */
+    uint32_t partner;           /* of a write: position of the read whose bytes it may take; TIDE_NONE: none */
 } stretch;
 
 typedef struct touched {
@@ -169,11 +169,33 @@ static bool list_move(world *w, uint32_t i) {
     return add_stretch(w, i, false, arena);
 }
 
+/* As memmove does it: the value is read before its bytes are overwritten. */
+static bool list_relocate(world *w, uint32_t i) {
+    const tide__action *a = &w->plan->actions.data[i];
+    if (a->queue != 0 || a->copy != TIDE_NONE || a->n_uses != 2) return broken(w, i, "not a relocation");
+    const tide_residency *from = use(w, i, 0), *to = use(w, i, 1);
+    const tide_tensor *tensor = tide_program_tensor(w->program, from->tensor);
+    if (!tensor || from->tensor != to->tensor) return broken(w, i, "relocates one value to another");
+    if (from->size_bytes != to->size_bytes) return broken(w, i, "sizes differ");
+    uint64_t size = tensor->size_bytes, value = w->value[from->tensor];
+    if (size > from->size_bytes) return broken(w, i, "relocates a part of the value");
+    stretch read = {0, from->offset_bytes, size, value, size, TIDE_NONE};
+    stretch write = {0, to->offset_bytes, to->size_bytes, value, size, 0};
+    return add_stretch(w, i, true, read) && add_stretch(w, i, false, write);
+}
+
+static bool list_action(world *w, uint32_t i) {
+    switch (w->plan->actions.data[i].kind) {
+    case TIDE_RUN: return list_run(w, i);
+    case TIDE_RELOCATE: return list_relocate(w, i);
+    default: return list_move(w, i);
+    }
+}
+
 static bool list_touched(world *w) {
     for (uint32_t i = 0; i < w->n_actions; i++) {
         w->touched[i].reads.count = w->touched[i].writes.count = 0;
-        if (!check_lists(w, i)) return false;
-        if (!(w->plan->actions.data[i].kind == TIDE_RUN ? list_run(w, i) : list_move(w, i))) return false;
+        if (!check_lists(w, i) || !list_action(w, i)) return false;
     }
     return true;
 }
@@ -200,14 +222,22 @@ static bool start_read(world *w, uint32_t i, const stretch *x) {
     return holds(w, x) || broken(w, i, "reads a wrong value at its start");
 }
 
+/* Does the action itself read byte k of what it writes, and may it? */
+static bool reads_own(const world *w, uint32_t i, const stretch *x, uint64_t k) {
+    if (x->partner == TIDE_NONE) return false;
+    const stretch *read = &w->touched[i].reads.data[x->partner];
+    uint64_t at = x->offset + k;
+    return at >= read->offset && at - read->offset < read->size;
+}
+
 static bool start_write(world *w, uint32_t i, const stretch *x) {
-    uint64_t own_reads = x->partner != TIDE_NONE ? w->touched[i].reads.data[x->partner].size : 0;
     for (uint64_t k = 0; k < x->size; k++) {
         cell *c = &cells(w, x)[k];
+        bool own = reads_own(w, i, x, k);
         if (c->writer != 0) return broken(w, i, "writes while action %u writes", c->writer - 1);
-        if (c->readers != (k < own_reads)) return broken(w, i, "writes what is being read");
+        if (c->readers != own) return broken(w, i, "writes what is being read");
         c->writer = i + 1;
-        if (k >= own_reads) c->symbol = tide__mix(++w->garbage);
+        if (!own) c->symbol = tide__mix(++w->garbage);
     }
     return true;
 }

@@ -147,7 +147,7 @@ static bool rebind_instance(random_case *c, uint64_t *random) {
 }
 
 static bool rebind_copy(random_case *c, uint64_t *random) {
-    PICK_ACTION(a, x->kind != TIDE_RUN);
+    PICK_ACTION(a, x->copy != TIDE_NONE);
     tide_id old = a->copy;
     a->copy = pick(random, c->plan->copies.count);
     return a->copy != old;
@@ -192,7 +192,7 @@ static bool wrong_queue(random_case *c, uint64_t *random) {
 static bool wrong_kind(random_case *c, uint64_t *random) {
     PICK_ACTION(a, true);
     tide_action_kind old = a->kind;
-    a->kind = (tide_action_kind)pick(random, 4);
+    a->kind = (tide_action_kind)pick(random, 5);
     return a->kind != old;
 }
 
@@ -229,7 +229,7 @@ static bool out_of_range(random_case *c, uint64_t *random) {
     PICK_ACTION(a, true);
     switch (pick(random, 6)) {
     case 0: a->op = value; return a->kind == TIDE_RUN;
-    case 1: a->copy = value; return a->kind != TIDE_RUN;
+    case 1: a->copy = value; return a->kind == TIDE_SAVE || a->kind == TIDE_LOAD;
     case 2: a->variant = value; return a->kind == TIDE_RUN;
     case 3: a->queue = value; return true;
     case 4: a->uses = (size_t)value << pick(random, 33); return a->n_uses > 0;
@@ -237,6 +237,46 @@ static bool out_of_range(random_case *c, uint64_t *random) {
         if (a->n_uses > 0) *use_of(c, a, pick(random, a->n_uses)) = value;
         return a->n_uses > 0;
     }
+}
+
+/* ---- relocations ---- */
+
+/* On top of the old place, which somebody still needs. */
+static bool relocate_over(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RELOCATE && c->plan->residencies.data[*use_of(c, x, 0)].size_bytes > 0);
+    tide_residency *from = &c->plan->residencies.data[*use_of(c, a, 0)];
+    tide_residency *to = &c->plan->residencies.data[*use_of(c, a, 1)];
+    to->offset_bytes = from->offset_bytes + c->machine.align_bytes * pick(random, 2);
+    if (from->end == index_of(c, a) + 1) from->end++;
+    return from->end <= c->plan->actions.count;
+}
+
+static bool relocate_backwards(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RELOCATE);
+    tide_id from = *use_of(c, a, 0);
+    *use_of(c, a, 0) = *use_of(c, a, 1);
+    *use_of(c, a, 1) = from;
+    return true;
+}
+
+static bool relocate_other_size(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RELOCATE);
+    c->plan->residencies.data[*use_of(c, a, pick(random, 2))].size_bytes += 1 + pick(random, 64);
+    return true;
+}
+
+static bool relocate_on_channel(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RELOCATE);
+    a->queue = 1 + pick(random, c->plan->n_queues - 1);
+    return true;
+}
+
+static bool relocate_elsewhere(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RELOCATE && c->plan->residencies.data[*use_of(c, x, 1)].size_bytes > 0);
+    tide_residency *to = &c->plan->residencies.data[*use_of(c, a, 1)];
+    uint64_t old = to->offset_bytes, align = c->machine.align_bytes;
+    to->offset_bytes = random_below(random, c->plan->arena_bytes - to->size_bytes + 1) / align * align;
+    return to->offset_bytes != old;
 }
 
 static bool other_identity(random_case *c, uint64_t *random) {
@@ -371,6 +411,11 @@ static const mutation table[] = {
     {"wrong tier", wrong_tier, 5, 85},
     {"wrong count", wrong_count, 10, 75},
     {"out of range", out_of_range, 0, 100},
+    {"relocate over", relocate_over, 0, 30},
+    {"relocate backwards", relocate_backwards, 0, 45},
+    {"relocate other size", relocate_other_size, 0, 90},
+    {"relocate on channel", relocate_on_channel, 0, 100},
+    {"relocate elsewhere", relocate_elsewhere, 25, 75},
     {"other identity", other_identity, 0, 0},
     {"shift begin", shift_begin, 0, 0},
     {"shift end", shift_end, 50, 0},

@@ -73,7 +73,7 @@ static void derive_intervals(tide_plan *plan) {
             tide_residency *r = &plan->residencies.data[plan->uses.data[a->uses + k]];
             stretch_interval(&r->begin, &r->end, i);
         }
-        if (a->kind != TIDE_RUN)
+        if (a->copy != TIDE_NONE)
             stretch_interval(&plan->copies.data[a->copy].begin, &plan->copies.data[a->copy].end, i);
     }
     for (size_t i = 0; i < plan->residencies.count; i++)
@@ -161,6 +161,11 @@ static bool drop_save(random_case *c, uint64_t *random) {
 
 static bool drop_load(random_case *c, uint64_t *random) {
     PICK_ACTION(a, x->kind == TIDE_LOAD);
+    return drop_index(c, index_of(c, a));
+}
+
+static bool drop_relocate(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RELOCATE);
     return drop_index(c, index_of(c, a));
 }
 
@@ -268,6 +273,7 @@ static const mutation table[] = {
     {"drop run", drop_run, 10, 85},
     {"drop save", drop_save, 50, 80},
     {"drop load", drop_load, 10, 80},
+    {"drop relocate", drop_relocate, 40, 50},
     {"exchange neighbours", exchange_neighbours, 40, 65},
     {"move action", move_action, 20, 75},
     {"exchange blindly", exchange_blindly, 5, 80},

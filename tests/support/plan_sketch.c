@@ -178,6 +178,13 @@ static void move(sketch *s, tide_action_kind kind, uint32_t residency, uint32_t 
 void sketch_save(sketch *s, uint32_t residency, uint32_t copy) { move(s, TIDE_SAVE, residency, copy); }
 void sketch_load(sketch *s, uint32_t copy, uint32_t residency) { move(s, TIDE_LOAD, residency, copy); }
 
+void sketch_relocate(sketch *s, uint32_t from, uint32_t to) {
+    tide__action a = {.kind = TIDE_RELOCATE, .op = TIDE_NONE, .copy = TIDE_NONE, .n_uses = 2};
+    a.uses = add_use(s, from);
+    add_use(s, to);
+    issue(s, a, &from, 1, &to, 1);
+}
+
 /* ---- the plan ---- */
 static void write_holding(tide_plan *plan, const sketch_holding *h) {
     if (h->space == 0)

@@ -67,5 +67,6 @@ void sketch_close(sketch *s, uint32_t h);
 void sketch_run(sketch *s, tide_id op, uint32_t variant, const uint32_t *uses, uint32_t n_uses);
 void sketch_save(sketch *s, uint32_t residency, uint32_t copy);
 void sketch_load(sketch *s, uint32_t copy, uint32_t residency);
+void sketch_relocate(sketch *s, uint32_t from, uint32_t to);
 
 #endif

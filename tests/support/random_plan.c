@@ -287,6 +287,30 @@ static uint32_t materialise(walk *w, tide_id t) {
 }
 
 /* ---- things to do between the ops ---- */
+
+/* Anywhere, or a little lower or higher than it was, over bytes of its own if those are free by then. */
+static uint64_t choose_target(walk *w, const sketch_holding *h) {
+    uint64_t align = max_u64(w->block, w->s.machine->align_bytes), step = align * (1 + pick(w, 4));
+    bool lower = sketch_chance(&w->s, 50) && h->offset >= step;
+    uint64_t near = lower ? h->offset - step : h->offset + step;
+    if (h->offset % align == 0 && sketch_chance(&w->s, 60) && sketch_is_free(&w->s, 0, near, h->size)) return near;
+    return sketch_place(&w->s, 0, h->size, align);
+}
+
+/* The old place goes with it, or stays as well. */
+static void try_relocate(walk *w) {
+    uint32_t h = pick(w, w->s.holdings.count);
+    sketch_holding *from = at(w, h);
+    if (!from->open || from->space != 0 || from->tensor == TIDE_NONE || from->pins > 0) return;
+    if (sketch_chance(&w->s, 70)) {
+        from->open = false;
+        from->end = sketch_now(&w->s) + 1;
+    }
+    tide_id tensor = from->tensor;
+    uint64_t size = from->size, target = choose_target(w, from);
+    sketch_relocate(&w->s, h, sketch_add(&w->s, tensor, 0, target, size, false));
+}
+
 static void try_save(walk *w) {
     uint32_t h = pick(w, w->s.holdings.count), tier = pick(w, w->s.machine->n_tiers);
     const sketch_holding *holding = at(w, h);
@@ -320,6 +344,8 @@ static void do_something(walk *w) {
         try_load(w);
     else if (what < w->drop_percent + 30)
         try_rerun(w);
+    else if (what < w->drop_percent + 40)
+        try_relocate(w);
 }
 
 static void close_unneeded(walk *w) {

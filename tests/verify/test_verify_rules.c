@@ -104,6 +104,9 @@ static void action(tide_plan *p, tide__action a, const uint32_t *uses, const uin
 #define LOAD(queue, c, r, waits) \
     action(p, (tide__action){TIDE_LOAD, queue, TIDE_NONE, 0, c, 0, 0, 0, 0}, LIST(r), waits)
 
+#define RELOCATE(from, to, waits) \
+    action(p, (tide__action){TIDE_RELOCATE, COMPUTE, TIDE_NONE, 0, TIDE_NONE, 0, 0, 0, 0}, LIST(from, to), waits)
+
 static tide_plan *new_plan(const tide_program *program, const tide_machine *machine) {
     tide_plan *p;
     assert_ok(tide__plan_new(&p));
@@ -185,6 +188,44 @@ static tide_plan *rerun_plan(const tide_program *program, const tide_machine *ma
     return p;
 }
 
+/* b moves over bytes of its own; a goes to where `in` was while it may still be being saved. */
+enum { S_W, S_IN, S_A, S_B, S_B2, S_A2, S_C, S_D, S_W2 };
+
+/*  offset    0    1    2    3    4    5    6    7    8     action
+ *     0     [w..........................................w2]
+ *    64     [in......]              [a moved.......]
+ *   128          [a...................]      [d.........]
+ *   192                         [b2.......|c.......]          h updates in place
+ *   224                    [b.....]
+ */
+static tide_plan *slide_plan(const tide_program *program, const tide_machine *machine) {
+    tide_plan *p = new_plan(program, machine);
+    p->arena_bytes = 288;
+    residency(p, W, 0, 0, 9);
+    residency(p, IN, 64, 0, 2);
+    residency(p, A, 128, 1, 6);
+    residency(p, B, 224, 3, 5);
+    residency(p, B, 192, 4, 7);
+    residency(p, A, 64, 5, 8);
+    residency(p, C, 192, 6, 8);
+    residency(p, D, 128, 7, 9);
+    residency(p, W2, 0, 8, 9);
+    p->residencies.data[S_W].at_start = p->residencies.data[S_W2].at_end = true;
+    copy(p, IN, CLIENT, 0, 0, 1);
+    copy(p, A, RAM, 0, 2, 3);
+    p->copies.data[COPY_IN].at_start = true;
+    LOAD(CLIENT_IN, COPY_IN, S_IN, NOTHING);
+    RUN(F, LIST(S_IN, S_A), LIST(0));
+    SAVE(RAM_OUT, COPY_A, S_A, LIST(1));
+    RUN(G, LIST(S_A, S_B), NOTHING);
+    RELOCATE(S_B, S_B2, NOTHING);
+    RELOCATE(S_A, S_A2, NOTHING);
+    RUN(H, LIST(S_B2, S_C), NOTHING);
+    RUN(K, LIST(S_A2, S_C, S_D), LIST(2));
+    RUN(UPDATE, LIST(S_W, S_D, S_W2), NOTHING);
+    return p;
+}
+
 /* ---- breaking them ---- */
 typedef struct fixture {
     tide_plan *p;
@@ -236,89 +277,102 @@ static void load_before_save(fixture *f) {
 }
 
 /* X(name, the plan it starts from, the rule that is broken, the action of the verdict, the change) */
-#define BREAK_TABLE(X)                                                                                           \
-    X(other_program, swap, PROGRAM, TIDE_NONE, f->p->signature.word[1]++)                                        \
-    X(other_queues, swap, MACHINE, TIDE_NONE, f->p->n_queues++)                                                  \
-    X(other_tiers, swap, MACHINE, TIDE_NONE, f->p->n_tiers--)                                                    \
-    X(unknown_kind, swap, TABLE, 4, f->a[4].kind = (tide_action_kind)7)                                          \
-    X(op_out_of_range, swap, TABLE, 3, f->a[3].op = 5)                                                           \
-    X(copy_out_of_range, swap, TABLE, 5, f->a[5].copy = TIDE_NONE)                                               \
-    X(residency_out_of_range, swap, TABLE, 6, set_use(f, 6, 1, 8))                                               \
-    X(tensor_out_of_range, swap, TABLE, TIDE_NONE, RES(tensor, R_B) = N_TENSORS)                                 \
-    X(tier_out_of_range, swap, TABLE, TIDE_NONE, f->c[COPY_A].tier = TIDE_NONE)                                  \
-    X(too_few_uses, swap, TABLE, 6, f->a[6].n_uses = 2)                                                          \
-    X(missing_workspace, rerun, TABLE, 1, f->a[1].n_uses = 2)                                                    \
-    X(uses_outside, swap, TABLE, 7, f->a[7].uses = SIZE_MAX)                                                     \
-    X(waits_outside, swap, TABLE, 7, f->a[7].n_waits = UINT32_MAX)                                               \
-    X(waits_shared, swap, TABLE, 7, (f->a[7].waits = 0, f->a[7].n_waits = 2))                                    \
-    X(run_on_channel, swap, QUEUE, 3, f->a[3].queue = RAM_OUT)                                                   \
-    X(save_on_in_channel, swap, QUEUE, 2, f->a[2].queue = RAM_IN)                                                \
-    X(load_on_compute, swap, QUEUE, 5, f->a[5].queue = COMPUTE)                                                  \
-    X(load_from_other_tier, swap, QUEUE, 5, f->a[5].queue = CLIENT_IN)                                           \
-    X(queue_out_of_range, swap, QUEUE, 5, f->a[5].queue = UINT32_MAX)                                            \
-    X(wait_for_itself, swap, WAIT, 6, set_wait(f, 6, 6))                                                         \
-    X(wait_forward, swap, WAIT, 6, set_wait(f, 6, 7))                                                            \
-    X(waits_descend, swap, WAIT, 5, set_wait(f, 5, 4))                                                           \
-    X(waits_twice, swap, WAIT, 5, set_wait(f, 5, 3))                                                             \
-    X(wrong_read, swap, BINDING, 6, set_use(f, 6, 0, R_B))                                                       \
-    X(wrong_write, swap, BINDING, 3, set_use(f, 3, 1, R_C))                                                      \
-    X(save_of_other_tensor, swap, BINDING, 2, set_use(f, 2, 0, R_IN))                                            \
-    X(tensor_as_workspace, rerun, BINDING, 4, set_use(f, 4, 2, Q_D))                                             \
-    X(no_such_variant, swap, VARIANT, 3, f->a[3].variant = 3)                                                    \
-    X(other_bits, swap, VARIANT, 3, f->a[3].variant = 2)                                                         \
-    X(rerun_other_variant, rerun, VARIANT, 4, (f->a[4].variant = 0, f->a[4].n_uses = 2))                         \
-    X(residency_too_small, swap, SIZE, TIDE_NONE, RES(size_bytes, R_B) = 63)                                     \
-    X(copy_too_small, swap, SIZE, TIDE_NONE, f->c[COPY_A].size_bytes = 32)                                       \
-    X(move_changes_size, swap, SIZE, 5, RES(size_bytes, R_A2) = 80)                                              \
-    X(workspace_too_small, rerun, SIZE, 4, RES(size_bytes, Q_SPACE2) = 16)                                       \
-    X(misaligned, swap, ALIGN, TIDE_NONE, RES(offset_bytes, R_D) = 184)                                          \
-    X(moved_off_block, swap, ALIGN, 5, RES(offset_bytes, R_A2) = 144)                                            \
-    X(copy_off_block, swap, ALIGN, TIDE_NONE, (f->c[COPY_A].offset_bytes = 16, f->p->tier_bytes[RAM] = 96))      \
-    X(copy_part_block, swap, ALIGN, TIDE_NONE, f->c[COPY_A].size_bytes = 80)                                     \
-    X(arena_over_budget, swap, BUDGET, TIDE_NONE, f->budgets.arena_bytes = 255)                                  \
-    X(tier_over_budget, swap, BUDGET, TIDE_NONE, f->budgets.tier_bytes[RAM] = 63)                                \
-    X(tier_over_capacity, swap, BUDGET, TIDE_NONE, f->machine.tier[RAM].capacity_bytes = 63)                     \
-    X(outside_arena, swap, BUDGET, TIDE_NONE, RES(offset_bytes, R_D) = 208)                                      \
-    X(outside_tier, swap, BUDGET, TIDE_NONE, f->c[COPY_A].offset_bytes = 32)                                     \
-    X(offset_wraps, swap, BUDGET, TIDE_NONE, RES(offset_bytes, R_D) = UINT64_MAX - 15)                           \
-    X(begin_after_end, swap, LIFETIME, TIDE_NONE, RES(begin, R_B) = 6)                                           \
-    X(end_after_plan, swap, LIFETIME, TIDE_NONE, RES(end, R_D) = 9)                                              \
-    X(starts_late, swap, LIFETIME, TIDE_NONE, RES(begin, R_W) = 1)                                               \
-    X(ends_early, rerun, LIFETIME, TIDE_NONE, f->c[COPY_W2].end = 8)                                             \
-    X(read_after_end, swap, LIFETIME, 6, RES(end, R_C) = 6)                                                      \
-    X(load_after_end, swap, LIFETIME, 5, f->c[COPY_A].end = 5)                                                   \
-    X(made_after_end, swap, LIFETIME, 6, RES(end, R_D) = 6)                                                      \
-    X(client_at_end, swap, CLIENT, TIDE_NONE, (f->c[COPY_IN].at_end = true, f->c[COPY_IN].end = 8))              \
-    X(client_not_at_start, swap, CLIENT, TIDE_NONE, f->c[COPY_IN].at_start = false)                              \
-    X(client_holds_result, swap, CLIENT, TIDE_NONE, f->c[COPY_A].tier = CLIENT)                                  \
-    X(client_saved_to, swap, CLIENT, 0, f->a[0].kind = TIDE_SAVE)                                                \
-    X(client_twice, swap, START_MAP, TIDE_NONE, add_copy(f, COPY_IN))                                            \
-    X(present_nowhere, swap, START_MAP, TIDE_NONE, RES(at_start, R_W) = false)                                   \
-    X(absent_at_start, swap, START_MAP, TIDE_NONE, (RES(at_start, R_A) = true, RES(begin, R_A) = 0))             \
-    X(client_in_arena, swap, START_MAP, TIDE_NONE, RES(at_start, R_IN) = true)                                   \
-    X(workspace_at_start, rerun, START_MAP, TIDE_NONE, (RES(at_start, Q_SPACE) = true, RES(begin, Q_SPACE) = 0)) \
-    X(ops_exchanged, swap, ORDER, 3, exchange(f, 3, 4))                                                          \
-    X(op_missing, swap, ORDER, TIDE_NONE, drop_last_action(f))                                                   \
-    X(update_twice, swap, RERUN, 8, update_again(f))                                                             \
-    X(made_twice, rerun, CREATE, 4, (set_use(f, 4, 1, Q_A), RES(end, Q_A) = 6))                                  \
-    X(made_elsewhere, swap, CREATE, 6, RES(begin, R_D) = 5)                                                      \
-    X(never_made, swap, CREATE, TIDE_NONE, add_residency(f, R_B))                                                \
-    X(load_first, swap, CREATE, 2, load_before_save(f))                                                          \
-    X(run_before_load, swap, READY, 1, drop_waits(f, 1))                                                         \
-    X(save_before_run, swap, READY, 2, drop_waits(f, 2))                                                         \
-    X(load_races_save, swap, READY, 5, (f->a[5].n_waits = 1, set_wait(f, 5, 3)))                                 \
-    X(two_at_once, swap, OVERLAP, 6, RES(offset_bytes, R_D) = 80)                                                \
-    X(two_at_start, rerun, OVERLAP, TIDE_NONE, add_copy(f, COPY_W))                                              \
-    X(pair_not_dead, swap, OVERLAP, 4, RES(end, R_B) = 6)                                                        \
-    X(pair_shifted, swap, OVERLAP, 4, RES(offset_bytes, R_C) = 80)                                               \
-    X(no_pair, swap, OVERLAP, 3, RES(offset_bytes, R_B) = 128)                                                   \
-    X(pair_needed_at_end, swap, OVERLAP, 7, RES(at_end, R_W) = true)                                             \
-    X(load_over_read, swap, REUSE, 5, f->a[5].n_waits = 1)                                                       \
-    X(load_over_other, rerun, REUSE, 6, drop_waits(f, 6))                                                        \
-    X(must_moved, swap, INPLACE, 7, (f->p->arena_bytes = 320, RES(offset_bytes, R_W2) = 256))                    \
-    X(kept_nowhere, swap, END_MAP, TIDE_NONE, RES(at_end, R_W2) = false)                                         \
-    X(workspace_at_end, rerun, END_MAP, TIDE_NONE, (RES(at_end, Q_SPACE) = true, RES(end, Q_SPACE) = 9))         \
-    X(ends_elsewhere, rerun, CARRY, TIDE_NONE, (f->p->tier_bytes[RAM] = 128, f->c[COPY_W2].offset_bytes = 64))   \
+#define BREAK_TABLE(X)                                                                                                 \
+    X(other_program, swap, PROGRAM, TIDE_NONE, f->p->signature.word[1]++)                                              \
+    X(other_queues, swap, MACHINE, TIDE_NONE, f->p->n_queues++)                                                        \
+    X(other_tiers, swap, MACHINE, TIDE_NONE, f->p->n_tiers--)                                                          \
+    X(unknown_kind, swap, TABLE, 4, f->a[4].kind = (tide_action_kind)7)                                                \
+    X(op_out_of_range, swap, TABLE, 3, f->a[3].op = 5)                                                                 \
+    X(copy_out_of_range, swap, TABLE, 5, f->a[5].copy = TIDE_NONE)                                                     \
+    X(residency_out_of_range, swap, TABLE, 6, set_use(f, 6, 1, 8))                                                     \
+    X(tensor_out_of_range, swap, TABLE, TIDE_NONE, RES(tensor, R_B) = N_TENSORS)                                       \
+    X(tier_out_of_range, swap, TABLE, TIDE_NONE, f->c[COPY_A].tier = TIDE_NONE)                                        \
+    X(too_few_uses, swap, TABLE, 6, f->a[6].n_uses = 2)                                                                \
+    X(missing_workspace, rerun, TABLE, 1, f->a[1].n_uses = 2)                                                          \
+    X(uses_outside, swap, TABLE, 7, f->a[7].uses = SIZE_MAX)                                                           \
+    X(waits_outside, swap, TABLE, 7, f->a[7].n_waits = UINT32_MAX)                                                     \
+    X(waits_shared, swap, TABLE, 7, (f->a[7].waits = 0, f->a[7].n_waits = 2))                                          \
+    X(run_on_channel, swap, QUEUE, 3, f->a[3].queue = RAM_OUT)                                                         \
+    X(save_on_in_channel, swap, QUEUE, 2, f->a[2].queue = RAM_IN)                                                      \
+    X(load_on_compute, swap, QUEUE, 5, f->a[5].queue = COMPUTE)                                                        \
+    X(load_from_other_tier, swap, QUEUE, 5, f->a[5].queue = CLIENT_IN)                                                 \
+    X(queue_out_of_range, swap, QUEUE, 5, f->a[5].queue = UINT32_MAX)                                                  \
+    X(relocate_on_channel, slide, QUEUE, 4, f->a[4].queue = RAM_OUT)                                                   \
+    X(relocate_with_copy, slide, TABLE, 4, f->a[4].copy = 0)                                                           \
+    X(relocate_of_one, slide, TABLE, 4, f->a[4].n_uses = 1)                                                            \
+    X(relocate_to_nowhere, slide, TABLE, 4, set_use(f, 4, 1, 99))                                                      \
+    X(relocate_to_other, slide, BINDING, 4, set_use(f, 4, 1, S_A2))                                                    \
+    X(relocate_workspace, slide, BINDING, 4, (add_residency(f, S_B), RES(tensor, 9) = TIDE_NONE, set_use(f, 4, 0, 9))) \
+    X(relocate_changes_size, slide, SIZE, 4, (RES(size_bytes, S_B) = 80, f->p->arena_bytes = 304))                     \
+    X(relocate_dead, slide, LIFETIME, 5, RES(end, S_A) = 5)                                                            \
+    X(relocate_to_itself, slide, CREATE, 4, set_use(f, 4, 1, S_B))                                                     \
+    X(relocate_over_living, slide, OVERLAP, 4, RES(end, S_B) = 6)                                                      \
+    X(relocate_over_kept, slide, OVERLAP, 4, (RES(at_end, S_B) = true, RES(end, S_B) = 9))                             \
+    X(relocate_over_other, slide, OVERLAP, 5, RES(offset_bytes, S_A2) = 192)                                           \
+    X(relocate_not_awaited, slide, REUSE, 7, drop_waits(f, 7))                                                         \
+    X(wait_for_itself, swap, WAIT, 6, set_wait(f, 6, 6))                                                               \
+    X(wait_forward, swap, WAIT, 6, set_wait(f, 6, 7))                                                                  \
+    X(waits_descend, swap, WAIT, 5, set_wait(f, 5, 4))                                                                 \
+    X(waits_twice, swap, WAIT, 5, set_wait(f, 5, 3))                                                                   \
+    X(wrong_read, swap, BINDING, 6, set_use(f, 6, 0, R_B))                                                             \
+    X(wrong_write, swap, BINDING, 3, set_use(f, 3, 1, R_C))                                                            \
+    X(save_of_other_tensor, swap, BINDING, 2, set_use(f, 2, 0, R_IN))                                                  \
+    X(tensor_as_workspace, rerun, BINDING, 4, set_use(f, 4, 2, Q_D))                                                   \
+    X(no_such_variant, swap, VARIANT, 3, f->a[3].variant = 3)                                                          \
+    X(other_bits, swap, VARIANT, 3, f->a[3].variant = 2)                                                               \
+    X(rerun_other_variant, rerun, VARIANT, 4, (f->a[4].variant = 0, f->a[4].n_uses = 2))                               \
+    X(residency_too_small, swap, SIZE, TIDE_NONE, RES(size_bytes, R_B) = 63)                                           \
+    X(copy_too_small, swap, SIZE, TIDE_NONE, f->c[COPY_A].size_bytes = 32)                                             \
+    X(move_changes_size, swap, SIZE, 5, RES(size_bytes, R_A2) = 80)                                                    \
+    X(workspace_too_small, rerun, SIZE, 4, RES(size_bytes, Q_SPACE2) = 16)                                             \
+    X(misaligned, swap, ALIGN, TIDE_NONE, RES(offset_bytes, R_D) = 184)                                                \
+    X(moved_off_block, swap, ALIGN, 5, RES(offset_bytes, R_A2) = 144)                                                  \
+    X(copy_off_block, swap, ALIGN, TIDE_NONE, (f->c[COPY_A].offset_bytes = 16, f->p->tier_bytes[RAM] = 96))            \
+    X(copy_part_block, swap, ALIGN, TIDE_NONE, f->c[COPY_A].size_bytes = 80)                                           \
+    X(arena_over_budget, swap, BUDGET, TIDE_NONE, f->budgets.arena_bytes = 255)                                        \
+    X(tier_over_budget, swap, BUDGET, TIDE_NONE, f->budgets.tier_bytes[RAM] = 63)                                      \
+    X(tier_over_capacity, swap, BUDGET, TIDE_NONE, f->machine.tier[RAM].capacity_bytes = 63)                           \
+    X(outside_arena, swap, BUDGET, TIDE_NONE, RES(offset_bytes, R_D) = 208)                                            \
+    X(outside_tier, swap, BUDGET, TIDE_NONE, f->c[COPY_A].offset_bytes = 32)                                           \
+    X(offset_wraps, swap, BUDGET, TIDE_NONE, RES(offset_bytes, R_D) = UINT64_MAX - 15)                                 \
+    X(begin_after_end, swap, LIFETIME, TIDE_NONE, RES(begin, R_B) = 6)                                                 \
+    X(end_after_plan, swap, LIFETIME, TIDE_NONE, RES(end, R_D) = 9)                                                    \
+    X(starts_late, swap, LIFETIME, TIDE_NONE, RES(begin, R_W) = 1)                                                     \
+    X(ends_early, rerun, LIFETIME, TIDE_NONE, f->c[COPY_W2].end = 8)                                                   \
+    X(read_after_end, swap, LIFETIME, 6, RES(end, R_C) = 6)                                                            \
+    X(load_after_end, swap, LIFETIME, 5, f->c[COPY_A].end = 5)                                                         \
+    X(made_after_end, swap, LIFETIME, 6, RES(end, R_D) = 6)                                                            \
+    X(client_at_end, swap, CLIENT, TIDE_NONE, (f->c[COPY_IN].at_end = true, f->c[COPY_IN].end = 8))                    \
+    X(client_not_at_start, swap, CLIENT, TIDE_NONE, f->c[COPY_IN].at_start = false)                                    \
+    X(client_holds_result, swap, CLIENT, TIDE_NONE, f->c[COPY_A].tier = CLIENT)                                        \
+    X(client_saved_to, swap, CLIENT, 0, f->a[0].kind = TIDE_SAVE)                                                      \
+    X(client_twice, swap, START_MAP, TIDE_NONE, add_copy(f, COPY_IN))                                                  \
+    X(present_nowhere, swap, START_MAP, TIDE_NONE, RES(at_start, R_W) = false)                                         \
+    X(absent_at_start, swap, START_MAP, TIDE_NONE, (RES(at_start, R_A) = true, RES(begin, R_A) = 0))                   \
+    X(client_in_arena, swap, START_MAP, TIDE_NONE, RES(at_start, R_IN) = true)                                         \
+    X(workspace_at_start, rerun, START_MAP, TIDE_NONE, (RES(at_start, Q_SPACE) = true, RES(begin, Q_SPACE) = 0))       \
+    X(ops_exchanged, swap, ORDER, 3, exchange(f, 3, 4))                                                                \
+    X(op_missing, swap, ORDER, TIDE_NONE, drop_last_action(f))                                                         \
+    X(update_twice, swap, RERUN, 8, update_again(f))                                                                   \
+    X(made_twice, rerun, CREATE, 4, (set_use(f, 4, 1, Q_A), RES(end, Q_A) = 6))                                        \
+    X(made_elsewhere, swap, CREATE, 6, RES(begin, R_D) = 5)                                                            \
+    X(never_made, swap, CREATE, TIDE_NONE, add_residency(f, R_B))                                                      \
+    X(load_first, swap, CREATE, 2, load_before_save(f))                                                                \
+    X(run_before_load, swap, READY, 1, drop_waits(f, 1))                                                               \
+    X(save_before_run, swap, READY, 2, drop_waits(f, 2))                                                               \
+    X(load_races_save, swap, READY, 5, (f->a[5].n_waits = 1, set_wait(f, 5, 3)))                                       \
+    X(two_at_once, swap, OVERLAP, 6, RES(offset_bytes, R_D) = 80)                                                      \
+    X(two_at_start, rerun, OVERLAP, TIDE_NONE, add_copy(f, COPY_W))                                                    \
+    X(pair_not_dead, swap, OVERLAP, 4, RES(end, R_B) = 6)                                                              \
+    X(pair_shifted, swap, OVERLAP, 4, RES(offset_bytes, R_C) = 80)                                                     \
+    X(no_pair, swap, OVERLAP, 3, RES(offset_bytes, R_B) = 128)                                                         \
+    X(pair_needed_at_end, swap, OVERLAP, 7, RES(at_end, R_W) = true)                                                   \
+    X(load_over_read, swap, REUSE, 5, f->a[5].n_waits = 1)                                                             \
+    X(load_over_other, rerun, REUSE, 6, drop_waits(f, 6))                                                              \
+    X(must_moved, swap, INPLACE, 7, (f->p->arena_bytes = 320, RES(offset_bytes, R_W2) = 256))                          \
+    X(kept_nowhere, swap, END_MAP, TIDE_NONE, RES(at_end, R_W2) = false)                                               \
+    X(workspace_at_end, rerun, END_MAP, TIDE_NONE, (RES(at_end, Q_SPACE) = true, RES(end, Q_SPACE) = 9))               \
+    X(ends_elsewhere, rerun, CARRY, TIDE_NONE, (f->p->tier_bytes[RAM] = 128, f->c[COPY_W2].offset_bytes = 64))         \
     X(ends_in_arena, rerun, CARRY, TIDE_NONE, (f->c[COPY_W2].at_end = false, RES(at_end, Q_W2) = true))
 
 #define FUNCTION(name, plan, rule, where, change) \
@@ -410,6 +464,7 @@ static void test_right_plans_are_accepted(void **state) {
     accept(swap_plan(program, &machine), program, &machine, &tight);
     accept(swap_plan(program, &machine), program, &machine, NULL);
     accept(rerun_plan(program, &machine), program, &machine, NULL);
+    accept(slide_plan(program, &machine), program, &machine, NULL);
     tide_program_destroy(program);
 }
 

@@ -10,7 +10,7 @@
 enum { N_PLANS = 3000, N_TIMINGS = 4, MAX_OPS = 24 };
 
 typedef struct statistics {
-    size_t actions, saves, loads, reruns, hand_overs, waits, start_copies, end_copies;
+    size_t actions, saves, loads, reruns, hand_overs, relocations, slides, waits, start_copies, end_copies;
     uint64_t arena_bytes, residency_bytes;
 } statistics;
 
@@ -26,6 +26,14 @@ static size_t count_hand_overs(const random_case *c, uint32_t i) {
     return n;
 }
 
+/* Does it move over bytes of its own? */
+static bool is_slide(const random_case *c, uint32_t i) {
+    tide_action a = tide_plan_action(c->plan, i);
+    const tide_residency *from = tide_plan_residency(c->plan, a.uses[0]), *to = tide_plan_residency(c->plan, a.uses[1]);
+    return from->offset_bytes < to->offset_bytes + to->size_bytes &&
+           to->offset_bytes < from->offset_bytes + from->size_bytes;
+}
+
 static void add_statistics(statistics *s, const random_case *c) {
     uint32_t first_runs = tide_program_op_count(c->program), runs = 0;
     for (uint32_t i = 0; i < tide_plan_action_count(c->plan); i++) {
@@ -34,6 +42,8 @@ static void add_statistics(statistics *s, const random_case *c) {
         s->waits += a.n_waits;
         s->saves += a.kind == TIDE_SAVE;
         s->loads += a.kind == TIDE_LOAD;
+        s->relocations += a.kind == TIDE_RELOCATE;
+        s->slides += a.kind == TIDE_RELOCATE && is_slide(c, i);
         runs += a.kind == TIDE_RUN;
         if (a.kind == TIDE_RUN) s->hand_overs += count_hand_overs(c, i);
     }
@@ -71,11 +81,12 @@ static void test_valid_plans_are_accepted(void **state) {
         random_case_free(&c);
     }
     print_message(
-        "%u plans: %zu actions, %zu saves, %zu loads, %zu re-runs, %zu in place, %zu waits; %zu copies at the "
-        "start, %zu at the end; %.1f residency bytes per arena byte\n",
-        n_plans, s.actions, s.saves, s.loads, s.reruns, s.hand_overs, s.waits, s.start_copies, s.end_copies,
-        (double)s.residency_bytes / (double)s.arena_bytes);
+        "%u plans: %zu actions, %zu saves, %zu loads, %zu re-runs, %zu in place, %zu relocations (%zu over "
+        "themselves), %zu waits; %zu copies at the start, %zu at the end; %.1f residency bytes per arena byte\n",
+        n_plans, s.actions, s.saves, s.loads, s.reruns, s.hand_overs, s.relocations, s.slides, s.waits, s.start_copies,
+        s.end_copies, (double)s.residency_bytes / (double)s.arena_bytes);
     assert_true(s.saves > n_plans && s.loads > 2 * n_plans && s.reruns > n_plans && s.hand_overs > n_plans);
+    assert_true(s.relocations > n_plans / 2 && s.slides > n_plans / 5);
     assert_true(s.waits > 4 * n_plans && s.start_copies > n_plans / 2 && s.end_copies > n_plans / 2);
     assert_true(s.residency_bytes > 2 * s.arena_bytes);
 }

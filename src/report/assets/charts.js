@@ -153,7 +153,7 @@ const queues = document.getElementById('queues');
 function actionColour(i) {
   const kind = M.action.kind[i];
   if (kind === RUN) return ACTION_COLOURS[M.meta.phases[M.op.phase[M.action.target[i]]]];
-  return kind === RERUN ? ACTION_COLOURS.again : kind === SAVE ? ACTION_COLOURS.save : ACTION_COLOURS.load;
+  return [null, ACTION_COLOURS.again, ACTION_COLOURS.save, ACTION_COLOURS.load, ACTION_COLOURS.relocate][kind];
 }
 
 let hatch = null;

@@ -1,6 +1,6 @@
 /* The report in memory, and what it says in words. Ids that travel as id + 1 become id, or -1. */
 
-const RUN = 0, RERUN = 1, SAVE = 2, LOAD = 3;
+const RUN = 0, RERUN = 1, SAVE = 2, LOAD = 3, RELOCATE = 4;
 const INPUT = 0, SWAP = 1, RECOMPUTE = 2;
 
 const M = readReport();
@@ -133,7 +133,7 @@ function actionName(i) {
   const kind = M.action.kind[i], target = M.action.target[i];
   if (kind === RUN) return opName(target);
   if (kind === RERUN) return opName(target) + ' (again)';
-  return (kind === SAVE ? 'save ' : 'load ') + (M.tensor.name[target] || 'tensor ' + target);
+  return (kind === SAVE ? 'save ' : kind === LOAD ? 'load ' : 'relocate ') + (M.tensor.name[target] || 'tensor ' + target);
 }
 
 /* The op that makes a workspace is the one that runs as it begins. */

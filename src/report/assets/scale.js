@@ -7,7 +7,7 @@ const view = {axis: 'issue', colour: 'class', x0: 0, x1: 1, y0: 0, y1: 1};
 /* Okabe and Ito's palette: apart also for colour-blind eyes. One colour per class, one per fate. */
 const CLASS_COLOURS = ['#f0e442', '#0072b2', '#d55e00', '#cc79a7', '#56b4e9', '#e69f00', '#9aa5ae', '#009e73'];
 const FATE_COLOURS = ['#8fb4cc', '#e69f00', '#d55e00', '#66c2a4', '#009e73', '#f0e442', '#9aa5ae'];
-const ACTION_COLOURS = {forward: '#56b4e9', backward: '#0072b2', update: '#cc79a7', again: '#009e73', save: '#e69f00', load: '#d55e00'};
+const ACTION_COLOURS = {forward: '#56b4e9', backward: '#0072b2', update: '#cc79a7', again: '#009e73', save: '#e69f00', load: '#d55e00', relocate: '#8a6d00'};
 const POLICY_COLOURS = ['#0072b2', '#e69f00', '#009e73', '#d55e00', '#cc79a7', '#56b4e9', '#8a6d00', '#5b6773'];
 
 const isDark = () => document.documentElement.dataset.theme === 'dark';

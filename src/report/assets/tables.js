@@ -50,6 +50,7 @@ function writeFigures() {
     figure('Exposed', showTime(plan.exposed_ns), 'compute waits for transfers'),
     figure('Computed again', showTime(plan.recomputed_ns), plan.compute_ns ? percent(plan.recomputed_ns, plan.compute_ns) + ' of the compute time' : ''),
     figure('Moved', showBytes(plan.moved_bytes), 'to and from tiers'),
+    ...(plan.relocated_bytes ? [figure('Relocated', showBytes(plan.relocated_bytes), showTime(plan.relocated_ns) + ' of copies inside the arena')] : []),
     figure('Without sharing', showBytes(program.total_bytes), 'all values side by side'));
 }
 
@@ -73,6 +74,7 @@ function writeKeys() {
   if (used.has(RERUN)) $('queue-legend').append(keyEntry(c.again, 'again'));
   if (used.has(SAVE)) $('queue-legend').append(keyEntry(c.save, 'save'));
   if (used.has(LOAD)) $('queue-legend').append(keyEntry(c.load, 'load'));
+  if (used.has(RELOCATE)) $('queue-legend').append(keyEntry(c.relocate, 'relocate'));
   $('queue-legend').append(keyEntry('repeating-linear-gradient(135deg, #b34700 0 1.5px, transparent 1.5px 4px)', 'waits'));
 }
 
@@ -102,7 +104,7 @@ function describeStay(i) {
 
 function describeAction(i) {
   const {wait: waits, cause: causes} = axis().wait ? axis() : M.axes.time, wait = waits[i], cause = causes[i];
-  const words = ['runs', 'runs again', 'saves', 'loads'];
+  const words = ['runs', 'runs again', 'saves', 'loads', 'copies to another place'];
   return [make('h4', {}, actionName(i)), facts([
     ['Action', `${i.toLocaleString('en')}, ${words[M.action.kind[i]]}`],
     ['Queue', M.meta.machine.queues[M.action.queue[i]]],
@@ -223,7 +225,7 @@ function writeRan() {
   if (!M.ran) return;
   const ratio = (a, b) => a > 0 ? (b / a).toFixed(b > 100 * a ? 0 : 2) + ' ×' : '';
   $('ran-lede').textContent = `The last step of the run took ${showTime(ran.step_ns)}; the plan expected ${showTime(plan.step_ns)}. In each queue the plan is above, what happened below. The axis “Measured” draws everything on this page with these times.`;
-  const rows = [['Step', 'step_ns'], ['Compute, busy', 'compute_ns'], ['Computed again', 'recomputed_ns'], ['Exposed: compute idle', 'exposed_ns'], ['Transfers, busy', 'transfer_ns']];
+  const rows = [['Step', 'step_ns'], ['Compute, busy', 'compute_ns'], ['Computed again', 'recomputed_ns'], ['Exposed: compute idle', 'exposed_ns'], ['Transfers, busy', 'transfer_ns'], ...(plan.relocated_ns ? [['Relocating', 'relocated_ns']] : [])];
   fillTable($('ran-table'), ['', 'Planned', 'Measured', ''], [...rows.map(([name, key]) => [name, showTime(plan[key]), showTime(ran[key]), ratio(plan[key], ran[key])]),
     ['Peak load', showBytes(plan.peak_bytes), showBytes(ran.peak_bytes), ratio(plan.peak_bytes, ran.peak_bytes)]]);
   const order = Array.from({length: M.actions}, (_, i) => i), off = i => Math.abs(M.ran.time[i] - M.action.time[i]);
