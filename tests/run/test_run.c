@@ -7,6 +7,7 @@
 #include "support/execute.h"
 #include "support/hand_made.h"
 #include "support/random_program.h"
+#include "support/squeeze.h"
 
 /* ---- plans ---- */
 
@@ -36,7 +37,20 @@ static tide_status plan_randomly(const tide_program *p, const tide_machine *m, u
     return status;
 }
 
-static void run_program(tide_device *device, const tide_machine *m, uint64_t seed, uint32_t *n_random) {
+/* Again, in as few bytes as its copies inside the arena allow. */
+static void run_squeezed(tide_device *device, const tide_machine *m, const tide_program *p, tide_plan *plan,
+                         uint32_t *n_relocating) {
+    if (!squeeze_plan(p, m, plan_load(plan, p, m) + 4096, plan)) return;
+    for (uint32_t i = 0; i < tide_plan_action_count(plan); i++)
+        if (tide_plan_action(plan, i).kind == TIDE_RELOCATE) {
+            execute_plan(device, m, p, plan);
+            (*n_relocating)++;
+            return;
+        }
+}
+
+static void run_program(tide_device *device, const tide_machine *m, uint64_t seed, uint32_t *n_random,
+                        uint32_t *n_relocating) {
     static const char *const policies[] = {"none", "liveness"};
     random_program_options o = random_program_varied(seed);
     o.prefetch = false;
@@ -48,10 +62,12 @@ static void run_program(tide_device *device, const tide_machine *m, uint64_t see
         options.policy = policies[i];
         assert_ok(tide_plan_create(p, m, &options, NULL, &plan));
         execute_plan(device, m, p, plan);
+        if (i > 0) run_squeezed(device, m, p, plan, n_relocating);
         tide_plan_destroy(plan);
     }
     if (plan_randomly(p, m, seed, &plan) == TIDE_OK) {
         execute_plan(device, m, p, plan);
+        run_squeezed(device, m, p, plan, n_relocating);
         tide_plan_destroy(plan);
         (*n_random)++;
     }
@@ -62,14 +78,14 @@ static void test_device(const char *name, uint64_t seeds) {
     tide_machine m;
     tide_device *device;
     tide_device_options o;
-    uint32_t n_random = 0;
+    uint32_t n_random = 0, n_relocating = 0;
     assert_ok(tide_machine_load("cpu", &m));
     tide_device_options_init(&o);
     o.threads = 1;
     o.machine = &m;
     assert_ok(tide_device_open(name, &o, &device));
-    for (uint64_t seed = 0; seed < seeds; seed++) run_program(device, &m, seed, &n_random);
-    assert_true(n_random > seeds / 4);
+    for (uint64_t seed = 0; seed < seeds; seed++) run_program(device, &m, seed, &n_random, &n_relocating);
+    assert_true(n_random > seeds / 4 && n_relocating > seeds / 4);
     tide_device_close(device);
 }
 
