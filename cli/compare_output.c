@@ -81,6 +81,8 @@ static void figures_json(json_out *j, const compare_row *r) {
     json_u64(j, "peak_bytes", r->prediction.peak_bytes);
     json_u64(j, "recomputed_ns", r->prediction.recomputed_ns);
     json_u64(j, "moved_bytes", r->prediction.moved_bytes);
+    json_u64(j, "relocated_bytes", r->prediction.relocated_bytes);
+    json_u64(j, "relocated_ns", r->prediction.relocated_ns);
     json_u64(j, "exposed_ns", r->prediction.exposed_ns);
 }
 

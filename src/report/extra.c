@@ -85,10 +85,25 @@ static tide_status read_measured(const tide__json *doc, tide__measured *out) {
 /* ---- compared ---- */
 
 static tide_status read_point(const tide__json *doc, uint32_t node, tide__point *p) {
-    static const char *const keys[] = {
-        "policy",       "fits",        "budget_bytes",      "arena_bytes",    "step_ns",    "peak_bytes",
-        "needed_bytes", "bound_bytes", "recomputed_ns",     "moved_bytes",    "exposed_ns", "planning_ns",
-        "budget",       "tier",        "tier_needed_bytes", "tier_has_bytes", NULL};
+    static const char *const keys[] = {"policy",
+                                       "fits",
+                                       "budget_bytes",
+                                       "arena_bytes",
+                                       "step_ns",
+                                       "peak_bytes",
+                                       "needed_bytes",
+                                       "bound_bytes",
+                                       "recomputed_ns",
+                                       "moved_bytes",
+                                       "relocated_bytes",
+                                       "relocated_ns",
+                                       "exposed_ns",
+                                       "planning_ns",
+                                       "budget",
+                                       "tier",
+                                       "tier_needed_bytes",
+                                       "tier_has_bytes",
+                                       NULL};
     if (doc->nodes.data[node].type != TIDE__JSON_OBJECT) return tide__fail(TIDE_E_FORMAT, "a point is not an object");
     TIDE_TRY(tide__json_only(doc, node, keys));
     TIDE_TRY(copy_text(doc, tide__json_get(doc, node, "policy"), "policy", p->policy));
