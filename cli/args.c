@@ -42,7 +42,7 @@ bool size_arg_parse(const char *text, size_arg *out) {
     const char *rest;
     if (!parse_number(text, &value, &rest)) return false;
     if (strcmp(rest, "%") == 0) {
-        *out = (size_arg){.given = true, .is_percent = true, .percent = value};
+        *out = (size_arg){.given = true, .budget = {.kind = TIDE_BUDGET_SHARE, .share = value / 100}};
         return true;
     }
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
@@ -52,23 +52,20 @@ bool size_arg_parse(const char *text, size_arg *out) {
             if (value * units[i].factor >= 0x1p63) return false;
             bytes = (uint64_t)(value * units[i].factor);
         }
-        *out = (size_arg){.given = true, .bytes = bytes};
+        *out = (size_arg){.given = true, .budget = {.bytes = bytes}};
         return true;
     }
     return false;
 }
 
-static bool parse_budget(const char *text, size_arg *out) {
+bool budget_arg_parse(const char *text, size_arg *out) {
     if (strcmp(text, "min") != 0) return size_arg_parse(text, out);
-    *out = (size_arg){.given = true, .is_smallest = true};
+    *out = (size_arg){.given = true, .budget = {.kind = TIDE_BUDGET_SMALLEST}};
     return true;
 }
 
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole) {
-    if (!size->given || size->is_smallest) return UINT64_MAX;
-    if (!size->is_percent) return size->bytes;
-    double bytes = (double)whole * size->percent / 100;
-    return bytes < 0x1p63 ? (uint64_t)bytes : UINT64_MAX;
+    return size->given ? tide_budget_bytes(&size->budget, whole) : UINT64_MAX;
 }
 
 static bool parse_duration(const char *text, uint64_t *ns) {
@@ -100,7 +97,7 @@ static const char *parse_value(const arg_option *option, const char *text) {
     case ARG_U64: return parse_u64(text, UINT64_MAX, option->target) ? NULL : "a whole number";
     case ARG_NUMBER: return parse_number(text, option->target, &rest) && !*rest ? NULL : "a number from 0 up";
     case ARG_SIZE: return size_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%";
-    case ARG_BUDGET: return parse_budget(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%, or min";
+    case ARG_BUDGET: return budget_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%, or min";
     case ARG_DURATION: return parse_duration(text, option->target) ? NULL : "a time such as 81.57ms";
     }
     return "a known kind of value";

@@ -105,10 +105,8 @@ static tide_status explain_plan(const tide_program *p, const tide_machine *m, co
 static tide_status make_plan(const tide_program *p, const tide_machine *m, const explain_options *o,
                              tide_fit_report *fit, tide_budgets *budgets, tide_plan **out) {
     tide_plan_options options;
-    unconstrained whole = {0};
     tide_status status = check_tensor(p, o->tensor);
-    if (status == TIDE_OK && budgets_relative(&o->planning.budgets)) status = plan_unconstrained(p, m, &whole);
-    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, whole.arena_bytes, &options);
+    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, &options);
     if (status != TIDE_OK) return status;
     *budgets = options.budgets;
     return tide_plan_create(p, m, &options, fit, out);

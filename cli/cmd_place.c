@@ -152,7 +152,7 @@ int cmd_place(int argc, char **argv) {
         .max_positional = 1};
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
-    if (o.capacity.is_percent) {
+    if (o.capacity.budget.kind == TIDE_BUDGET_SHARE) {
         fprintf(stderr, "tidemark: --capacity takes bytes, not a percentage\n");
         return EXIT_USAGE;
     }

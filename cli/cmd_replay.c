@@ -129,10 +129,10 @@ static void print_human(const tide__stream *stream, const tide__replay_result *r
 
 static tide_status take_sizes(replay_args *a) {
     tide_pool_options *o = &a->replay.pool;
-    if (a->min_block.is_percent || a->alignment.is_percent || a->limit.is_percent)
+    if (a->min_block.budget.kind || a->alignment.budget.kind || a->limit.budget.kind)
         return complain(TIDE_E_ARGUMENT, "--min-block, --alignment and --limit are bytes, not percentages");
-    if (a->min_block.given) o->min_block_bytes = a->min_block.bytes;
-    if (a->alignment.given) o->alignment = a->alignment.bytes;
+    if (a->min_block.given) o->min_block_bytes = a->min_block.budget.bytes;
+    if (a->alignment.given) o->alignment = a->alignment.budget.bytes;
     return TIDE_OK;
 }
 

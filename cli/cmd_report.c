@@ -95,15 +95,24 @@ static tide_status open_model(const char *name, const report_options *o, subject
 static tide_status make_plan(const report_options *o, subject *s, tide_fit_report *fit) {
     tide_plan_options options;
     const tide_program *program = s->program.program;
-    tide_status status = fill_plan_options(&o->planning, program, &s->machine, s->whole.arena_bytes, &options);
+    tide_status status = fill_plan_options(&o->planning, program, &s->machine, &options);
     if (status != TIDE_OK) return status;
     s->budgets = options.budgets;
     return tide_plan_create(program, &s->machine, &options, fit, &s->plan);
 }
 
-static tide_status prove_plan(subject *s) {
+/* A plan from a file; one that ran was made for the budget of its run. */
+static tide_status prove_plan(const report_options *o, subject *s) {
+    tide_plan_options options;
     tide_verdict verdict;
-    tide_status status = tide_plan_verify(s->plan, s->program.program, &s->machine, &s->budgets, &verdict);
+    const tide_program *program = s->program.program;
+    if (o->planning.budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST)
+        return complain(TIDE_E_ARGUMENT, "--budget min is for programs; this is a plan");
+    tide_status status = fill_plan_options(&o->planning, program, &s->machine, &options);
+    if (status != TIDE_OK) return status;
+    s->budgets = options.budgets;
+    if (s->run.plan && !o->planning.budgets.arena.given) s->budgets.arena_bytes = s->run.budget_bytes;
+    status = tide_plan_verify(s->plan, program, &s->machine, &s->budgets, &verdict);
     if (status == TIDE_E_PLAN)
         complain(status, "the plan is not valid (rule %s): %s", verdict.rule, show_name(verdict.message));
     return status;
@@ -114,11 +123,7 @@ static tide_status open_subject(const char *name, const report_options *o, subje
     if (status == TIDE_OK) status = is_path(name) ? open_file(name, o, s) : open_model(name, o, s);
     if (status == TIDE_OK) status = plan_unconstrained(s->program.program, &s->machine, &s->whole);
     if (status != TIDE_OK) return status;
-    fill_budgets(&o->planning.budgets, &s->machine, s->whole.arena_bytes, &s->budgets);
-    if (s->plan && o->planning.budgets.arena.is_smallest)
-        return complain(TIDE_E_ARGUMENT, "--budget min is for programs; this is a plan");
-    if (s->run.plan && !o->planning.budgets.arena.given) s->budgets.arena_bytes = s->run.budget_bytes;
-    return s->plan ? prove_plan(s) : make_plan(o, s, fit);
+    return s->plan ? prove_plan(o, s) : make_plan(o, s, fit);
 }
 
 static void close_subject(subject *s) {

@@ -65,7 +65,8 @@ static tide_status check_mode(const train_options *o) {
         return complain(TIDE_E_ARGUMENT, "--plan-cache is for runs that follow a plan; leave --mode online out");
     if (o->plan_cache && access(o->plan_cache, R_OK | W_OK | X_OK) != 0)
         return complain(TIDE_E_IO, "--plan-cache: cannot use %s: %s", o->plan_cache, strerror(errno));
-    if (varies(&o->vary) && (o->record || o->decisions || o->model.accumulate || o->budgets.arena.is_smallest))
+    if (varies(&o->vary) &&
+        (o->record || o->decisions || o->model.accumulate || o->budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST))
         return complain(
             TIDE_E_ARGUMENT,
             "--record, --decisions, --accumulate and --budget min are for networks that do not change; leave"

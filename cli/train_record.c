@@ -5,21 +5,16 @@
 
 #include "report/run_file.h"
 
-tide_status record_begin(train_record *r, tide_trainer *trainer, tide_device *device, const tide_machine *machine,
-                         uint64_t budget_bytes) {
-    tide_machine raised = *machine;
-    tide_device_info info;
+tide_status record_begin(train_record *r, const tide_trainer *trainer) {
     tide_shape *shapes;
-    tide_status status = tide_device_get_info(device, &info);
-    if (status == TIDE_OK) status = find_shapes(tide_trainer_step_program(trainer), &shapes);
+    tide_status status = find_shapes(tide_trainer_step_program(trainer), &shapes);
     if (status != TIDE_OK) return status;
-    if (raised.align_bytes < info.align_bytes) raised.align_bytes = info.align_bytes;
-    const tide__run_record record = {.machine = &raised,
+    const tide__run_record record = {.machine = tide_trainer_machine(trainer),
                                      .program = tide_step_program(tide_trainer_step_program(trainer)),
                                      .plan = tide_trainer_plan(trainer),
                                      .timeline = r->timeline,
                                      .shapes = shapes,
-                                     .budget_bytes = budget_bytes};
+                                     .budget_bytes = tide_trainer_budgets(trainer)->arena_bytes};
     status = tide__run_record_begin(&record, &r->begun, &r->begun_size);
     free(shapes);
     return status;

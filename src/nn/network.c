@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "plan/budget.h"
 
 uint64_t tide__elements(tide_shape s) { return (uint64_t)s.n * (uint64_t)s.c * (uint64_t)s.h * (uint64_t)s.w; }
 
@@ -109,6 +110,10 @@ static uint64_t arena_for_plans(const tide_trainer_options *o, const tide_plan *
     return budget == UINT64_MAX ? needed : tide__min_u64(budget, tide__add_capped(needed, needed));
 }
 
+static const char *online_policy(const tide_trainer_options *o) {
+    return o->mode == TIDE_MODE_ONLINE && o->plan.policy ? o->plan.policy : "delta";
+}
+
 static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide__network *n) {
     tide_run_options run;
     tide_run_options_init(&run);
@@ -124,16 +129,26 @@ static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide_
     run.disk_path = o->disk_path;
     run.disk_checksums = o->disk_checksums;
     run.host = host;
-    run.online = o->mode == TIDE_MODE_ONLINE && o->plan.policy ? o->plan.policy : "delta";
+    run.online = online_policy(o);
     return tide_run_create(&run, &n->run);
 }
 
-static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
+tide_status tide__network_set_budgets(tide_trainer_options *o, const tide_program *program, tide_machine *machine) {
     tide_device_info info;
     tide_plan_options plan = o->plan;
-    n->machine = *o->machine;
     TIDE_TRY(tide_device_get_info(o->device, &info));
-    if (n->machine.align_bytes < info.align_bytes) n->machine.align_bytes = info.align_bytes;
+    *machine = *o->machine;
+    if (machine->align_bytes < info.align_bytes) machine->align_bytes = info.align_bytes;
+    if (o->mode == TIDE_MODE_ONLINE) plan.policy = online_policy(o);
+    TIDE_TRY(tide__budget_settle(program, machine, &plan, &plan));
+    plan.policy = o->plan.policy;
+    o->plan = plan;
+    return TIDE_OK;
+}
+
+static tide_status open_plan(tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
+    TIDE_TRY(tide__network_set_budgets(o, n->program, &n->machine));
+    tide_plan_options plan = o->plan;
     TIDE_TRY(tide_run_budgets(o->device, o->machine, &plan.budgets));
     if (o->mode != TIDE_MODE_ONLINE && o->plan_folder)
         n->plan = tide_plan_recall(o->plan_folder, n->program, &n->machine, &plan);
@@ -200,7 +215,7 @@ static bool borrow_buffers(tide__network *n, const tide__network *host) {
     return true;
 }
 
-static tide_status open_all(const tide_trainer_options *o, const tide_step_options *step, tide__network *host,
+static tide_status open_all(tide_trainer_options *o, const tide_step_options *step, tide__network *host,
                             tide_fit_report *fit, tide__network *n) {
     tide_step_options with_device = *step;
     with_device.device = o->device;
@@ -214,7 +229,7 @@ static tide_status open_all(const tide_trainer_options *o, const tide_step_optio
     return open_buffers(o->model, n);
 }
 
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide__network *host,
+tide_status tide__network_open(tide_trainer_options *options, const tide_step_options *step, tide__network *host,
                                tide_fit_report *fit, tide__network *network) {
     *network = (tide__network){0};
     tide_status status = open_all(options, step, host, fit, network);

@@ -34,10 +34,13 @@ typedef struct tide__network {
 } tide__network;
 
 /* `step` decides between training and inference. host: the network of the same model whose arena and buffers this one
- * uses, NULL: its own. On failure *network is empty. */
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide__network *host,
+ * uses, NULL: its own. options->plan.budgets are in bytes afterwards. On failure *network is empty. */
+tide_status tide__network_open(tide_trainer_options *options, const tide_step_options *step, tide__network *host,
                                tide_fit_report *fit, tide__network *network);
 void tide__network_close(tide__network *network);
+/* options->plan.budgets in bytes, of this program on *machine: the one in options, aligned as the device is. */
+tide_status tide__network_set_budgets(tide_trainer_options *options, const tide_program *program,
+                                      tide_machine *machine);
 
 /* Which samples a step sees: order(context, i) is the index of its i-th sample. */
 typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i);

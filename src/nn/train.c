@@ -100,7 +100,7 @@ static tide_status watch_losses(tide_trainer *t) {
 }
 
 static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
-    const tide_trainer_options *o = &t->options;
+    tide_trainer_options *o = &t->options;
     uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
     if (o->n_parts) return tide__parts_open(t); /* parameters have their first values */
@@ -135,6 +135,8 @@ void tide_trainer_destroy(tide_trainer *t) {
 }
 
 const tide_plan *tide_trainer_plan(const tide_trainer *t) { return t->network.plan; }
+const tide_machine *tide_trainer_machine(const tide_trainer *t) { return &t->network.machine; }
+const tide_budgets *tide_trainer_budgets(const tide_trainer *t) { return &t->options.plan.budgets; }
 const tide_step *tide_trainer_step_program(const tide_trainer *t) { return t->network.step; }
 
 /* ---- steps ---- */
