@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "nn/dynamic.h"
+#include "nn/step.h"
 
 enum { MAX_PREPARED = 64 };
 
@@ -67,7 +68,7 @@ tide_session_stats tide_dynamic_get_stats(const tide_dynamic *d) { return tide_s
 static tide_status find_layout(const played *p, const tide_state *s, uint64_t *layout) {
     tide_kernel_info *info = malloc(sizeof *info);
     if (!info) return tide__fail_memory();
-    tide_status status = tide_kernel_get_info(p->network.kernels[s->op], info);
+    tide_status status = tide_kernel_get_info(tide__step_kernel(p->network.step, s->op), info);
     if (status == TIDE_OK) *layout = info->read[s->operand < TIDE_KERNEL_MAX_OPERANDS ? s->operand : 0].layout;
     free(info);
     return status;
@@ -80,7 +81,7 @@ static tide_status write_first_value(tide_dynamic *d, const played *p, const tid
     tide_status status = plain && stored ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
         tide__state_init(s, d->options.seed, plain);
-        status = tide_operand_pack(p->network.kernels[s->op], s->operand, plain, stored);
+        status = tide_operand_pack(tide__step_kernel(p->network.step, s->op), s->operand, plain, stored);
     }
     if (status == TIDE_OK) status = tide_session_write(d->session, id, stored, size);
     free(plain);
@@ -134,16 +135,16 @@ static tide_status open_network(tide_dynamic *d, played *p) {
     n->n_micros = 1;
     n->session = d->session;
     if (p->inference) tide__step_for_inference(&step);
-    TIDE_TRY(tide_step_create(p->model, &step, &n->step));
+    TIDE_TRY(tide__step_create_runnable(p->model, &step, &n->step));
     n->program = tide_step_program(n->step);
-    return tide__network_create_kernels(n, d->options.session.device);
+    return TIDE_OK;
 }
 
 static void find_last_uses(played *p) {
     const tide_program *program = p->network.program;
     for (tide_id i = 0; i < tide_program_op_count(program); i++) {
         const tide_op *op = tide_program_op(program, i);
-        p->ops[i] = (played_op){.kernel = p->network.kernels[i], .counter = op->counter};
+        p->ops[i] = (played_op){.kernel = tide__step_kernel(p->network.step, i), .counter = op->counter};
         for (uint32_t k = 0; k < op->n_reads; k++) p->last[op->reads[k]] = i;
         for (uint32_t k = 0; k < op->n_writes; k++) p->last[op->writes[k]] = i;
     }

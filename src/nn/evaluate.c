@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nn/parts.h"
+#include "nn/step.h"
 #include "nn/trainer.h"
 
 /* ---- weights ---- */
@@ -55,7 +56,8 @@ static tide_status read_probabilities(tide__network *n, tide_id op, float *plain
     if (!stored) return tide__fail_memory();
     tide_status status = tide__network_read(n, tensor, stored, size);
     if (status == TIDE_OK)
-        status = tide_operand_unpack(n->kernels[op], tide_program_op(n->program, op)->n_reads, stored, plain);
+        status = tide_operand_unpack(tide__step_kernel(n->step, op), tide_program_op(n->program, op)->n_reads, stored,
+                                     plain);
     free(stored);
     return status;
 }
