@@ -173,7 +173,7 @@ static uint64_t hash_options(const tide_machine *machine, const tide_plan_option
     uint64_t hash = tide__hash_word(tide_machine_fingerprint(machine), o->budgets.arena_bytes);
     for (uint32_t t = 0; t < machine->n_tiers; t++) hash = tide__hash_word(hash, o->budgets.tier_bytes[t]);
     hash = tide__hash_bytes(hash, policy, strlen(policy));
-    return tide__hash_word(hash, o->effort);
+    return tide__hash_word(tide__hash_word(hash, o->effort), o->bits_any);
 }
 
 static bool make_path(const char *folder, const tide_program *program, const tide_machine *machine,
