@@ -137,7 +137,7 @@ typedef struct parser {
     int argc, at;
     char **argv;
     uint32_t n_positional;
-    uint64_t seen; /* bit per option */
+    bool *seen; /* per option */
 } parser;
 
 static bool take_option(parser *p, const char *arg) {
@@ -149,11 +149,11 @@ static bool take_option(parser *p, const char *arg) {
         return false;
     }
     const arg_option *o = &p->command->options[i];
-    if (p->seen >> i & 1) {
+    if (p->seen[i]) {
         fprintf(stderr, "tidemark: %s is given twice\n", o->name);
         return false;
     }
-    p->seen |= UINT64_C(1) << i;
+    p->seen[i] = true;
     const char *value = equals ? equals + 1 : NULL;
     if (o->kind == ARG_FLAG && value) {
         fprintf(stderr, "tidemark: %s takes no value\n", o->name);
@@ -180,11 +180,11 @@ static bool take_positional(parser *p, const char *arg) {
     return true;
 }
 
-bool args_parse(const arg_command *command, int argc, char **argv, int *exit_code) {
-    parser p = {.command = command, .argc = argc, .at = 1, .argv = argv};
+static bool walk(parser *p, int *exit_code) {
+    const arg_command *command = p->command;
     bool only_positional = false;
-    while (p.at < argc) {
-        const char *arg = argv[p.at++];
+    while (p->at < p->argc) {
+        const char *arg = p->argv[p->at++];
         if (!only_positional && strcmp(arg, "--help") == 0) {
             print_help(command);
             *exit_code = 0;
@@ -195,9 +195,21 @@ bool args_parse(const arg_command *command, int argc, char **argv, int *exit_cod
             continue;
         }
         bool is_option = !only_positional && arg[0] == '-' && arg[1];
-        if (!(is_option ? take_option(&p, arg) : take_positional(&p, arg))) return usage_error(command, exit_code);
+        if (!(is_option ? take_option(p, arg) : take_positional(p, arg))) return usage_error(command, exit_code);
     }
-    if (p.n_positional >= command->min_positional) return true;
+    if (p->n_positional >= command->min_positional) return true;
     fprintf(stderr, "tidemark: an argument is missing\n");
     return usage_error(command, exit_code);
+}
+
+bool args_parse(const arg_command *command, int argc, char **argv, int *exit_code) {
+    parser p = {.command = command, .argc = argc, .at = 1, .argv = argv};
+    p.seen = calloc(command->n_options + (size_t)1, sizeof *p.seen);
+    if (!p.seen) {
+        *exit_code = report_failure(complain(TIDE_E_MEMORY, "out of host memory"));
+        return false;
+    }
+    bool go_on = walk(&p, exit_code);
+    free(p.seen);
+    return go_on;
 }
