@@ -189,7 +189,7 @@ static tide_status step(tide_run *run, const tide_step_args *args) {
 }
 
 tide_status tide__run_report_step(const tide_run *run, tide_step_report *report) {
-    *report = (tide_step_report){.arena_bytes = tide_plan_arena_bytes(run->options.plan),
+    *report = (tide_step_report){.arena_bytes = run->arena_bytes,
                                  .staging_bytes = run->staging_bytes,
                                  .saved_bytes = run->saved_bytes,
                                  .loaded_bytes = run->loaded_bytes,
