@@ -5,7 +5,10 @@
  * - Queues run concurrently. Order between queues comes from events only: record on one, wait on another.
  * - A failure inside a queue is sticky: later work of that queue is skipped, events still complete, and
  *   tide_queue_sync() returns the first failure with its detail text.
- * - One host thread at a time drives a device. Kernels run on the device's own threads. */
+ * - One thread at a time creates and destroys what a device has, and one at a time drives each queue: calls for different
+ *   queues may come from different threads. So an io function may itself copy by a queue that nobody else drives, and
+ *   wait for it (an evaluation reads its weights like this); of all io functions of a device one at a time may.
+ * - Kernels run on the device's own threads. */
 #ifndef TIDEMARK_DEVICE_H
 #define TIDEMARK_DEVICE_H
 
