@@ -166,6 +166,16 @@ void svg_text(FILE *stream, const char *text);
 bool wants_stdout(const char *output);
 tide_status check_output(const char *output, bool json);
 
+/* A file that is written at once when it is complete: fill `stream` in between. */
+typedef struct file_out {
+    const char *path;
+    FILE *stream;
+    char *text;
+    size_t size;
+} file_out;
+tide_status file_out_begin(file_out *f, const char *path);
+tide_status file_out_end(file_out *f);
+
 /* JSON objects on stdout: json_begin, fields, json_end; values are written as they come. */
 typedef struct json_out {
     FILE *stream;

@@ -1,4 +1,4 @@
-/* --record: what one training planned and measured, as a file for `tidemark report` (src/report/run_file.h). The plan
+/* --record: what one training planned and measured, as a file for `tidemark report` (report.h). The plan
  * and its program end with their trainer, so they are put down before that; the figures of all runs come last. */
 #ifndef TIDE_CLI_TRAIN_RECORD_H
 #define TIDE_CLI_TRAIN_RECORD_H

@@ -164,6 +164,11 @@ typedef struct tide_fit_report {
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
+/* Whether a plan for these options is known to exist, however slow it would be: found in milliseconds for policies that may
+ * move everything. Else, and where that is not enough, *fits is false, and only tide_plan_create can tell. */
+TIDE_API tide_status tide_plan_fits(const tide_program *program, const tide_machine *machine,
+                                    const tide_plan_options *options, bool *fits);
+
 /* Plans for n budgets of the arena at once, instead of the one in options: plans[i] is for budgets[i], NULL where
  * it does not fit; fits[i] then says why. fits may be NULL. With policy "hybrid" the searches at smaller budgets serve the
  * larger ones as well, which takes a fraction of the time of as many single plans, and none of them is slower than one for

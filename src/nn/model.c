@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/rng.h"
 
 #define DEFAULT_BATCH 32
 
@@ -243,4 +244,8 @@ bool tide_model_skips(const tide_model *model, uint32_t block) {
 uint64_t tide_model_labels(const tide_model *model) {
     tide_shape scores = model->graph.layers.data[model->graph.layers.count - 1].desc.x;
     return (uint64_t)(scores.n / tide_model_input(model).n * scores.h * scores.w);
+}
+
+float tide_random_unit(uint64_t seed, uint64_t stream, uint64_t counter) {
+    return tide__random_unit(seed, stream, counter);
 }

@@ -584,50 +584,6 @@ static void test_copy_bounds(void **state) {
     tide_device_close(device);
 }
 
-/* A source that itself brings what it gives from elsewhere in the arena, by a queue that nobody else drives; the thread of
- * the test drives a third one meanwhile. */
-typedef struct relay {
-    tide_queue *queue;
-    tide_arena *arena;
-    store s;
-} relay;
-
-static tide_status relay_source(void *context, uint64_t position, void *data, uint64_t size_bytes) {
-    relay *r = context;
-    TIDE_TRY(tide_copy_out(r->queue, r->arena, position, size_bytes, (tide_io){store_sink, &r->s, TIDE_NONE}));
-    TIDE_TRY(tide_queue_sync(r->queue));
-    r->s.expected = 0;
-    memcpy(data, r->s.bytes, size_bytes);
-    return TIDE_OK;
-}
-
-static void test_copy_in_a_copy(void **state) {
-    enum { BYTES = 4096, ROUNDS = 20 };
-    tide_device *device = open_device(*state);
-    tide_queue *in = new_queue(device, TIDE_QUEUE_COPY), *other = new_queue(device, TIDE_QUEUE_COPY);
-    relay r = {.queue = new_queue(device, TIDE_QUEUE_COPY), .s = {.fail_at = UINT64_MAX}};
-    unsigned char bytes[BYTES], got[BYTES], busy[BYTES], relayed[BYTES];
-    store s = {.bytes = bytes, .fail_at = UINT64_MAX}, back = {.bytes = got, .fail_at = UINT64_MAX};
-    store elsewhere = {.bytes = busy, .fail_at = UINT64_MAX};
-    r.s.bytes = relayed;
-    fill(bytes, BYTES, 5);
-    assert_ok(tide_arena_create(device, 4 * BYTES, &r.arena));
-    assert_ok(tide_copy_in(in, r.arena, 0, BYTES, io_of(&s, store_source)));
-    assert_ok(tide_copy_in(in, r.arena, BYTES, BYTES, (tide_io){relay_source, &r, TIDE_NONE}));
-    for (int i = 0; i < ROUNDS; i++) {
-        assert_ok(tide_copy_out(other, r.arena, (uint64_t)2 * BYTES, BYTES, io_of(&elsewhere, store_sink)));
-        assert_ok(tide_queue_sync(other));
-    }
-    assert_ok(tide_copy_out(in, r.arena, BYTES, BYTES, io_of(&back, store_sink)));
-    assert_ok(tide_queue_sync(in));
-    assert_memory_equal(got, bytes, BYTES);
-    tide_queue_destroy(in);
-    tide_queue_destroy(other);
-    tide_queue_destroy(r.queue);
-    tide_arena_destroy(r.arena);
-    tide_device_close(device);
-}
-
 /* A buffer handed between compute and copy by events, many times: the pattern of every swap. */
 static tide_status add_one(void *context) {
     unsigned char *bytes = context;
@@ -699,7 +655,6 @@ static const named_test contract[] = {
     {"copy of nothing", test_copy_of_nothing},
     {"copy failure", test_copy_failure},
     {"copy bounds", test_copy_bounds},
-    {"copy in a copy", test_copy_in_a_copy},
     {"swap loop", test_swap_loop},
 };
 #define N_CONTRACT (sizeof contract / sizeof contract[0])
