@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/size.h"
 #include "device/device_vtable.h"
 
@@ -80,17 +81,14 @@ static tide_status open_entry(const device_entry *entry, const char *which, cons
 }
 
 tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out) {
-    tide_device_options defaults;
-    tide_device_options_init(&defaults);
+    tide_device_options taken;
+    tide_device_options_init(&taken);
     if (!name || !out) return tide__fail(TIDE_E_ARGUMENT, "a device needs a name and a place for its handle");
-    if (!options) options = &defaults;
-    if (options->size != sizeof *options)
-        return tide__fail(TIDE_E_ARGUMENT, "tide_device_options.size is %zu, expected %zu", options->size,
-                          sizeof *options);
+    TIDE_TRY(tide__options_take("tide_device_options", options, sizeof taken, &taken));
     const char *which;
     char usable[128];
     const device_entry *entry = find_device(name, &which);
-    if (entry) return open_entry(entry, which, options, out);
+    if (entry) return open_entry(entry, which, &taken, out);
     list_usable(usable, sizeof usable);
     return tide__fail(TIDE_E_DEVICE, "no device \"%s\"; available: %s", name, usable);
 }

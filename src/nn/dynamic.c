@@ -1,11 +1,13 @@
 /* Networks that change from step to step: each model that comes up is prepared once (its step, its kernels) and then
  * played into a session, op by op, with every value released after its last use. Parameters live in the session; models
  * find them by name. So that host memory is bounded however many models come up, only the last ones stay prepared. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/options.h"
 #include "nn/dynamic.h"
 #include "nn/step.h"
 
@@ -23,7 +25,14 @@ void tide_dynamic_options_init(tide_dynamic_options *options) {
 }
 
 tide_status tide_dynamic_create(const tide_dynamic_options *options, tide_dynamic **out) {
-    if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_dynamic_options: wrong size");
+    tide_dynamic_options taken;
+    tide_dynamic_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "a network needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_dynamic_options", options, sizeof taken, &taken));
+    options = &taken;
+    if (!isfinite(options->learning_rate) || options->learning_rate < 0)
+        return tide__fail(TIDE_E_ARGUMENT, "a learning rate of %g is no number from 0 up",
+                          (double)options->learning_rate);
     if (options->step.accumulate > 1 || options->step.inference)
         return tide__fail(TIDE_E_UNSUPPORTED, "a network that changes trains on one batch per step");
     tide_dynamic *d = calloc(1, sizeof *d);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "nn/model.h"
 #include "nn/step.h"
 #include "nn/tape.h"
@@ -25,8 +26,6 @@ void tide_step_options_init(tide_step_options *options) { *options = (tide_step_
 static bool is_plain(float value) { return isfinite(value) && value >= 0; }
 
 static tide_status check_options(const tide_step_options *o, const tide__graph *g) {
-    if (o->size != sizeof *o)
-        return tide__fail(TIDE_E_ARGUMENT, "tide_step_options.size is %zu, expected %zu", o->size, sizeof *o);
     if ((unsigned)o->optimizer > TIDE_ADAMW)
         return tide__fail(TIDE_E_ARGUMENT, "unknown optimizer %d", (int)o->optimizer);
     if (!is_plain(o->weight_decay) || !is_plain(o->clip_norm))
@@ -146,10 +145,11 @@ done:
 }
 
 tide_status tide__step_create_runnable(const tide_model *model, const tide_step_options *options, tide_step **out) {
-    tide_step_options defaults;
-    tide_step_options_init(&defaults);
+    tide_step_options taken;
+    tide_step_options_init(&taken);
     if (!model || !out) return tide__fail(TIDE_E_ARGUMENT, "a step needs a model and a place for its handle");
-    if (!options) options = &defaults;
+    TIDE_TRY(tide__options_take("tide_step_options", options, sizeof taken, &taken));
+    options = &taken;
     TIDE_TRY(check_options(options, &model->graph));
     tide_step *step = calloc(1, sizeof *step);
     if (!step) return tide__fail_memory();

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/options.h"
 #include "base/rng.h"
 #include "nn/parts.h"
 #include "nn/schedule.h"
@@ -38,9 +39,12 @@ tide_status tide__check_data(const tide_model *model, const tide_data *d) {
 }
 
 static tide_status check_options(const tide_trainer_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_trainer_options: wrong size");
     if (!o->model || !o->device || !o->machine || !o->data)
         return tide__fail(TIDE_E_ARGUMENT, "training needs a model, a device, a machine and data");
+    if (!isfinite(o->learning_rate) || o->learning_rate < 0)
+        return tide__fail(TIDE_E_ARGUMENT, "a learning rate of %g is no number from 0 up", (double)o->learning_rate);
+    if ((unsigned)o->mode > TIDE_MODE_AUTO)
+        return tide__fail(TIDE_E_ARGUMENT, "there is no mode %d of training", (int)o->mode);
     TIDE_TRY(tide__check_data(o->model, o->data));
     TIDE_TRY(tide__parts_check(o));
     return tide__schedule_check(&o->schedule);
@@ -112,10 +116,14 @@ static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
 }
 
 tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_report *fit, tide_trainer **out) {
-    TIDE_TRY(check_options(options));
+    tide_trainer_options taken;
+    tide_trainer_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "training needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_trainer_options", options, sizeof taken, &taken));
+    TIDE_TRY(check_options(&taken));
     tide_trainer *t = calloc(1, sizeof *t);
     if (!t) return tide__fail_memory();
-    t->options = *options;
+    t->options = taken;
     tide_status status = open_trainer(t, fit);
     if (status == TIDE_OK)
         *out = t;

@@ -1,7 +1,7 @@
 /* See budget.h. What comes out has its budgets in bytes and none to settle, so settling it again changes nothing. */
 #include "plan/budget.h"
 
-#include "base/error.h"
+#include "base/options.h"
 #include "base/size.h"
 
 static const tide_budget no_limit = {.kind = TIDE_BUDGET_BYTES, .bytes = UINT64_MAX};
@@ -35,7 +35,6 @@ static tide_status check_budget(const char *name, const tide_budget *b, bool may
 }
 
 static tide_status check(const tide_plan_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
     if ((unsigned)o->effort > TIDE_EFFORT_HIGH)
         return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: there is no effort %d", (int)o->effort);
     TIDE_TRY(check_budget("arena_budget", &o->arena_budget, true));
@@ -71,10 +70,13 @@ static void lower(uint64_t *limit, const tide_budget *budget, uint64_t whole) {
 tide_status tide__budget_limit(const tide_program *program, const tide_machine *machine, const tide_plan_options *given,
                                tide_plan_options *out) {
     uint64_t whole = 0;
-    TIDE_TRY(check(given));
+    tide_plan_options o;
+    tide_plan_options_init(&o);
+    TIDE_TRY(tide__options_take("tide_plan_options", given, sizeof o, &o));
+    TIDE_TRY(check(&o));
     TIDE_TRY(tide_machine_validate(machine));
-    if (has_share(given)) TIDE_TRY(find_whole(program, machine, &whole));
-    tide_plan_options o = *given;
+    if (!program && tide__budget_is_relative(&o)) return tide__fail(TIDE_E_ARGUMENT, "a plan needs a program");
+    if (has_share(&o)) TIDE_TRY(find_whole(program, machine, &whole));
     lower(&o.budgets.arena_bytes, &o.arena_budget, whole);
     for (uint32_t t = 0; t < machine->n_tiers; t++) {
         tide_tier_kind kind = machine->tier[t].kind;
@@ -92,13 +94,19 @@ double tide__budget_tolerance(tide_effort effort) {
     return tolerance[effort];
 }
 
+static bool wants_smallest(const tide_plan_options *given) {
+    tide_plan_options o;
+    tide_plan_options_init(&o);
+    return tide__options_take("tide_plan_options", given, sizeof o, &o) == TIDE_OK &&
+           o.arena_budget.kind == TIDE_BUDGET_SMALLEST;
+}
+
 tide_status tide__budget_settle(const tide_program *program, const tide_machine *machine,
                                 const tide_plan_options *given, tide_plan_options *out) {
     tide_plan_options o;
     tide_smallest smallest = {.works_bytes = UINT64_MAX};
     TIDE_TRY(tide__budget_limit(program, machine, given, &o));
-    if (given->arena_budget.kind == TIDE_BUDGET_SMALLEST)
-        TIDE_TRY(tide_plan_smallest(program, machine, &o, 0, &smallest));
+    if (wants_smallest(given)) TIDE_TRY(tide_plan_smallest(program, machine, &o, 0, &smallest));
     o.budgets.arena_bytes = tide__min_u64(o.budgets.arena_bytes, smallest.works_bytes);
     *out = o;
     return TIDE_OK;

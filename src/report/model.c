@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/size.h"
 #include "report/report.h"
 #include "report/choices.h"
@@ -165,7 +166,6 @@ void tide_report_options_init(tide_report_options *options) {
 }
 
 static tide_status check_options(const tide_plan *plan, const tide_report_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_report_options: wrong size");
     if (o->record && o->record->start_ns.count != tide_plan_action_count(plan))
         return tide__fail(TIDE_E_ARGUMENT, "tide_report_options: the record is of another plan");
     return TIDE_OK;
@@ -173,6 +173,13 @@ static tide_status check_options(const tide_plan *plan, const tide_report_option
 
 tide_status tide_report_create(const tide_program *program, const tide_machine *machine, const tide_plan *plan,
                                const tide_report_options *options, tide_report **out) {
+    tide_report_options taken;
+    tide_report_options_init(&taken);
+    if (!program || !plan || !out)
+        return tide__fail(TIDE_E_ARGUMENT, "a report needs a program, a plan and a place for its handle");
+    TIDE_TRY(tide_machine_validate(machine));
+    TIDE_TRY(tide__options_take("tide_report_options", options, sizeof taken, &taken));
+    options = &taken;
     TIDE_TRY(check_options(plan, options));
     tide_report *r = malloc(sizeof *r);
     if (!r) return tide__fail_memory();

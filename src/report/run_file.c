@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "plan/files.h"
 #include "program/program_data.h"
 
@@ -68,7 +69,11 @@ static tide_status write_parts(FILE *f, const tide_record_parts *r) {
 }
 
 tide_status tide_record_begin(const tide_record_parts *record, char **text, size_t *size) {
-    if (record->size != sizeof *record) return tide__fail(TIDE_E_ARGUMENT, "tide_record_parts: wrong size");
+    tide_record_parts taken = {.size = sizeof taken, .budget_bytes = UINT64_MAX};
+    TIDE_TRY(tide__options_take("tide_record_parts", record, sizeof taken, &taken));
+    record = &taken;
+    if (!taken.machine || !taken.program || !taken.plan || !taken.timeline || !taken.shapes || !text || !size)
+        return tide__fail(TIDE_E_ARGUMENT, "a record needs all its parts");
     char *made = NULL;
     size_t made_size = 0;
     FILE *stream = open_memstream(&made, &made_size);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "report/report.h"
 
@@ -215,7 +216,9 @@ static tide_status draw(const canvas *c) {
 }
 
 tide_status tide_report_write_terminal(const tide_report *r, const tide_report_terminal *terminal, const char *path) {
-    if (terminal->size != sizeof *terminal) return tide__fail(TIDE_E_ARGUMENT, "tide_report_terminal: wrong size");
+    tide_report_terminal taken = {.size = sizeof taken, .columns = 80, .rows = 24};
+    TIDE_TRY(tide__options_take("tide_report_terminal", terminal, sizeof taken, &taken));
+    terminal = &taken;
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
     canvas c = {.r = r, .f = w.stream, .colour = terminal->colour};

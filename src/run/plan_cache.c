@@ -222,19 +222,6 @@ tide_status tide_plan_remember(const char *folder, const tide_program *program, 
     return tide_plan_write(plan, path);
 }
 
-/* ---- times that are not as predicted ---- */
-
-bool tide_drift_note(tide_drift *drift, const tide_plan *plan, uint64_t step_ns) {
-    enum { PATIENCE = 4, MAX_REPLANS = 3 };
-    uint64_t planned = tide_plan_prediction(plan)->step_ns;
-    bool is_far = step_ns > planned + planned / 2 || planned > step_ns + step_ns / 2;
-    drift->n_misses = is_far ? drift->n_misses + 1 : 0;
-    if (drift->n_misses < PATIENCE || drift->n_replans >= MAX_REPLANS) return false;
-    drift->n_misses = 0;
-    drift->n_replans++;
-    return true;
-}
-
 /* ---- plans of entries ---- */
 
 /* A state and its successor that are alive at the same time cannot have one place over the step's end. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "run/online.h"
 #include "run/run_data.h"
@@ -19,7 +19,6 @@ void tide_run_options_init(tide_run_options *options) {
 /* ---- preparing ---- */
 
 static tide_status check_options(const tide_run_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_run_options: wrong size");
     if (!o->device || !o->program || !o->machine || (!o->plan && !o->online) || !o->op)
         return tide__fail(TIDE_E_ARGUMENT,
                           "a run needs a device, a program, a machine, op closures, and a plan or an online policy");
@@ -114,8 +113,12 @@ static tide_status prepare(tide_run *run) {
 }
 
 tide_status tide_run_create(const tide_run_options *options, tide_run **out) {
-    TIDE_TRY(check_options(options));
-    return tide__run_create(options, false, out);
+    tide_run_options taken;
+    tide_run_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "a run needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_run_options", options, sizeof taken, &taken));
+    TIDE_TRY(check_options(&taken));
+    return tide__run_create(&taken, false, out);
 }
 
 tide_status tide__run_create(const tide_run_options *options, bool growing, tide_run **out) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "run/session_data.h"
 
@@ -54,8 +55,9 @@ static tide_status make_ready(tide_session *s) {
 /* ---- life ---- */
 
 static tide_status check_options(const tide_session_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_session_options: wrong size");
     if (!o->device || !o->machine) return tide__fail(TIDE_E_ARGUMENT, "a session needs a device and a machine");
+    if ((unsigned)o->effort > TIDE_EFFORT_HIGH)
+        return tide__fail(TIDE_E_ARGUMENT, "tide_session_options: there is no effort %d", (int)o->effort);
     if (o->budgets.arena_bytes == UINT64_MAX)
         return tide__fail(TIDE_E_ARGUMENT, "a session needs a budget for its arena: what steps will need is not known");
     return tide_machine_validate(o->machine);
@@ -117,10 +119,14 @@ static tide_status open_session(tide_session *s) {
 }
 
 tide_status tide_session_create(const tide_session_options *options, tide_session **out) {
-    TIDE_TRY(check_options(options));
+    tide_session_options taken;
+    tide_session_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "a session needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_session_options", options, sizeof taken, &taken));
+    TIDE_TRY(check_options(&taken));
     tide_session *s = calloc(1, sizeof *s);
     if (!s) return tide__fail_memory();
-    s->options = *options;
+    s->options = taken;
     s->pending = TIDE_NONE;
     tide_status status = open_session(s);
     if (status == TIDE_OK)
