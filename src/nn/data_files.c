@@ -235,6 +235,7 @@ static tide_status open_all(tide_data_files *f, const char *path, uint32_t conte
 }
 
 tide_status tide_data_files_open(const char *path, uint32_t context, uint64_t seed, tide_data_files **out) {
+    TIDE_NEED(path, out);
     tide_data_files *f = calloc(1, sizeof *f);
     if (!f) return tide__fail_memory();
     tide_status status = open_all(f, path, context, seed);

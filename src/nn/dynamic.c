@@ -311,6 +311,7 @@ tide_status tide__dynamic_play(tide_dynamic *d, played *p, const float *plain, c
 
 tide_status tide_dynamic_step(tide_dynamic *d, const tide_model *model, const float *plain, const int32_t *labels,
                               float *loss, tide_step_report *report) {
+    TIDE_NEED(d, model, plain, labels, loss);
     played *p;
     tide_step_args args = {.seed = d->options.seed, .step = d->n_steps, .learning_rate = d->options.learning_rate};
     if (!model || !plain || !labels || !loss)
@@ -337,6 +338,7 @@ static tide_status hash_parameter(tide_dynamic *d, const parameter *p, uint64_t 
 }
 
 tide_status tide_dynamic_hash(tide_dynamic *d, uint64_t *hash) {
+    TIDE_NEED(d, hash);
     uint64_t h = d->n_steps;
     const parameter **sorted = malloc((d->parameters.count + 1) * sizeof *sorted);
     if (!sorted) return tide__fail_memory();

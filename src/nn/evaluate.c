@@ -196,6 +196,7 @@ static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64
 }
 
 tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {
+    TIDE_NEED(t, data, out);
     TIDE_TRY(tide__check_data(t->options.model, data));
     if (n_samples == 0 || n_samples > data->n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
@@ -208,6 +209,7 @@ tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n
 }
 
 tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
+    TIDE_NEED(t, data, accuracy);
     tide_evaluation e;
     TIDE_TRY(tide_trainer_test(t, data, n_samples, &e));
     *accuracy = e.accuracy;

@@ -207,10 +207,12 @@ static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *re
 }
 
 tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
+    TIDE_NEED(t, loss);
     return train_step(t, loss, report, NULL);
 }
 
 tide_status tide_trainer_step_traced(tide_trainer *t, float *loss, tide_step_report *report, tide_timeline **out) {
+    TIDE_NEED(t, loss, out);
     tide_timeline *timeline = NULL;
     tide_status status = train_step(t, loss, report, &timeline);
     if (status == TIDE_OK)
@@ -221,6 +223,7 @@ tide_status tide_trainer_step_traced(tide_trainer *t, float *loss, tide_step_rep
 }
 
 tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_report *report, uint64_t *op_ns) {
+    TIDE_NEED(t, loss, op_ns);
     if (t->parts) return tide__fail(TIDE_E_UNSUPPORTED, "steps of a network that changes cannot be timed");
     tide__op_timer timer = {.device = t->options.device};
     uint64_t sum = 0;
@@ -234,6 +237,7 @@ tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_repo
 }
 
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
+    TIDE_NEED(t, hash);
     tide__network *n = &t->network;
     tide_status status = TIDE_OK;
     tide__room room;

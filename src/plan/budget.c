@@ -114,5 +114,6 @@ tide_status tide__budget_settle(const tide_program *program, const tide_machine 
 
 tide_status tide_plan_settle_budgets(const tide_program *program, const tide_machine *machine,
                                      tide_plan_options *options) {
+    TIDE_NEED(machine, options);
     return tide__budget_settle(program, machine, options, options);
 }

@@ -13,6 +13,7 @@ static bool can_shuttle(const char *name, const char *argument) {
 
 tide_status tide_plan_fits(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                            bool *fits) {
+    TIDE_NEED(program, machine, options, fits);
     tide_plan_options settled;
     tide_plan *plan = NULL;
     TIDE_TRY(tide__budget_settle(program, machine, options, &settled));

@@ -82,6 +82,7 @@ static tide_status check_channel(const tide_machine *m, uint32_t i) {
 }
 
 tide_status tide_machine_validate(const tide_machine *m) {
+    TIDE_NEED(m);
     if (!m) return tide__fail(TIDE_E_ARGUMENT, "machine: NULL");
     TIDE_TRY(check_device(m));
     if (m->n_tiers > TIDE_MACHINE_MAX_TIERS)

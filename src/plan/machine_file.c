@@ -181,6 +181,7 @@ static size_t line_of(const char *text, size_t at) {
 }
 
 tide_status tide_machine_read_memory(const void *text, size_t size, const char *name_in_errors, tide_machine *out) {
+    TIDE_NEED(text, out);
     if (!out || !name_in_errors || (!text && size > 0)) return tide__fail(TIDE_E_ARGUMENT, "machine: NULL argument");
     if (size > MAX_PROFILE_BYTES) return tide__fail(TIDE_E_FORMAT, "%s: too large for a profile", name_in_errors);
     tide__json doc = {0};
@@ -257,6 +258,7 @@ void tide__machine_write_stream(const tide_machine *m, FILE *f) {
 }
 
 tide_status tide_machine_write(const tide_machine *m, const char *path) {
+    TIDE_NEED(m);
     if (!path) return tide__fail(TIDE_E_ARGUMENT, "machine: no path");
     TIDE_TRY(tide_machine_validate(m));
     tide__writer w;

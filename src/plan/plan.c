@@ -123,6 +123,7 @@ static tide_status begin(const tide_program *program, const tide_machine *machin
 
 tide_status tide_plan_create(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                              tide_fit_report *fit, tide_plan **out) {
+    TIDE_NEED(program, machine, options, out);
     const tide__policy *policy;
     tide__policy_input in;
     tide_plan_options settled;
@@ -194,6 +195,7 @@ static tide_status make_frontier(frontier *f, tide_fit_report *fits, tide_plan *
 tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,
                                const tide_plan_options *options, const uint64_t *budgets, size_t n,
                                tide_fit_report *fits, tide_plan **plans) {
+    TIDE_NEED(program, machine, options, budgets, plans);
     frontier f;
     tide_plan **made = calloc(n + 1, sizeof(tide_plan *));
     tide_fit_report *reports = calloc(n + 1, sizeof *reports);
@@ -217,6 +219,7 @@ tide_status tide_plan_frontier(const tide_program *program, const tide_machine *
 
 tide_status tide_plan_bound(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                             uint64_t *bound_ns) {
+    TIDE_NEED(program, machine, options, bound_ns);
     tide_plan_options settled;
     TIDE_TRY(tide__budget_settle(program, machine, options, &settled));
     const char *name = settled.policy ? settled.policy : "liveness";

@@ -137,6 +137,7 @@ static tide_status malloc_locked(tide_pool *pool, uint64_t size_bytes, void **ou
 }
 
 tide_status tide_pool_malloc(tide_pool *pool, uint64_t size_bytes, void **out) {
+    TIDE_NEED(pool, out);
     if (!pool || !out) return tide__fail(TIDE_E_ARGUMENT, "pool: malloc without a pool or an output");
     if (size_bytes > TIDE__MAX_BLOCK_BYTES)
         return tide__fail(TIDE_E_MEMORY, "pool: a block of %llu bytes is more than 2^60",
@@ -184,6 +185,7 @@ static tide_status free_locked(tide_pool *pool, void *address) {
 }
 
 tide_status tide_pool_free(tide_pool *pool, void *block) {
+    TIDE_NEED(pool);
     if (!pool) return tide__fail(TIDE_E_ARGUMENT, "pool: free without a pool");
     if (!block) return TIDE_OK;
     pthread_mutex_lock(&pool->lock);

@@ -283,6 +283,7 @@ static tide_status gather(const tide_report *r, tide__pack *data, char **meta, s
 }
 
 tide_status tide_report_write_html(const tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
     tide__pack data = {0};
     page p = {.report = r, .data = &data};
     char *meta = NULL;

@@ -221,6 +221,7 @@ static tide_status write_snapshot(const tide_report *r, FILE *f) {
 }
 
 tide_status tide_report_write_memory_viz(const tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
     if (r->ran) r = r->ran;
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));

@@ -216,6 +216,7 @@ void tide_report_destroy(tide_report *r) {
 }
 
 tide_status tide_report_add_measured(tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
     tide__measured read;
     TIDE_TRY(tide__measured_read(path, &read));
     tide__measured_free(&r->measured);
@@ -224,6 +225,7 @@ tide_status tide_report_add_measured(tide_report *r, const char *path) {
 }
 
 tide_status tide_report_add_compared(tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
     tide__compared read;
     TIDE_TRY(tide__compared_read(path, &read));
     tide__compared_free(&r->compared);

@@ -172,6 +172,7 @@ static tide_status write_trace(trace *t) {
 }
 
 tide_status tide_report_write_perfetto(const tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
     if (r->ran) r = r->ran;
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));

@@ -93,6 +93,7 @@ tide_status tide_record_begin(const tide_record_parts *record, char **text, size
 
 tide_status tide_record_write(const char *begun, size_t begun_size, const char *measured, size_t measured_size,
                               const char *path) {
+    TIDE_NEED(begun, measured, path);
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
     fwrite(begun, 1, begun_size, w.stream);
@@ -234,6 +235,7 @@ bool tide_record_is(const void *text, size_t size) {
 }
 
 tide_status tide_record_read_memory(const void *text, size_t size, const char *name, tide_record **out) {
+    TIDE_NEED(text, out);
     reader r = {.text = text, .size = size, .name = name};
     tide_record *record = calloc(1, sizeof *record);
     if (!record) return tide__fail_memory();

@@ -216,6 +216,7 @@ static tide_status draw(const canvas *c) {
 }
 
 tide_status tide_report_write_terminal(const tide_report *r, const tide_report_terminal *terminal, const char *path) {
+    TIDE_NEED(r, path);
     tide_report_terminal taken = {.size = sizeof taken, .columns = 80, .rows = 24};
     TIDE_TRY(tide__options_take("tide_report_terminal", terminal, sizeof taken, &taken));
     terminal = &taken;

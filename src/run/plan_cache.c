@@ -215,6 +215,7 @@ tide_plan *tide_plan_recall(const char *folder, const tide_program *program, con
 
 tide_status tide_plan_remember(const char *folder, const tide_program *program, const tide_machine *machine,
                                const tide_plan_options *options, const tide_plan *plan) {
+    TIDE_NEED(folder, program, machine, options, plan);
     char path[4096];
     if (options->decisions) return TIDE_OK;
     if (!make_path(folder, program, machine, options, path, sizeof path))

@@ -32,6 +32,7 @@ static tide_status check_options(const tide_run_options *o) {
 }
 
 tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets) {
+    TIDE_NEED(device, machine, budgets);
     tide_device_info info;
     uint32_t ram = tide_machine_find_tier(machine, TIDE_TIER_RAM);
     TIDE_TRY(tide_device_get_info(device, &info));
@@ -213,6 +214,7 @@ tide_status tide__run_check_steps(const tide_run *run) {
 }
 
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
+    TIDE_NEED(run, args);
     if (run->poisoned) return tide__run_fail_poisoned(run);
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
     TIDE_TRY(tide__run_check_steps(run));

@@ -161,6 +161,7 @@ static tide_status check_resting(const tide_session *s) {
 }
 
 tide_status tide_session_state(tide_session *s, const tide_tensor *tensor, tide_id *out) {
+    TIDE_NEED(s, tensor, out);
     tide_tensor state = *tensor;
     tide_id id;
     state.start = TIDE_START_PRESENT;
@@ -186,17 +187,20 @@ tide_status tide_session_state(tide_session *s, const tide_tensor *tensor, tide_
 }
 
 tide_status tide_session_write(tide_session *s, tide_id state, const void *data, uint64_t size_bytes) {
+    TIDE_NEED(s, data);
     TIDE_TRY(check_resting(s));
     if (state >= s->states.count) return tide__fail(TIDE_E_ARGUMENT, "there is no state %u", state);
     return tide_run_write(s->run, state, data, size_bytes);
 }
 
 tide_status tide_session_read(tide_session *s, tide_id tensor, void *data, uint64_t size_bytes) {
+    TIDE_NEED(s, data);
     TIDE_TRY(check_resting(s));
     return tide_run_read(s->run, tensor, data, size_bytes);
 }
 
 tide_status tide_session_set_budget(tide_session *s, uint64_t arena_bytes) {
+    TIDE_NEED(s);
     TIDE_TRY(check_resting(s));
     if (arena_bytes == UINT64_MAX) return tide__fail(TIDE_E_ARGUMENT, "a session needs a budget for its arena");
     TIDE_TRY(make_ready(s));
@@ -221,6 +225,7 @@ tide_status tide__session_fail(tide_session *s, tide_status status) {
 }
 
 tide_status tide_session_begin(tide_session *s, const tide_step_args *args) {
+    TIDE_NEED(s, args);
     TIDE_TRY(check_resting(s));
     TIDE_TRY(make_ready(s));
     s->args = *args;
@@ -288,6 +293,7 @@ static tide_status end_step(tide_session *s, tide_step_report *report) {
 }
 
 tide_status tide_session_end(tide_session *s, tide_step_report *report) {
+    TIDE_NEED(s);
     if (s->run->poisoned) return check_resting(s);
     if (s->phase != TIDE__STEPPING) return tide__fail(TIDE_E_ARGUMENT, "no step has begun");
     TIDE_TRY(tide__session_flush(s));

@@ -328,14 +328,14 @@ static void run_storm(const tide__online_kind *kind, uint64_t seed, uint64_t lim
 }
 
 static void test_storms(void **state) {
-    for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++)
+    for (int k = 0; k < TIDE__N_ONLINE; k++)
         for (uint64_t seed = 0; seed < 6; seed++)
             run_storm(tide__online_kinds[k], seed, seed % 2 ? (1 + seed) * 100 * MIB : 0);
 }
 
 static void test_sizes_near_the_limit(void **state) {
     static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 511, UINT64_C(1) << 63, INT64_MAX};
-    for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++) {
+    for (int k = 0; k < TIDE__N_ONLINE; k++) {
         tide__online o;
         uint32_t block = 77;
         tide__online_init(&o, tide__online_kinds[k], 256, 0);

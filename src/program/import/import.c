@@ -91,6 +91,7 @@ tide_status tide__import_stream(const tide__import *in, struct tide__stream *out
 
 tide_status tide_program_import_stats(const char *path, const tide_import_options *options, tide_program **out,
                                       tide_import_stats *stats) {
+    TIDE_NEED(path, out);
     if (!path || !out) return tide__fail(TIDE_E_ARGUMENT, "import: no path or no output");
     tide__file file;
     TIDE_TRY(tide__file_open(path, &file));
