@@ -127,7 +127,7 @@ typedef struct tide_step_args {
     float learning_rate;
 } tide_step_args;
 /* offsets: reads, writes, then the workspace if the variant has one; in the order of kernel_info. args may be NULL for ops
- * that draw no numbers and update nothing. */
+ * that draw no numbers and learn nothing: all zeros. */
 TIDE_API tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                          const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
 
