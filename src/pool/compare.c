@@ -45,7 +45,7 @@ static tide_status measure_recorded(const tide__stream *stream, uint64_t *bytes)
     uint64_t end;
     if (!ranges) return tide__fail_memory();
     for (size_t i = 0; good && i < n; i++) {
-        const tide__block *b = &stream->blocks.data[i];
+        const tide__stream_block *b = &stream->blocks.data[i];
         good = parse_address(tide__names_text(&stream->names, b->name), &ranges[i].begin) &&
                tide__add(ranges[i].begin, b->size_bytes, &end) && tide__align_up(end, RECORDED_STEP, &ranges[i].end);
     }

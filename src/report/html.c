@@ -86,7 +86,7 @@ static uint64_t copy_begin(const void *r, size_t i) { return copy_at(r, i)->begi
 static uint64_t copy_span(const void *r, size_t i) { return copy_at(r, i)->end - copy_at(r, i)->begin; }
 static uint64_t copy_from(const void *r, size_t i) { return ((const tide_report *)r)->slots[i].from_ns; }
 static uint64_t copy_time(const void *r, size_t i) {
-    const tide__slot *s = &((const tide_report *)r)->slots[i];
+    const tide__report_slot *s = &((const tide_report *)r)->slots[i];
     return s->to_ns > s->from_ns ? s->to_ns - s->from_ns : 0;
 }
 

@@ -83,7 +83,7 @@ static void open_slots(tide_report *r) {
     for (uint32_t i = 0; i < t->n_actions; i++) {
         tide_action a = tide_plan_action(r->plan, i);
         if (a.kind == TIDE_RUN) continue;
-        tide__slot *s = &r->slots[a.copy];
+        tide__report_slot *s = &r->slots[a.copy];
         if (a.kind == TIDE_SAVE && !tide_plan_copy(r->plan, a.copy)->at_start) s->from_ns = t->start_ns[i];
         s->to_ns = tide__max_u64(s->to_ns, t->end_ns[i]);
     }

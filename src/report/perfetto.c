@@ -115,7 +115,7 @@ static tide_status write_tier(trace *t, uint32_t tier) {
     if (!changes) return tide__fail_memory();
     for (uint32_t i = 0; i < n; i++) {
         const tide_copy *copy = tide_plan_copy(t->r->plan, i);
-        const tide__slot *slot = &t->r->slots[i];
+        const tide__report_slot *slot = &t->r->slots[i];
         if (copy->tier != tier || slot->to_ns <= slot->from_ns) continue;
         changes[count++] = (change){slot->from_ns, copy->size_bytes, false};
         changes[count++] = (change){slot->to_ns, copy->size_bytes, true};

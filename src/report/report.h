@@ -19,9 +19,9 @@ typedef struct tide__act {
 } tide__act;
 
 /* A copy in a tier. */
-typedef struct tide__slot {
+typedef struct tide__report_slot {
     uint64_t from_ns, to_ns;
-} tide__slot;
+} tide__report_slot;
 
 struct tide_report {
     const tide_program *program; /* borrowed, like machine, plan and shapes */
@@ -34,7 +34,7 @@ struct tide_report {
     tide_liveness *liveness;
     tide_stay *stays;
     tide__act *acts;
-    tide__slot *slots;
+    tide__report_slot *slots;
     TIDE_VEC(tide_choice) choices; /* by tensor, then time */
     uint32_t *first_run;           /* per op: its first action; TIDE_NONE if it never runs */
     uint32_t peak_action;          /* where the load in issue order is highest; TIDE_NONE without actions */
