@@ -6,7 +6,7 @@
  * the same time: 81.57 ms per iteration of VGG, as measured without the log. For ResNet no such time is known; both the
  * same time per iteration and the same time per op (106.57 ms) are shown, and they differ much. Transfers as the paper measured them: out 0.0756
  * ns/B + 47.2 us, in 0.0823 ns/B + 9.7 us. Each way of swapping has its own bound, which no order of transfers gets below
- * (swap_bound.c). Loads in MiB; "arena" and "waits" are those of a real plan, placed,
+ * (plan_swap/bound.c). Loads in MiB; "arena" and "waits" are those of a real plan, placed,
  * verified and simulated; "relocated" is the same plan in 2 % more than its load, by copies inside the arena. The step
  * ends with a barrier: no transfer crosses it. */
 #include <stdio.h>
@@ -23,6 +23,7 @@
 #include "plan/decide/swap_search.h"
 #include "plan/relocate.h"
 #include "plan/schedule.h"
+#include "plan_swap/bound.h"
 
 static double mib(uint64_t bytes) { return (double)bytes / 0x1p20; }
 
@@ -145,7 +146,7 @@ static int run_mode(const tide_program *program, const mode *m, uint64_t work) {
     tide_machine machine = paper_machine();
     begin(&x, program, &machine, m->plain);
     wait_ns = (uint64_t)(m->overhead * (double)x.swaps.slot_ns[x.swaps.n_ops]);
-    require(tide__swap_bound(&x.swaps, wait_ns, &bound));
+    require(swap_bound(&x.swaps, wait_ns, &bound));
     printf("%-36s", m->name);
     for (int k = 0; k < TIDE__SWAP_N_SCORES; k++) {
         uint64_t load = least_load(&x, (tide__swap_score)k);
@@ -186,7 +187,7 @@ static void run_network(const char *spec, uint32_t batch, double rate, uint64_t 
     require(tide_model_create(spec, &m, &model));
     require(tide_step_create(model, &s, &step));
     begin(&x, tide_step_program(step), &machine, false);
-    require(tide__swap_bound(&x.swaps, 0, &bound));
+    require(swap_bound(&x.swaps, 0, &bound));
     uint64_t by_score = least_load(&x, TIDE__SWAP_DOA);
     tide__swap_search_options o = {.work = work, .seed = 1};
     tide__swaps_outcome out;

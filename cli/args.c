@@ -42,7 +42,7 @@ bool size_arg_parse(const char *text, size_arg *out) {
     const char *rest;
     if (!parse_number(text, &value, &rest)) return false;
     if (strcmp(rest, "%") == 0) {
-        *out = (size_arg){.given = true, .is_percent = true, .percent = value};
+        *out = (size_arg){.given = true, .budget = {.kind = TIDE_BUDGET_SHARE, .share = value / 100}};
         return true;
     }
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
@@ -52,23 +52,20 @@ bool size_arg_parse(const char *text, size_arg *out) {
             if (value * units[i].factor >= 0x1p63) return false;
             bytes = (uint64_t)(value * units[i].factor);
         }
-        *out = (size_arg){.given = true, .bytes = bytes};
+        *out = (size_arg){.given = true, .budget = {.bytes = bytes}};
         return true;
     }
     return false;
 }
 
-static bool parse_budget(const char *text, size_arg *out) {
+bool budget_arg_parse(const char *text, size_arg *out) {
     if (strcmp(text, "min") != 0) return size_arg_parse(text, out);
-    *out = (size_arg){.given = true, .is_smallest = true};
+    *out = (size_arg){.given = true, .budget = {.kind = TIDE_BUDGET_SMALLEST}};
     return true;
 }
 
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole) {
-    if (!size->given || size->is_smallest) return UINT64_MAX;
-    if (!size->is_percent) return size->bytes;
-    double bytes = (double)whole * size->percent / 100;
-    return bytes < 0x1p63 ? (uint64_t)bytes : UINT64_MAX;
+    return size->given ? tide_budget_bytes(&size->budget, whole) : UINT64_MAX;
 }
 
 static bool parse_duration(const char *text, uint64_t *ns) {
@@ -100,7 +97,7 @@ static const char *parse_value(const arg_option *option, const char *text) {
     case ARG_U64: return parse_u64(text, UINT64_MAX, option->target) ? NULL : "a whole number";
     case ARG_NUMBER: return parse_number(text, option->target, &rest) && !*rest ? NULL : "a number from 0 up";
     case ARG_SIZE: return size_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%";
-    case ARG_BUDGET: return parse_budget(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%, or min";
+    case ARG_BUDGET: return budget_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%, or min";
     case ARG_DURATION: return parse_duration(text, option->target) ? NULL : "a time such as 81.57ms";
     }
     return "a known kind of value";
@@ -140,7 +137,7 @@ typedef struct parser {
     int argc, at;
     char **argv;
     uint32_t n_positional;
-    uint64_t seen; /* bit per option */
+    bool *seen; /* per option */
 } parser;
 
 static bool take_option(parser *p, const char *arg) {
@@ -152,11 +149,11 @@ static bool take_option(parser *p, const char *arg) {
         return false;
     }
     const arg_option *o = &p->command->options[i];
-    if (p->seen >> i & 1) {
+    if (p->seen[i]) {
         fprintf(stderr, "tidemark: %s is given twice\n", o->name);
         return false;
     }
-    p->seen |= UINT64_C(1) << i;
+    p->seen[i] = true;
     const char *value = equals ? equals + 1 : NULL;
     if (o->kind == ARG_FLAG && value) {
         fprintf(stderr, "tidemark: %s takes no value\n", o->name);
@@ -183,11 +180,11 @@ static bool take_positional(parser *p, const char *arg) {
     return true;
 }
 
-bool args_parse(const arg_command *command, int argc, char **argv, int *exit_code) {
-    parser p = {.command = command, .argc = argc, .at = 1, .argv = argv};
+static bool walk(parser *p, int *exit_code) {
+    const arg_command *command = p->command;
     bool only_positional = false;
-    while (p.at < argc) {
-        const char *arg = argv[p.at++];
+    while (p->at < p->argc) {
+        const char *arg = p->argv[p->at++];
         if (!only_positional && strcmp(arg, "--help") == 0) {
             print_help(command);
             *exit_code = 0;
@@ -198,9 +195,21 @@ bool args_parse(const arg_command *command, int argc, char **argv, int *exit_cod
             continue;
         }
         bool is_option = !only_positional && arg[0] == '-' && arg[1];
-        if (!(is_option ? take_option(&p, arg) : take_positional(&p, arg))) return usage_error(command, exit_code);
+        if (!(is_option ? take_option(p, arg) : take_positional(p, arg))) return usage_error(command, exit_code);
     }
-    if (p.n_positional >= command->min_positional) return true;
+    if (p->n_positional >= command->min_positional) return true;
     fprintf(stderr, "tidemark: an argument is missing\n");
     return usage_error(command, exit_code);
+}
+
+bool args_parse(const arg_command *command, int argc, char **argv, int *exit_code) {
+    parser p = {.command = command, .argc = argc, .at = 1, .argv = argv};
+    p.seen = calloc(command->n_options + (size_t)1, sizeof *p.seen);
+    if (!p.seen) {
+        *exit_code = report_failure(complain(TIDE_E_MEMORY, "out of host memory"));
+        return false;
+    }
+    bool go_on = walk(&p, exit_code);
+    free(p.seen);
+    return go_on;
 }

@@ -3,8 +3,7 @@
 #ifndef TIDE_CLI_ARGS_H
 #define TIDE_CLI_ARGS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <tidemark/plan.h>
 
 typedef enum arg_kind {
     ARG_FLAG,     /* bool */
@@ -19,9 +18,8 @@ typedef enum arg_kind {
 
 /* Bytes, a percentage of something known later, or the smallest that will do. */
 typedef struct size_arg {
-    bool given, is_percent, is_smallest;
-    uint64_t bytes;
-    double percent;
+    bool given;
+    tide_budget budget;
 } size_arg;
 
 typedef struct arg_option {
@@ -48,7 +46,8 @@ bool args_parse(const arg_command *command, int argc, char **argv, int *exit_cod
 /* A percentage resolved against `whole`; UINT64_MAX (no limit) when not given. */
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole);
 
-/* "512MiB" -> bytes, "60%" -> percent. */
+/* "512MiB" -> bytes, "60%" -> a share of 0.6. */
 bool size_arg_parse(const char *text, size_arg *out);
+bool budget_arg_parse(const char *text, size_arg *out); /* or "min" */
 
 #endif

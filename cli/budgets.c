@@ -46,18 +46,13 @@ tide_status plan_unconstrained(const tide_program *program, const tide_machine *
     return TIDE_OK;
 }
 
-bool budgets_relative(const budget_args *args) {
-    return args->arena.is_percent || args->arena.is_smallest || args->host.is_percent || args->disk.is_percent;
+void fill_budgets(const budget_args *args, tide_plan_options *out) {
+    if (args->arena.given) out->arena_budget = args->arena.budget;
+    if (args->host.given) out->host_budget = args->host.budget;
+    if (args->disk.given) out->disk_budget = args->disk.budget;
 }
 
-void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out) {
-    tide_budgets_init(out);
-    out->arena_bytes = size_arg_bytes(&args->arena, whole);
-    for (uint32_t t = 0; t < machine->n_tiers; t++) {
-        if (machine->tier[t].kind == TIDE_TIER_RAM) out->tier_bytes[t] = size_arg_bytes(&args->host, whole);
-        if (machine->tier[t].kind == TIDE_TIER_DISK) out->tier_bytes[t] = size_arg_bytes(&args->disk, whole);
-    }
-}
+/* ---- the smallest ---- */
 
 /* Plans can take seconds; a terminal sees which budget is being tried. */
 static void show_trying(void *self, uint64_t budget_bytes) {
@@ -69,24 +64,21 @@ static void show_trying(void *self, uint64_t budget_bytes) {
     fflush(stderr);
 }
 
-tide_status find_smallest(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
-                          tide_smallest *out) {
-    static const double tolerance[] = {
-        [TIDE_EFFORT_LOW] = 0.02, [TIDE_EFFORT_NORMAL] = 0.005, [TIDE_EFFORT_HIGH] = 0.002};
-    tide_plan_options shown = *options;
-    bool is_watched = isatty(STDERR_FILENO);
-    if (is_watched) shown.trying = show_trying;
-    tide_status status = tide_plan_smallest(program, machine, &shown, tolerance[options->effort], out);
-    if (is_watched) fprintf(stderr, "\r\x1b[K");
-    return status;
+void watch_search(tide_plan_options *options) {
+    if (isatty(STDERR_FILENO)) options->trying = show_trying;
 }
 
-tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
-                          tide_plan_options *options) {
-    tide_smallest smallest;
-    if (!args->arena.is_smallest) return TIDE_OK;
-    tide_status status = find_smallest(program, machine, options, &smallest);
-    if (status == TIDE_OK) options->budgets.arena_bytes = smallest.works_bytes;
+void unwatch_search(tide_plan_options *options) {
+    if (options->trying) fprintf(stderr, "\r\x1b[K");
+    options->trying = NULL;
+}
+
+tide_status find_smallest(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
+                          tide_smallest *out) {
+    tide_plan_options shown = *options;
+    watch_search(&shown);
+    tide_status status = tide_plan_smallest(program, machine, &shown, 0, out);
+    unwatch_search(&shown);
     return status;
 }
 
@@ -104,13 +96,16 @@ tide_status load_machine(const planning_args *args, tide_machine *out) {
 }
 
 tide_status fill_plan_options(const planning_args *args, const tide_program *program, const tide_machine *machine,
-                              uint64_t whole, tide_plan_options *out) {
+                              tide_plan_options *out) {
     tide_plan_options_init(out);
     out->policy = default_policy(args->policy, &args->budgets);
     out->decisions = args->decisions;
     if (!parse_effort(args->effort ? args->effort : "normal", &out->effort)) return TIDE_E_ARGUMENT;
-    fill_budgets(&args->budgets, machine, whole, &out->budgets);
-    return settle_budget(&args->budgets, program, machine, out);
+    fill_budgets(&args->budgets, out);
+    if (args->budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST) watch_search(out);
+    tide_status status = tide_plan_settle_budgets(program, machine, out);
+    unwatch_search(out);
+    return status;
 }
 
 /* ---- what does not fit ---- */

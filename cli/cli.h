@@ -136,20 +136,19 @@ tide_status plan_unconstrained(const tide_program *program, const tide_machine *
  * which may be NULL. Returns the exit code. */
 int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program,
                   const tide_machine *machine, bool json);
-bool budgets_relative(const budget_args *args); /* one is a percentage, or min */
-void fill_budgets(const budget_args *args, const tide_machine *machine, uint64_t whole, tide_budgets *out);
-/* Of "--budget min": puts the smallest budget that options->policy works in into options->budgets, which are filled;
- * where it is not known exactly it is found by bisection. Else nothing. A terminal sees the search. */
-tide_status settle_budget(const budget_args *args, const tide_program *program, const tide_machine *machine,
-                          tide_plan_options *options);
+/* Those that are given. */
+void fill_budgets(const budget_args *args, tide_plan_options *out);
+/* Around a search for the smallest budget: a terminal sees it. */
+void watch_search(tide_plan_options *options);
+void unwatch_search(tide_plan_options *options);
 
 /* What does not go together in planning_args. */
 tide_status check_planning(const planning_args *args);
 /* The machine's profile, or the neutral one. */
 tide_status load_machine(const planning_args *args, tide_machine *out);
-/* Policy, decisions, effort and budgets, of which `whole` is the arena that percentages are of. */
+/* Policy, decisions, effort and budgets, those in bytes. */
 tide_status fill_plan_options(const planning_args *args, const tide_program *program, const tide_machine *machine,
-                              uint64_t whole, tide_plan_options *out);
+                              tide_plan_options *out);
 
 /* ---- output ---- */
 
@@ -166,6 +165,16 @@ void svg_text(FILE *stream, const char *text);
 /* "-o -" gives stdout to the file: then no report is printed, and --json is refused. */
 bool wants_stdout(const char *output);
 tide_status check_output(const char *output, bool json);
+
+/* A file that is written at once when it is complete: fill `stream` in between. */
+typedef struct file_out {
+    const char *path;
+    FILE *stream;
+    char *text;
+    size_t size;
+} file_out;
+tide_status file_out_begin(file_out *f, const char *path);
+tide_status file_out_end(file_out *f);
 
 /* JSON objects on stdout: json_begin, fields, json_end; values are written as they come. */
 typedef struct json_out {

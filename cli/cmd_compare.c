@@ -61,11 +61,10 @@ static tide_status read_budgets(const char *text, list *out) {
     size_arg size;
     tide_status status = split("--budgets", text, ",", MAX_BUDGETS, out);
     for (size_t i = 0; status == TIDE_OK && i < out->n; i++) {
-        if (strcmp(out->items[i], "min") == 0) continue;
-        if (!size_arg_parse(out->items[i], &size))
+        if (!budget_arg_parse(out->items[i], &size))
             status = complain(TIDE_E_ARGUMENT, "--budgets: \"%s\" is not a size such as 512MiB or 60%%, or min",
                               out->items[i]);
-        else if (!(size.is_percent ? size.percent > 0 : size.bytes > 0))
+        else if (size.budget.kind != TIDE_BUDGET_SMALLEST && size.budget.bytes == 0 && size.budget.share == 0)
             status = complain(TIDE_E_ARGUMENT, "--budgets: nothing fits into %s", out->items[i]);
     }
     return status;
@@ -83,14 +82,11 @@ static uint64_t cpu_ns(void) {
 static tide_status resolve_budget(const comparison *c, const tide_plan_options *options, compare_row *row) {
     size_arg size;
     tide_smallest smallest;
-    tide_plan_options any = *options;
-    if (strcmp(row->budget, "min") != 0) {
-        size_arg_parse(row->budget, &size);
-        row->budget_bytes = size_arg_bytes(&size, c->whole.arena_bytes);
-        return TIDE_OK;
-    }
-    any.budgets.arena_bytes = UINT64_MAX;
-    tide_status status = find_smallest(c->program, c->machine, &any, &smallest);
+    budget_arg_parse(row->budget, &size);
+    row->budget_bytes = tide_budget_bytes(&size.budget, c->whole.arena_bytes);
+    if (size.budget.kind != TIDE_BUDGET_SMALLEST) return TIDE_OK;
+    row->budget_bytes = 0;
+    tide_status status = find_smallest(c->program, c->machine, options, &smallest);
     row->tier_full = status == TIDE_E_TIER_FULL;
     if (status == TIDE_OK) row->budget_bytes = smallest.works_bytes;
     return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
@@ -162,9 +158,9 @@ static tide_status compare(comparison *c, const compare_options *o, const list *
     tide_plan_options_init(&options);
     if (!parse_effort(o->effort, &options.effort)) return TIDE_E_ARGUMENT;
     tide_status status = plan_unconstrained(c->program, c->machine, &c->whole);
-    if (status != TIDE_OK) return status;
-    fill_budgets(&o->tiers, c->machine, c->whole.arena_bytes, &options.budgets);
-    status = fill_rows(c, policies, budgets, &options);
+    fill_budgets(&o->tiers, &options);
+    if (status == TIDE_OK) status = tide_plan_settle_budgets(c->program, c->machine, &options);
+    if (status == TIDE_OK) status = fill_rows(c, policies, budgets, &options);
     if (status == TIDE_OK && o->svg) status = write_frontier_svg(c, o->svg);
     if (status == TIDE_OK && !wants_stdout(o->svg)) o->json ? print_comparison_json(c) : print_comparison(c);
     free(c->rows);

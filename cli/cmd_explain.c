@@ -45,7 +45,7 @@ static void print_waits(const tide_prediction *p) {
         show_ns(p->exposed_ns));
 }
 
-static void print_all(const tide__report *r, const story_list *gaps, const explain_options *o) {
+static void print_all(const explained *r, const story_list *gaps, const explain_options *o) {
     printf("%s on machine %s (%s), policy %s: arena %s, step %s\n", show_name(tide_program_name(r->program)),
            show_name(r->machine->name), show_name(r->machine->source), show_name(tide_plan_policy(r->plan)),
            show_bytes(tide_plan_arena_bytes(r->plan)), show_ns(tide_plan_prediction(r->plan)->step_ns));
@@ -59,7 +59,7 @@ static void print_all(const tide__report *r, const story_list *gaps, const expla
         if (is_named(r->program, t, o->tensor)) print_tensor(r, gaps, t);
 }
 
-static void print_all_json(const tide__report *r, const story_list *gaps, const explain_options *o) {
+static void print_all_json(const explained *r, const story_list *gaps, const explain_options *o) {
     json_out j;
     json_begin(&j, stdout);
     json_text(&j, "program", tide_program_name(r->program));
@@ -80,7 +80,7 @@ static void print_all_json(const tide__report *r, const story_list *gaps, const 
     json_end(&j);
 }
 
-static tide_status explain(const tide__report *r, const tide_budgets *budgets, const explain_options *o) {
+static tide_status explain(const explained *r, const tide_budgets *budgets, const explain_options *o) {
     story_list gaps;
     tide_status status = tell_gaps(r, budgets, &gaps);
     if (status != TIDE_OK) return status;
@@ -93,22 +93,30 @@ static tide_status explain(const tide__report *r, const tide_budgets *budgets, c
 
 static tide_status explain_plan(const tide_program *p, const tide_machine *m, const tide_plan *plan,
                                 const tide_budgets *budgets, const explain_options *o) {
-    tide__report report;
-    tide__report_options options = {.budget_bytes = UINT64_MAX};
-    tide_status status = tide__report_init(p, m, plan, &options, &report);
+    tide_report_options options;
+    tide_report *report;
+    tide_report_options_init(&options);
+    tide_status status = tide_report_create(p, m, plan, &options, &report);
     if (status != TIDE_OK) return status;
-    status = explain(&report, budgets, o);
-    tide__report_deinit(&report);
+    explained e = {.program = p,
+                   .machine = m,
+                   .plan = plan,
+                   .report = report,
+                   .timeline = tide_report_timeline(report),
+                   .liveness = tide_report_liveness(report),
+                   .stays = tide_report_stays(report),
+                   .peak_action = tide_report_peak_action(report)};
+    e.choices = tide_report_choices(report, &e.n_choices);
+    status = explain(&e, budgets, o);
+    tide_report_destroy(report);
     return status;
 }
 
 static tide_status make_plan(const tide_program *p, const tide_machine *m, const explain_options *o,
                              tide_fit_report *fit, tide_budgets *budgets, tide_plan **out) {
     tide_plan_options options;
-    unconstrained whole = {0};
     tide_status status = check_tensor(p, o->tensor);
-    if (status == TIDE_OK && budgets_relative(&o->planning.budgets)) status = plan_unconstrained(p, m, &whole);
-    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, whole.arena_bytes, &options);
+    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, &options);
     if (status != TIDE_OK) return status;
     *budgets = options.budgets;
     return tide_plan_create(p, m, &options, fit, out);

@@ -192,17 +192,19 @@ static void answers_json(const fit_search *s, const answers *a) {
 
 /* ---- the command ---- */
 
+static bool is_share(const size_arg *size) { return size->budget.kind == TIDE_BUDGET_SHARE; }
+
 static tide_status fill_search(const fit_options *o, const tide_machine *machine, fit_search *s) {
     *s = (fit_search){.model = &o->model, .machine = machine};
-    if (budgets_relative(&o->budgets))
+    if (is_share(&o->budgets.arena) || is_share(&o->budgets.host) || is_share(&o->budgets.disk))
         return complain(TIDE_E_ARGUMENT, "budgets are bytes here: a percentage would grow with the model");
     tide_plan_options_init(&s->options);
     s->options.policy = o->policy;
     if (!parse_effort(o->effort, &s->options.effort)) return TIDE_E_ARGUMENT;
     if (strcmp(o->policy, "manual") == 0) return complain(TIDE_E_ARGUMENT, "policy manual fits one program only");
-    fill_budgets(&o->budgets, machine, 0, &s->options.budgets);
+    fill_budgets(&o->budgets, &s->options);
     if (!o->budgets.arena.given) s->options.budgets.arena_bytes = machine->memory_bytes - machine->reserve_bytes;
-    return TIDE_OK;
+    return tide_plan_settle_budgets(NULL, machine, &s->options); /* in bytes, whatever the program */
 }
 
 static tide_status answer(const fit_options *o, const fit_search *s, answers *a) {

@@ -54,14 +54,13 @@ static void print_verdict(const case_at_hand *c, bool valid, const tide_verdict 
 }
 
 static int judge(const case_at_hand *c, const judge_options *o) {
-    tide_budgets budgets;
+    tide_plan_options options;
     tide_verdict verdict = {.action = TIDE_NONE};
-    unconstrained whole = {0};
-    tide_status status = TIDE_OK;
-    if (budgets_relative(&o->budgets)) status = plan_unconstrained(c->program.program, &c->machine, &whole);
-    if (status != TIDE_OK) return report_failure(status);
-    fill_budgets(&o->budgets, &c->machine, whole.arena_bytes, &budgets);
-    status = tide_plan_verify(c->plan, c->program.program, &c->machine, &budgets, &verdict);
+    tide_plan_options_init(&options);
+    fill_budgets(&o->budgets, &options);
+    tide_status status = tide_plan_settle_budgets(c->program.program, &c->machine, &options);
+    if (status == TIDE_OK)
+        status = tide_plan_verify(c->plan, c->program.program, &c->machine, &options.budgets, &verdict);
     if (status != TIDE_OK && status != TIDE_E_PLAN) return report_failure(status);
     if (o->json)
         verdict_json(c, status == TIDE_OK, &verdict);

@@ -16,7 +16,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     tide_fit_report fit = {.op = TIDE_NONE};
     tide_plan *plan = NULL;
     tide_status status = plan_unconstrained(p, m, &whole);
-    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, whole.arena_bytes, &options);
+    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, &options);
     options.bits_any = strcmp(o->bits, "any") == 0;
     if (status == TIDE_OK) status = tide_plan_create(p, m, &options, &fit, &plan);
     if (status == TIDE_OK && o->output) status = tide_plan_write(plan, o->output);

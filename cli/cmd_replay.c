@@ -1,15 +1,13 @@
 /* tidemark replay: a recorded stream of mallocs and frees through the pool, and what it and others made of it. */
 #include <inttypes.h>
 
-#include "base/file.h"
+#include <tidemark/replay.h>
+
 #include "cli.h"
-#include "pool/compare.h"
-#include "pool/replay.h"
 
 typedef struct replay_args {
-    const char *from;
     size_arg min_block, alignment, limit;
-    tide__replay_options replay;
+    tide_replay_options replay;
     bool json;
 } replay_args;
 
@@ -17,7 +15,7 @@ static double ratio(uint64_t a, uint64_t b) { return b ? (double)a / (double)b :
 
 /* ---- output ---- */
 
-static void json_other(json_out *j, const char *name, uint64_t bytes, const tide__comparison *c) {
+static void json_other(json_out *j, const char *name, uint64_t bytes, const tide_replay_others *c) {
     json_open(j, name, '{');
     json_u64(j, "bytes", bytes);
     json_number(j, "ratio", ratio(bytes, c->load_bytes));
@@ -25,11 +23,11 @@ static void json_other(json_out *j, const char *name, uint64_t bytes, const tide
 }
 
 /* One that has no figure is left out. */
-static void json_others(json_out *j, const tide__comparison *c) {
-    const tide__offline_result *o = &c->offline;
+static void json_others(json_out *j, const tide_replay_others *c) {
+    const tide_replay_offline *o = &c->offline;
     json_u64(j, "stream_load_bytes", c->load_bytes);
     json_open(j, "others", '{');
-    for (int k = 0; k < TIDE__N_ONLINE; k++)
+    for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++)
         if (c->online[k].fits) json_other(j, c->online[k].name, c->online[k].peak_held_bytes, c);
     if (c->recorded_bytes) json_other(j, "recorded", c->recorded_bytes, c);
     if (o->two_slots_bytes) json_other(j, "smartpool_two_slots", o->two_slots_bytes, c);
@@ -39,10 +37,10 @@ static void json_others(json_out *j, const tide__comparison *c) {
     json_close(j, '{');
 }
 
-static void print_json(const tide__stream *stream, const tide__replay_result *r, const tide__comparison *c) {
+static void print_json(const tide_replay_result *r, const tide_replay_others *c) {
     json_out j;
     json_begin(&j, stdout);
-    json_u64(&j, "events", stream->events.count);
+    json_u64(&j, "events", r->n_events);
     json_u64(&j, "mallocs", r->stats.n_mallocs);
     json_u64(&j, "period_events", r->stats.period_events);
     json_u64(&j, "first_plan_event", r->stats.first_plan_event);
@@ -71,7 +69,7 @@ static void print_row(const char *name, uint64_t bytes, uint64_t load_bytes) {
     printf("  %-24s %10.1f MiB  %6.3f\n", name, (double)bytes / 0x1p20, ratio(bytes, load_bytes));
 }
 
-static void print_plan(const tide__replay_result *r) {
+static void print_plan(const tide_replay_result *r) {
     const tide_pool_stats *s = &r->stats;
     printf("  iteration          %u events, planned after %" PRIu64 " in %s\n", s->period_events, s->first_plan_event,
            show_ns(s->plan_ns));
@@ -84,17 +82,17 @@ static void print_plan(const tide__replay_result *r) {
 }
 
 /* 0: no figure. */
-static void print_other(const char *name, uint64_t bytes, const tide__comparison *c, const char *none) {
+static void print_other(const char *name, uint64_t bytes, const tide_replay_others *c, const char *none) {
     if (bytes)
         print_row(name, bytes, c->load_bytes);
     else
         printf("  %-24s %14s\n", name, none);
 }
 
-static void print_others(const tide__comparison *c) {
-    static const char *const names[TIDE__N_ONLINE] = {"first fit", "best fit", "like CnMem", "like PyTorch's"};
+static void print_others(const tide_replay_others *c) {
+    static const char *const names[TIDE_REPLAY_N_ONLINE] = {"first fit", "best fit", "like CnMem", "like PyTorch's"};
     printf("\n  others, whole stream\n");
-    for (int k = 0; k < TIDE__N_ONLINE; k++)
+    for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++)
         print_other(names[k], c->online[k].fits ? c->online[k].peak_held_bytes : 0, c, "does not fit");
     if (c->recorded_bytes) print_row("as recorded", c->recorded_bytes, c->load_bytes);
     if (!c->repeats) return;
@@ -105,7 +103,7 @@ static void print_others(const tide__comparison *c) {
     print_row("proved bound", c->offline.bound_bytes, c->load_bytes);
 }
 
-static void print_pool(const tide__replay_result *r, const tide__comparison *c) {
+static void print_pool(const tide_replay_result *r, const tide_replay_others *c) {
     print_plan(r);
     printf("\n  %-24s %14s  %6s\n", "peak", "bytes", "/ load");
     print_row("load", r->peak_live_bytes, r->peak_live_bytes);
@@ -114,9 +112,8 @@ static void print_pool(const tide__replay_result *r, const tide__comparison *c) 
     print_others(c);
 }
 
-static void print_human(const tide__stream *stream, const tide__replay_result *r, const tide__comparison *c) {
-    printf("%s\n  stream             %zu events, %" PRIu64 " mallocs\n", stream->in->name, stream->events.count,
-           r->stats.n_mallocs);
+static void print_human(const char *path, const tide_replay_result *r, const tide_replay_others *c) {
+    printf("%s\n  stream             %" PRIu64 " events, %" PRIu64 " mallocs\n", path, r->n_events, r->stats.n_mallocs);
     if (r->stats.n_plans_made) {
         print_pool(r, c);
         return;
@@ -129,48 +126,33 @@ static void print_human(const tide__stream *stream, const tide__replay_result *r
 
 static tide_status take_sizes(replay_args *a) {
     tide_pool_options *o = &a->replay.pool;
-    if (a->min_block.is_percent || a->alignment.is_percent || a->limit.is_percent)
+    if (a->min_block.budget.kind || a->alignment.budget.kind || a->limit.budget.kind)
         return complain(TIDE_E_ARGUMENT, "--min-block, --alignment and --limit are bytes, not percentages");
-    if (a->min_block.given) o->min_block_bytes = a->min_block.bytes;
-    if (a->alignment.given) o->alignment = a->alignment.bytes;
+    if (a->min_block.given) o->min_block_bytes = a->min_block.budget.bytes;
+    if (a->alignment.given) o->alignment = a->alignment.budget.bytes;
+    if (a->limit.given) a->replay.limit_bytes = a->limit.budget.bytes;
     return TIDE_OK;
 }
 
-static tide_status replay(const tide__import *in, const replay_args *a) {
-    tide__stream stream;
-    tide__replay_result result;
-    tide__comparison others;
-    const tide_pool_options *o = &a->replay.pool;
-    tide_status status = tide__import_stream(in, &stream);
-    if (status != TIDE_OK) return status;
-    status = tide__pool_replay(&stream, &a->replay, &result);
-    if (status == TIDE_OK)
-        status = tide__compare(&stream, o->alignment, size_arg_bytes(&a->limit, 0), o->plan_seconds, &others);
-    if (status == TIDE_OK && a->json)
-        print_json(&stream, &result, &others);
-    else if (status == TIDE_OK)
-        print_human(&stream, &result, &others);
-    tide__stream_deinit(&stream);
-    return status;
-}
-
 static tide_status replay_file(const char *path, replay_args *a) {
-    tide__file file;
+    tide_replay_result result = {.size = sizeof result};
+    tide_replay_others others = {.size = sizeof others};
     tide_status status = take_sizes(a);
-    if (status == TIDE_OK) status = tide__file_open(path, &file);
+    if (status == TIDE_OK) status = tide_replay_file(path, &a->replay, &result, &others);
     if (status != TIDE_OK) return status;
-    tide__import in = {.text = file.text, .size = file.size, .name = path, .options = {.from = a->from}};
-    status = replay(&in, a);
-    tide__file_close(&file);
-    return status;
+    if (a->json)
+        print_json(&result, &others);
+    else
+        print_human(path, &result, &others);
+    return TIDE_OK;
 }
 
 int cmd_replay(int argc, char **argv) {
     replay_args a = {0};
     const char *path = NULL;
-    tide_pool_options_init(&a.replay.pool);
+    tide_replay_options_init(&a.replay);
     const arg_option options[] = {
-        {"--from", ARG_TEXT, &a.from, "FORMAT", "singa-access or singa-malloc [by content]"},
+        {"--from", ARG_TEXT, &a.replay.from, "FORMAT", "singa-access or singa-malloc [by content]"},
         {"--min-block", ARG_SIZE, &a.min_block, "BYTES", "smaller blocks are not watched [0]"},
         {"--alignment", ARG_SIZE, &a.alignment, "BYTES", "of every block [256]"},
         {"--plan-time", ARG_NUMBER, &a.replay.pool.plan_seconds, "S", "how long a plan may be improved [0.5]"},

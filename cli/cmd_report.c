@@ -1,13 +1,12 @@
 /* tidemark report: what a plan does to memory, to look at: a page, the terminal, or a file for another viewer. */
+#include <tidemark/report.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cli.h"
-#include "report/report.h"
-#include "report/run_file.h"
 
 typedef struct report_options {
     model_args model;
@@ -20,8 +19,9 @@ typedef struct report_options {
 typedef struct subject {
     tide_machine machine;
     loaded program;
-    tide_plan *plan;
-    tide__run_file run; /* empty unless it is one; has program and plan then */
+    tide_plan *made;       /* NULL: the record's, or none yet */
+    const tide_plan *plan; /* that one, or the record's */
+    tide_record *run;      /* NULL unless it is one; has program and plan then */
     unconstrained whole;
     tide_budgets budgets;
 } subject;
@@ -34,56 +34,58 @@ static const char *planning_option(const planning_args *p) {
 }
 
 /* Whether the first line of a file says that it is a plan. */
-static bool is_plan(const tide__file *file) {
-    const char *end = memchr(file->text, '\n', file->size);
-    size_t length = end ? (size_t)(end - file->text) : file->size;
-    return memmem(file->text, length, "\"tidemark\":\"plan\"", 17) != NULL;
+static bool is_plan(const tide_file *file) {
+    const char *text = tide_file_text(file), *end = memchr(text, '\n', tide_file_size(file));
+    size_t length = end ? (size_t)(end - text) : tide_file_size(file);
+    return memmem(text, length, "\"tidemark\":\"plan\"", 17) != NULL;
 }
 
-static tide_status read_plan(const char *path, const tide__file *file, const report_options *o, subject *s) {
+static tide_status read_plan(const char *path, const tide_file *file, const report_options *o, subject *s) {
     if (!o->program)
         return complain(TIDE_E_ARGUMENT, "%s is a plan: name its program with --program PROGRAM|MODEL", path);
     const char *option = planning_option(&o->planning);
     if (option) return complain(TIDE_E_ARGUMENT, "%s is for programs; %s is a plan", option, path);
-    tide_status status = tide_plan_read_memory(file->text, file->size, path, &s->plan);
+    tide_status status = tide_plan_read_memory(tide_file_text(file), tide_file_size(file), path, &s->made);
+    s->plan = s->made;
     return status == TIDE_OK ? load_program(o->program, &o->model, &s->machine, &s->program) : status;
 }
 
-static tide_status read_program(const char *path, const tide__file *file, const report_options *o, subject *s) {
+static tide_status read_program(const char *path, const tide_file *file, const report_options *o, subject *s) {
     tide_status status = refuse_model_options(&o->model, path);
-    if (status == TIDE_OK) status = tide_program_read_memory(file->text, file->size, path, &s->program.file);
+    if (status == TIDE_OK)
+        status = tide_program_read_memory(tide_file_text(file), tide_file_size(file), path, &s->program.file);
     s->program.program = s->program.file;
     return status;
 }
 
 /* A record brings everything along. */
-static tide_status read_run(const char *path, const tide__file *file, const report_options *o, subject *s) {
+static tide_status read_run(const char *path, const tide_file *file, const report_options *o, subject *s) {
     if (o->program || planning_option(&o->planning) || o->planning.machine)
         return complain(TIDE_E_ARGUMENT, "%s is the record of a run, which has its own program, plan and machine",
                         path);
     tide_status status = refuse_model_options(&o->model, path);
-    if (status == TIDE_OK) status = tide__run_file_read_memory(file->text, file->size, path, &s->run);
+    if (status == TIDE_OK) status = tide_record_read_memory(tide_file_text(file), tide_file_size(file), path, &s->run);
     if (status != TIDE_OK) return status;
-    s->machine = s->run.machine;
-    s->program.program = s->run.program;
-    s->plan = s->run.plan;
+    s->machine = *tide_record_machine(s->run);
+    s->program.program = tide_record_program(s->run);
+    s->plan = tide_record_plan(s->run);
     return TIDE_OK;
 }
 
 /* A file is read once, so that standard input will do. */
 static tide_status open_file(const char *path, const report_options *o, subject *s) {
-    tide__file file;
-    tide_status status = tide__file_open(path, &file);
+    tide_file *file;
+    tide_status status = tide_file_open(path, &file);
     if (status != TIDE_OK) return status;
-    if (tide__run_file_is(file.text, file.size))
-        status = read_run(path, &file, o, s);
-    else if (is_plan(&file))
-        status = read_plan(path, &file, o, s);
+    if (tide_record_is(tide_file_text(file), tide_file_size(file)))
+        status = read_run(path, file, o, s);
+    else if (is_plan(file))
+        status = read_plan(path, file, o, s);
     else if (o->program)
         status = complain(TIDE_E_ARGUMENT, "--program is for plans; %s is not one", path);
     else
-        status = read_program(path, &file, o, s);
-    tide__file_close(&file);
+        status = read_program(path, file, o, s);
+    tide_file_close(file);
     return status;
 }
 
@@ -95,15 +97,26 @@ static tide_status open_model(const char *name, const report_options *o, subject
 static tide_status make_plan(const report_options *o, subject *s, tide_fit_report *fit) {
     tide_plan_options options;
     const tide_program *program = s->program.program;
-    tide_status status = fill_plan_options(&o->planning, program, &s->machine, s->whole.arena_bytes, &options);
+    tide_status status = fill_plan_options(&o->planning, program, &s->machine, &options);
     if (status != TIDE_OK) return status;
     s->budgets = options.budgets;
-    return tide_plan_create(program, &s->machine, &options, fit, &s->plan);
+    status = tide_plan_create(program, &s->machine, &options, fit, &s->made);
+    s->plan = s->made;
+    return status;
 }
 
-static tide_status prove_plan(subject *s) {
+/* A plan from a file; one that ran was made for the budget of its run. */
+static tide_status prove_plan(const report_options *o, subject *s) {
+    tide_plan_options options;
     tide_verdict verdict;
-    tide_status status = tide_plan_verify(s->plan, s->program.program, &s->machine, &s->budgets, &verdict);
+    const tide_program *program = s->program.program;
+    if (o->planning.budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST)
+        return complain(TIDE_E_ARGUMENT, "--budget min is for programs; this is a plan");
+    tide_status status = fill_plan_options(&o->planning, program, &s->machine, &options);
+    if (status != TIDE_OK) return status;
+    s->budgets = options.budgets;
+    if (s->run && !o->planning.budgets.arena.given) s->budgets.arena_bytes = tide_record_budget_bytes(s->run);
+    status = tide_plan_verify(s->plan, program, &s->machine, &s->budgets, &verdict);
     if (status == TIDE_E_PLAN)
         complain(status, "the plan is not valid (rule %s): %s", verdict.rule, show_name(verdict.message));
     return status;
@@ -114,17 +127,13 @@ static tide_status open_subject(const char *name, const report_options *o, subje
     if (status == TIDE_OK) status = is_path(name) ? open_file(name, o, s) : open_model(name, o, s);
     if (status == TIDE_OK) status = plan_unconstrained(s->program.program, &s->machine, &s->whole);
     if (status != TIDE_OK) return status;
-    fill_budgets(&o->planning.budgets, &s->machine, s->whole.arena_bytes, &s->budgets);
-    if (s->plan && o->planning.budgets.arena.is_smallest)
-        return complain(TIDE_E_ARGUMENT, "--budget min is for programs; this is a plan");
-    if (s->run.plan && !o->planning.budgets.arena.given) s->budgets.arena_bytes = s->run.budget_bytes;
-    return s->plan ? prove_plan(s) : make_plan(o, s, fit);
+    return s->plan ? prove_plan(o, s) : make_plan(o, s, fit);
 }
 
 static void close_subject(subject *s) {
-    if (!s->run.plan) tide_plan_destroy(s->plan);
+    tide_plan_destroy(s->made);
     unload(&s->program);
-    tide__run_file_free(&s->run);
+    tide_record_destroy(s->run);
 }
 
 /* ---- writing ---- */
@@ -138,7 +147,7 @@ static uint32_t environment_size(const char *name) {
 }
 
 /* COLUMNS counts first, then the terminal itself; 80 x 24 where there is none. */
-static tide__terminal ask_terminal(const report_options *o) {
+static tide_report_terminal ask_terminal(const report_options *o) {
     struct winsize size = {0};
     bool is_terminal = !o->output && isatty(STDOUT_FILENO);
     if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size = (struct winsize){0};
@@ -146,19 +155,20 @@ static tide__terminal ask_terminal(const report_options *o) {
     if (!columns) columns = size.ws_col ? size.ws_col : 80;
     if (!rows) rows = size.ws_row ? size.ws_row : 24;
     const char *no_colour = getenv("NO_COLOR");
-    return (tide__terminal){.columns = columns, .rows = rows, .colour = is_terminal && !(no_colour && *no_colour)};
+    return (tide_report_terminal){.size = sizeof(tide_report_terminal),
+                                  .columns = columns,
+                                  .rows = rows,
+                                  .colour = is_terminal && !(no_colour && *no_colour)};
 }
 
-/* Other viewers have one set of times: the measured ones, where there are any. */
-static tide_status write_report(const tide__report *r, const report_options *o) {
-    const tide__report *timed = r->ran ? r->ran : r;
+static tide_status write_report(const tide_report *r, const report_options *o) {
     if (o->terminal) {
-        tide__terminal terminal = ask_terminal(o);
-        return tide__report_write_terminal(r, &terminal, o->output ? o->output : "-");
+        tide_report_terminal terminal = ask_terminal(o);
+        return tide_report_write_terminal(r, &terminal, o->output ? o->output : "-");
     }
-    if (strcmp(o->format, "perfetto") == 0) return tide__report_write_perfetto(timed, o->output);
-    if (strcmp(o->format, "memory-viz") == 0) return tide__report_write_memory_viz(timed, o->output);
-    return tide__report_write_html(r, o->output);
+    if (strcmp(o->format, "perfetto") == 0) return tide_report_write_perfetto(r, o->output);
+    if (strcmp(o->format, "memory-viz") == 0) return tide_report_write_memory_viz(r, o->output);
+    return tide_report_write_html(r, o->output);
 }
 
 static void say_how(const report_options *o) {
@@ -169,32 +179,22 @@ static void say_how(const report_options *o) {
     printf("%s: %s\n", show_name(o->output), how);
 }
 
-/* --measured counts before what a record says itself, which moves to the report. */
-static tide_status read_measured(subject *s, const report_options *o, tide__report *report) {
-    if (o->measured) return tide__measured_read(o->measured, &report->measured);
-    report->measured = s->run.measured;
-    s->run.measured = (tide__measured){0};
-    return TIDE_OK;
-}
-
 static tide_status make_report(subject *s, const report_options *o) {
     tide_shape *shapes = NULL;
+    tide_report_options options;
+    tide_report *report = NULL;
     tide_status status = s->program.step ? find_shapes(s->program.step, &shapes) : TIDE_OK;
-    if (status != TIDE_OK) return status;
-    tide__report_options options = {.shapes = s->run.plan ? s->run.shapes.data : shapes,
-                                    .budget_bytes = s->budgets.arena_bytes,
-                                    .whole_bytes = s->whole.arena_bytes,
-                                    .whole_ns = s->whole.step_ns,
-                                    .start_ns = s->run.start_ns.data,
-                                    .end_ns = s->run.end_ns.data};
-    tide__report report;
-    status = tide__report_init(s->program.program, &s->machine, s->plan, &options, &report);
-    if (status == TIDE_OK) {
-        status = read_measured(s, o, &report);
-        if (status == TIDE_OK && o->compare) status = tide__compared_read(o->compare, &report.compared);
-        if (status == TIDE_OK) status = write_report(&report, o);
-        tide__report_deinit(&report);
-    }
+    tide_report_options_init(&options);
+    options.shapes = shapes;
+    options.budget_bytes = s->budgets.arena_bytes;
+    options.whole_bytes = s->whole.arena_bytes;
+    options.whole_ns = s->whole.step_ns;
+    options.record = s->run;
+    if (status == TIDE_OK) status = tide_report_create(s->program.program, &s->machine, s->plan, &options, &report);
+    if (status == TIDE_OK && o->measured) status = tide_report_add_measured(report, o->measured);
+    if (status == TIDE_OK && o->compare) status = tide_report_add_compared(report, o->compare);
+    if (status == TIDE_OK) status = write_report(report, o);
+    tide_report_destroy(report);
     free(shapes);
     return status;
 }

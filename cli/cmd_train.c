@@ -95,31 +95,6 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     return status;
 }
 
-/* The step as the trainer will have it: planned, but never allocated. */
-static tide_status resolve_budgets(const session *s, tide_trainer_options *t) {
-    const train_options *o = s->options;
-    tide_machine machine = s->machine;
-    unconstrained whole = {0};
-    tide_device_info info;
-    tide_step *step;
-    tide_status status = tide_device_get_info(s->device, &info);
-    if (status == TIDE_OK) status = load_step(s->model, &o->model, &machine, s->device, &step);
-    if (status != TIDE_OK) return status;
-    if (machine.align_bytes < info.align_bytes) machine.align_bytes = info.align_bytes; /* as the trainer does */
-    status = plan_unconstrained(tide_step_program(step), &machine, &whole);
-    fill_budgets(&o->budgets, &machine, whole.arena_bytes, &t->plan.budgets);
-    if (status == TIDE_OK) status = settle_budget(&o->budgets, tide_step_program(step), &machine, &t->plan);
-    tide_step_destroy(step);
-    return status;
-}
-
-/* A percentage is of the unconstrained arena. */
-static tide_status set_budgets(const session *s, tide_trainer_options *t) {
-    if (budgets_relative(&s->options->budgets)) return resolve_budgets(s, t);
-    fill_budgets(&s->options->budgets, &s->machine, 0, &t->plan.budgets);
-    return TIDE_OK;
-}
-
 /* ---- one training ---- */
 
 static int by_value(const void *a, const void *b) {
@@ -274,15 +249,16 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     snprintf(out->policy, sizeof out->policy, "%s", policy);
     out->machine = &s->machine;
     tide_status status = trainer_options(s, policy, &options);
-    if (status == TIDE_OK && budgeted) status = set_budgets(s, &options);
+    if (budgeted) fill_budgets(&s->options->budgets, &options.plan);
     if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
+    if (options.plan.arena_budget.kind == TIDE_BUDGET_SMALLEST) watch_search(&options.plan);
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
+    unwatch_search(&options.plan);
     if (status != TIDE_OK) return status;
     if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
     status = resume(s, trainer, out);
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
-    if (status == TIDE_OK && out->record)
-        status = record_begin(out->record, trainer, s->device, &s->machine, options.plan.budgets.arena_bytes);
+    if (status == TIDE_OK && out->record) status = record_begin(out->record, trainer);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK) judge(s, trainer, out);
     tide_trainer_destroy(trainer);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "compare.h"
 
 enum { WIDTH = 760, HEIGHT = 460, LEFT = 70, TOP = 44, RIGHT = 210, BOTTOM = 56, N_SHAPES = 5 };
@@ -170,10 +169,10 @@ static void write_lines(const comparison *c, const frame *s, const compare_row *
 }
 
 tide_status write_frontier_svg(const comparison *c, const char *path) {
-    tide__writer w;
+    file_out w;
     const compare_row **points = malloc((c->n_rows + 1) * sizeof(const compare_row *));
     if (!points) return complain(TIDE_E_MEMORY, "out of host memory");
-    tide_status status = tide__writer_open(&w, path);
+    tide_status status = file_out_begin(&w, path);
     if (status == TIDE_OK) {
         frame s = frame_of(c, w.stream);
         fprintf(s.f,
@@ -183,7 +182,7 @@ tide_status write_frontier_svg(const comparison *c, const char *path) {
         write_axes(c, &s);
         write_lines(c, &s, points);
         fputs("</svg>\n", s.f);
-        status = tide__writer_commit(&w);
+        status = file_out_end(&w);
     }
     free(points);
     return status;

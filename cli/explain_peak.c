@@ -27,19 +27,19 @@ static int by_bytes(const void *a, const void *b) {
     return x->residency < y->residency ? -1 : 1;
 }
 
-static bool is_present(const tide__report *r, tide_id residency) {
+static bool is_present(const explained *r, tide_id residency) {
     return r->stays[residency].begin <= r->peak_action && r->peak_action < r->stays[residency].end;
 }
 
-static void count(const tide__report *r, tide_id residency, uint64_t bytes, peak *p) {
-    tide_class cls = tide__report_stay_class(r, residency);
+static void count(const explained *r, tide_id residency, uint64_t bytes, peak *p) {
+    tide_class cls = tide_report_stay_class(r->report, residency);
     p->bytes += bytes;
     p->class_bytes[cls] += bytes;
     p->class_n[cls]++;
 }
 
 /* index[residency]: its place in the list + 1. */
-static void find_users(const tide__report *r, const uint32_t *index, peak *p) {
+static void find_users(const explained *r, const uint32_t *index, peak *p) {
     for (uint32_t i = r->peak_action; i < tide_plan_action_count(r->plan); i++) {
         tide_action a = tide_plan_action(r->plan, i);
         for (uint32_t k = 0; a.kind == TIDE_RUN && k < a.n_uses; k++) {
@@ -51,7 +51,7 @@ static void find_users(const tide__report *r, const uint32_t *index, peak *p) {
     }
 }
 
-static tide_id op_at(const tide__report *r) {
+static tide_id op_at(const explained *r) {
     for (uint32_t i = r->peak_action; i != TIDE_NONE; i--) { /* below 0 is TIDE_NONE */
         tide_action a = tide_plan_action(r->plan, i);
         if (a.kind == TIDE_RUN) return a.op;
@@ -59,7 +59,7 @@ static tide_id op_at(const tide__report *r) {
     return TIDE_NONE;
 }
 
-static bool find_peak(const tide__report *r, peak *p) {
+static bool find_peak(const explained *r, peak *p) {
     uint32_t n = tide_plan_residency_count(r->plan);
     uint32_t *index = calloc((size_t)n + 1, sizeof *index);
     *p = (peak){.list = malloc(((size_t)n + 1) * sizeof *p->list), .op = TIDE_NONE};
@@ -80,10 +80,11 @@ static bool find_peak(const tide__report *r, peak *p) {
     return done;
 }
 
-static void print_present(const tide__report *r, const peak *p, const present *q) {
+static void print_present(const explained *r, const peak *p, const present *q) {
     bool to_end = tide_plan_residency(r->plan, q->residency)->at_end;
-    printf("  %11s  %-20s %-28s ", show_bytes(q->bytes), tide__class_name(tide__report_stay_class(r, q->residency)),
-           show_name(tide__report_stay_name(r, q->residency)));
+    printf("  %11s  %-20s %-28s ", show_bytes(q->bytes),
+           tide_class_name(tide_report_stay_class(r->report, q->residency)),
+           show_name(tide_report_stay_name(r->report, q->residency)));
     if (q->next_op == p->op)
         printf("in use%s", q->last_op == p->op ? "" : ", ");
     else if (q->next_op == TIDE_NONE)
@@ -94,15 +95,15 @@ static void print_present(const tide__report *r, const peak *p, const present *q
     printf("%s\n", to_end ? (q->next_op == TIDE_NONE ? "kept to the end" : ", kept to the end") : "");
 }
 
-void print_peak(const tide__report *r, uint32_t top) {
+void print_peak(const explained *r, uint32_t top) {
     peak p;
     if (find_peak(r, &p)) {
         printf("\nthe peak: %s at %s\n", show_bytes(p.bytes), show_op(r->program, p.op));
         for (int c = 0; c < N_CLASSES; c++)
             if (p.class_n[c])
                 printf("  %11s  %5.1f %%  %s (%zu)\n", show_bytes(p.class_bytes[c]),
-                       100 * (double)p.class_bytes[c] / (double)(p.bytes ? p.bytes : 1),
-                       tide__class_name((tide_class)c), p.class_n[c]);
+                       100 * (double)p.class_bytes[c] / (double)(p.bytes ? p.bytes : 1), tide_class_name((tide_class)c),
+                       p.class_n[c]);
         printf("largest there:\n");
         for (size_t i = 0; i < p.n && i < top; i++) print_present(r, &p, &p.list[i]);
         if (p.n > top) printf("  ... and %zu more (--top N)\n", p.n - top);
@@ -110,12 +111,12 @@ void print_peak(const tide__report *r, uint32_t top) {
     free(p.list);
 }
 
-static void present_json(json_out *j, const tide__report *r, const present *q) {
+static void present_json(json_out *j, const explained *r, const present *q) {
     tide_id tensor = tide_plan_residency(r->plan, q->residency)->tensor;
     json_open(j, NULL, '{');
     if (tensor != TIDE_NONE) json_u64(j, "tensor", tensor);
-    json_text(j, "name", tide__report_stay_name(r, q->residency));
-    json_text(j, "class", tide__class_name(tide__report_stay_class(r, q->residency)));
+    json_text(j, "name", tide_report_stay_name(r->report, q->residency));
+    json_text(j, "class", tide_class_name(tide_report_stay_class(r->report, q->residency)));
     json_u64(j, "bytes", q->bytes);
     if (q->next_op != TIDE_NONE) json_u64(j, "next_op", q->next_op);
     if (q->last_op != TIDE_NONE) json_u64(j, "last_op", q->last_op);
@@ -123,7 +124,7 @@ static void present_json(json_out *j, const tide__report *r, const present *q) {
     json_close(j, '{');
 }
 
-void peak_json(json_out *j, const tide__report *r, uint32_t top) {
+void peak_json(json_out *j, const explained *r, uint32_t top) {
     peak p;
     if (find_peak(r, &p)) {
         json_open(j, "peak", '{');
@@ -132,7 +133,7 @@ void peak_json(json_out *j, const tide__report *r, uint32_t top) {
         if (p.op != TIDE_NONE) json_text(j, "op_name", tide_program_op(r->program, p.op)->name);
         json_open(j, "classes", '{');
         for (int c = 0; c < N_CLASSES; c++)
-            if (p.class_n[c]) json_u64(j, tide__class_name((tide_class)c), p.class_bytes[c]);
+            if (p.class_n[c]) json_u64(j, tide_class_name((tide_class)c), p.class_bytes[c]);
         json_close(j, '{');
         json_open(j, "there", '[');
         for (size_t i = 0; i < p.n && i < top; i++) present_json(j, r, &p.list[i]);

@@ -8,9 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/decide/least.h"
-#include "plan/decide/shuttle.h"
-
 /* ---- depth ---- */
 
 bool fit_pattern(const char *spec, char *pattern, size_t size, uint32_t *value) {
@@ -79,28 +76,6 @@ static tide_status plan_probe(const fit_search *s, const tide_program *program, 
     return TIDE_OK;
 }
 
-/* Policy hybrid has a plan wherever there is a shuttle, which is quick to make. */
-static bool can_shuttle(const char *name) {
-    const tide__policy *policy = tide__policy_find(name);
-    const char *colon = strchr(name, ':');
-    return policy && policy->plan && tide__policy_moves(policy, colon ? colon + 1 : "");
-}
-
-/* Does it fit at any cost? Left open where no shuttle does. */
-static tide_status feel(const fit_search *s, const tide_program *program, fit_probe *p) {
-    tide__policy_input in = {.program = program,
-                             .machine = s->machine,
-                             .options = &s->options,
-                             .argument = "",
-                             .target_bytes = s->options.budgets.arena_bytes};
-    tide_plan *plan;
-    tide_status status = tide__shuttle(&in, &plan);
-    if (status != TIDE_OK) return status;
-    p->fits = p->is_rough = plan != NULL;
-    tide_plan_destroy(plan);
-    return TIDE_OK;
-}
-
 /* A size past 64 bits fits nowhere. */
 static tide_status probe(const fit_search *s, uint32_t value, bool roughly, fit_probe *p) {
     loaded l = {0};
@@ -109,7 +84,8 @@ static tide_status probe(const fit_search *s, uint32_t value, bool roughly, fit_
     if (status == TIDE_E_OVERFLOW) return TIDE_OK;
     if (status != TIDE_OK) return status;
     p->layers = tide_model_layer_count(l.model);
-    if (roughly && can_shuttle(s->options.policy)) status = feel(s, l.program, p);
+    if (roughly) status = tide_plan_fits(l.program, s->machine, &s->options, &p->fits);
+    p->is_rough = p->fits;
     if (status == TIDE_OK && !p->fits) status = plan_probe(s, l.program, p);
     unload(&l);
     return status;
@@ -188,11 +164,17 @@ static void recall(const fit_search *s, fit_limit limit, uint64_t *low, uint64_t
             *high = s->probes[i].value;
 }
 
-/* Doubling while nothing is known above, the middle then. Where all that counts is whether it fits, which is quick to
- * find out, the largest comes first. */
+static bool is_quick(const fit_search *s) {
+    bool quick = false;
+    for (size_t i = 0; i < s->n_probes; i++) quick = quick || s->probes[i].is_rough;
+    return quick;
+}
+
+/* Doubling while nothing is known above, the middle then. Where all that counts is whether it fits, which was quick to
+ * find out, the largest comes next. */
 static uint64_t next_value(const fit_search *s, fit_limit limit, uint64_t low, uint64_t high) {
     if (high <= s->max) return low + (high - low) / 2;
-    if (limit == FIT_ANY && can_shuttle(s->options.policy)) return s->max;
+    if (limit == FIT_ANY && is_quick(s)) return s->max;
     uint64_t next = low ? 2 * low : s->start;
     return next < high ? next : high - 1;
 }

@@ -1,6 +1,7 @@
 /* How figures look: human units, and JSON for programs. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -161,4 +162,19 @@ void json_text(json_out *j, const char *key, const char *value) {
 void json_bool(json_out *j, const char *key, bool value) {
     before(j, key);
     fputs(value ? "true" : "false", j->stream);
+}
+
+/* ---- files ---- */
+
+tide_status file_out_begin(file_out *f, const char *path) {
+    *f = (file_out){.path = path};
+    f->stream = open_memstream(&f->text, &f->size);
+    return f->stream ? TIDE_OK : complain(TIDE_E_MEMORY, "out of host memory");
+}
+
+tide_status file_out_end(file_out *f) {
+    tide_status status = fclose(f->stream) == 0 ? tide_file_write(f->path, f->text, f->size)
+                                                : complain(TIDE_E_MEMORY, "out of host memory");
+    free(f->text);
+    return status;
 }

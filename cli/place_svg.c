@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "base/file.h"
 #include "cli.h"
 
 enum { WIDTH = 1200, HEIGHT = 700, LEFT = 90, TOP = 30, RIGHT = 20, BOTTOM = 40 };
@@ -19,9 +18,10 @@ typedef struct scale {
 static scale scale_of(const place_picture *p) {
     uint32_t first = UINT32_MAX, last = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (p->items[i].begin < first) first = p->items[i].begin;
-        if (p->items[i].end > last) last = p->items[i].end;
-        if (p->items[i].end2 > last) last = p->items[i].end2;
+        tide_buffer b = tide_buffers_get(p->buffers, i);
+        if (b.begin < first) first = b.begin;
+        if (b.end > last) last = b.end;
+        if (b.end2 > last) last = b.end2;
     }
     uint64_t top = p->capacity > p->height ? p->capacity : p->height;
     return (scale){.per_time = last > first ? (double)WIDTH / (last - first) : 1,
@@ -30,13 +30,14 @@ static scale scale_of(const place_picture *p) {
 }
 
 static void write_box(FILE *f, const place_picture *p, const scale *s, size_t i, uint32_t begin, uint32_t end) {
-    if (begin >= end || p->items[i].size == 0) return;
+    tide_buffer b = tide_buffers_get(p->buffers, i);
+    if (begin >= end || b.size_bytes == 0) return;
     double x = LEFT + (begin - s->first) * s->per_time, w = (end - begin) * s->per_time;
-    double h = (double)p->items[i].size * s->per_byte, y = TOP + HEIGHT - (double)p->offsets[i] * s->per_byte - h;
+    double h = (double)b.size_bytes * s->per_byte, y = TOP + HEIGHT - (double)p->offsets[i] * s->per_byte - h;
     fprintf(f, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, y, w, h,
             colours[i % (sizeof colours / sizeof *colours)]);
-    svg_text(f, p->names[i]);
-    fprintf(f, ": %" PRIu64 " bytes at %" PRIu64 ", [%u, %u)</title></rect>\n", p->items[i].size, p->offsets[i], begin,
+    svg_text(f, b.name);
+    fprintf(f, ": %" PRIu64 " bytes at %" PRIu64 ", [%u, %u)</title></rect>\n", b.size_bytes, p->offsets[i], begin,
             end);
 }
 
@@ -51,8 +52,8 @@ static void write_line(FILE *f, const scale *s, uint64_t bytes, const char *what
 }
 
 tide_status write_place_svg(const place_picture *p, const char *path) {
-    tide__writer w;
-    tide_status status = tide__writer_open(&w, path);
+    file_out w;
+    tide_status status = file_out_begin(&w, path);
     if (status != TIDE_OK) return status;
     scale s = scale_of(p);
     FILE *f = w.stream;
@@ -62,8 +63,9 @@ tide_status write_place_svg(const place_picture *p, const char *path) {
             LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM);
     fprintf(f, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g stroke=\"white\" stroke-width=\"0.3\">\n");
     for (size_t i = 0; i < p->n; i++) {
-        write_box(f, p, &s, i, p->items[i].begin, p->items[i].end);
-        write_box(f, p, &s, i, p->items[i].begin2, p->items[i].end2);
+        tide_buffer b = tide_buffers_get(p->buffers, i);
+        write_box(f, p, &s, i, b.begin, b.end);
+        write_box(f, p, &s, i, b.begin2, b.end2);
     }
     fprintf(f, "</g>\n");
     write_line(f, &s, p->height, "height", "black");
@@ -74,5 +76,5 @@ tide_status write_place_svg(const place_picture *p, const char *path) {
     fprintf(f, "<text x=\"20\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 20 %d)\">address</text>\n",
             TOP + HEIGHT / 2, TOP + HEIGHT / 2);
     fprintf(f, "</svg>\n");
-    return tide__writer_commit(&w);
+    return file_out_end(&w);
 }

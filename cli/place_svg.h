@@ -2,11 +2,10 @@
 #ifndef TIDE_CLI_PLACE_SVG_H
 #define TIDE_CLI_PLACE_SVG_H
 
-#include "plan/place/place.h"
+#include <tidemark/place.h>
 
 typedef struct place_picture {
-    const tide__place_item *items;
-    const char *const *names;
+    const tide_buffers *buffers;
     const uint64_t *offsets;
     size_t n;
     uint64_t height, capacity; /* capacity 0: none to draw */

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-
 bool is_mode(const train_options *o, const char *mode) { return strcmp(o->mode, mode) == 0; }
 
 /* ---- which trainings ---- */
@@ -65,7 +63,8 @@ static tide_status check_mode(const train_options *o) {
         return complain(TIDE_E_ARGUMENT, "--plan-cache is for runs that follow a plan; leave --mode online out");
     if (o->plan_cache && access(o->plan_cache, R_OK | W_OK | X_OK) != 0)
         return complain(TIDE_E_IO, "--plan-cache: cannot use %s: %s", o->plan_cache, strerror(errno));
-    if (varies(&o->vary) && (o->record || o->decisions || o->model.accumulate || o->budgets.arena.is_smallest))
+    if (varies(&o->vary) &&
+        (o->record || o->decisions || o->model.accumulate || o->budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST))
         return complain(
             TIDE_E_ARGUMENT,
             "--record, --decisions, --accumulate and --budget min are for networks that do not change; leave"
@@ -100,8 +99,8 @@ static tide_status check_files(const train_options *o, const run_list *list) {
     if (o->checkpoint && list->n > 1)
         return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
     if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
-    tide_status status = o->checkpoint ? tide__writer_check(o->checkpoint, true) : TIDE_OK;
-    return status == TIDE_OK && o->record ? tide__writer_check(o->record, false) : status;
+    tide_status status = o->checkpoint ? tide_file_check(o->checkpoint, true) : TIDE_OK;
+    return status == TIDE_OK && o->record ? tide_file_check(o->record, false) : status;
 }
 
 tide_status check_train_options(const train_options *o, const run_list *list) {

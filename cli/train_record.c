@@ -3,24 +3,20 @@
 
 #include <stdlib.h>
 
-#include "report/run_file.h"
+#include <tidemark/report.h>
 
-tide_status record_begin(train_record *r, tide_trainer *trainer, tide_device *device, const tide_machine *machine,
-                         uint64_t budget_bytes) {
-    tide_machine raised = *machine;
-    tide_device_info info;
+tide_status record_begin(train_record *r, const tide_trainer *trainer) {
     tide_shape *shapes;
-    tide_status status = tide_device_get_info(device, &info);
-    if (status == TIDE_OK) status = find_shapes(tide_trainer_step_program(trainer), &shapes);
+    tide_status status = find_shapes(tide_trainer_step_program(trainer), &shapes);
     if (status != TIDE_OK) return status;
-    if (raised.align_bytes < info.align_bytes) raised.align_bytes = info.align_bytes;
-    const tide__run_record record = {.machine = &raised,
-                                     .program = tide_step_program(tide_trainer_step_program(trainer)),
-                                     .plan = tide_trainer_plan(trainer),
-                                     .timeline = r->timeline,
-                                     .shapes = shapes,
-                                     .budget_bytes = budget_bytes};
-    status = tide__run_record_begin(&record, &r->begun, &r->begun_size);
+    const tide_record_parts record = {.size = sizeof record,
+                                      .machine = tide_trainer_machine(trainer),
+                                      .program = tide_step_program(tide_trainer_step_program(trainer)),
+                                      .plan = tide_trainer_plan(trainer),
+                                      .timeline = r->timeline,
+                                      .shapes = shapes,
+                                      .budget_bytes = tide_trainer_budgets(trainer)->arena_bytes};
+    status = tide_record_begin(&record, &r->begun, &r->begun_size);
     free(shapes);
     return status;
 }
@@ -32,7 +28,7 @@ tide_status record_write(const train_record *r, const char *path, const char *mo
     FILE *stream = open_memstream(&text, &size);
     if (!stream) return complain(TIDE_E_MEMORY, "out of host memory");
     print_runs_json(stream, model, runs, n, steps);
-    tide_status status = fclose(stream) == 0 ? tide__run_record_write(r->begun, r->begun_size, text, size, path)
+    tide_status status = fclose(stream) == 0 ? tide_record_write(r->begun, r->begun_size, text, size, path)
                                              : complain(TIDE_E_MEMORY, "out of host memory");
     free(text);
     return status;

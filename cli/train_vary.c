@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
-
 enum { DEPTHS = 32, LENGTHS = 16 };
 #define DEPTH_STREAM UINT64_C(0x6465707468) /* of the draws; the part's number is added */
 
@@ -37,7 +35,7 @@ static void draw_skips(const tide_model *whole, double drop_path, uint64_t seed,
     uint32_t n = tide_model_block_count(whole);
     for (uint32_t i = 0; i < n; i++) {
         double p = drop_path * (i + 1) / n;
-        bool drop = (double)tide__random_unit(seed, DEPTH_STREAM + part, i) < p;
+        bool drop = (double)tide_random_unit(seed, DEPTH_STREAM + part, i) < p;
         skip[i] = drop && !tide_model_block_is_fixed(whole, i);
     }
 }

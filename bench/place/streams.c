@@ -103,11 +103,11 @@ typedef struct noisy_result {
 } noisy_result;
 
 /* The worst of a few seeds: a malloc added or left out about every two iterations. */
-static noisy_result replay_noisy(const tide__stream *stream, tide__replay_options options) {
+static noisy_result replay_noisy(const tide__stream *stream, tide_replay_options options) {
     noisy_result worst = {.share = 1, .worst = 1};
     options.deviate_every = 2;
     for (options.seed = 1; options.seed <= SEEDS; options.seed++) {
-        tide__replay_result r;
+        tide_replay_result r;
         require(tide__pool_replay(stream, &options, &r));
         double share = r.n_watched ? (double)r.n_planned / (double)r.n_watched : 0;
         if (share < worst.share) worst.share = share;
@@ -118,9 +118,9 @@ static noisy_result replay_noisy(const tide__stream *stream, tide__replay_option
     return worst;
 }
 
-static void bench_pool(const char *name, const tide__stream *stream, const tide__comparison *c) {
-    tide__replay_options options = {0};
-    tide__replay_result r;
+static void bench_pool(const char *name, const tide__stream *stream, const tide_replay_others *c) {
+    tide_replay_options options = {0};
+    tide_replay_result r;
     tide__requests requests;
     tide_pool_options_init(&options.pool);
     require(tide__pool_replay(stream, &options, &r));
@@ -145,7 +145,7 @@ static void bench_pool(const char *name, const tide__stream *stream, const tide_
 
 /* ---- the others ---- */
 
-static void print_ratio(uint64_t bytes, const tide__comparison *c) {
+static void print_ratio(uint64_t bytes, const tide_replay_others *c) {
     if (bytes)
         printf(" %9.4f", ratio(bytes, c->load_bytes));
     else
@@ -153,7 +153,7 @@ static void print_ratio(uint64_t bytes, const tide__comparison *c) {
 }
 
 /* What the paper says of its own recordings. */
-static void judge_published(const char *name, const tide__comparison *c) {
+static void judge_published(const char *name, const tide_replay_others *c) {
     static const struct {
         const char *part;
         double two_slots, two_turns; /* 0: not published */
@@ -170,8 +170,8 @@ static void judge_published(const char *name, const tide__comparison *c) {
     }
 }
 
-static tide__comparison bench_others(const char *name, const tide__stream *stream) {
-    tide__comparison c;
+static tide_replay_others bench_others(const char *name, const tide__stream *stream) {
+    tide_replay_others c;
     double start = cpu_seconds();
     require(tide__compare(stream, 256, 0, 1, &c));
     double seconds = cpu_seconds() - start;
@@ -180,7 +180,7 @@ static tide__comparison bench_others(const char *name, const tide__stream *strea
     print_ratio(c.offline.engine_bytes, &c);
     print_ratio(c.offline.two_slots_bytes, &c);
     print_ratio(c.offline.two_turns_bytes, &c);
-    for (int k = 0; k < TIDE__N_ONLINE; k++) print_ratio(c.online[k].peak_held_bytes, &c);
+    for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++) print_ratio(c.online[k].peak_held_bytes, &c);
     print_ratio(c.recorded_bytes, &c);
     printf(" %8.3f\n", seconds);
     fflush(stdout);
@@ -193,7 +193,7 @@ static tide__comparison bench_others(const char *name, const tide__stream *strea
 static void print_others_header(void) {
     printf("\n== streams: what is held, / load (256 B alignment; up to 1 s of search)\n");
     printf("%-18s %9s %9s %9s %9s %9s", "stream", "load MiB", "bound", "ours", "2 slots", "2 turns");
-    for (int k = 0; k < TIDE__N_ONLINE; k++) printf(" %9s", tide__online_kinds[k]->name);
+    for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++) printf(" %9s", tide__online_kinds[k]->name);
     printf(" %9s %8s\n", "recorded", "cpu s");
 }
 
@@ -211,7 +211,7 @@ typedef struct source {
     char *text;      /* of a made one */
     tide__import in;
     tide__stream stream;
-    tide__comparison others;
+    tide_replay_others others;
 } source;
 
 static void open_source(source *s) {

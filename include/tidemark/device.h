@@ -5,7 +5,10 @@
  * - Queues run concurrently. Order between queues comes from events only: record on one, wait on another.
  * - A failure inside a queue is sticky: later work of that queue is skipped, events still complete, and
  *   tide_queue_sync() returns the first failure with its detail text.
- * - One host thread at a time drives a device. Kernels run on the device's own threads. */
+ * - One thread at a time creates and destroys what a device has, and one at a time drives each queue: calls for different
+ *   queues may come from different threads. So an io function may itself copy by a queue that nobody else drives, and
+ *   wait for it (an evaluation reads its weights like this); of all io functions of a device one at a time may.
+ * - Kernels run on the device's own threads. */
 #ifndef TIDEMARK_DEVICE_H
 #define TIDEMARK_DEVICE_H
 
@@ -127,7 +130,8 @@ typedef struct tide_step_args {
     uint64_t counter;    /* of the op, when it is random */
     float learning_rate;
 } tide_step_args;
-/* offsets: reads, writes, then the workspace if the variant has one; in the order of kernel_info. */
+/* offsets: reads, writes, then the workspace if the variant has one; in the order of kernel_info. args may be NULL for ops
+ * that draw no numbers and learn nothing: all zeros. */
 TIDE_API tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                          const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
 

@@ -13,8 +13,9 @@
 extern "C" {
 #endif
 
-#define TIDE_MACHINE_MAX_TIERS 8
-#define TIDE_MACHINE_MAX_CHANNELS 16
+/* Room in arrays. A machine has one tier and two channels less at most, 8 and 16: journals of online steps need those. */
+#define TIDE_MACHINE_MAX_TIERS 9
+#define TIDE_MACHINE_MAX_CHANNELS 18
 #define TIDE_MACHINE_NAME_BYTES 64
 
 #define TIDE_TIER_TABLE(X)    \

@@ -47,6 +47,9 @@ TIDE_API bool tide_model_skips(const tide_model *model, uint32_t block); /* it i
 /* Families for help texts; NULL after the last. */
 TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
 
+/* From [0, 1), by counter: equal arguments, equal number, on every machine. What everything random here is drawn with. */
+TIDE_API float tide_random_unit(uint64_t seed, uint64_t stream, uint64_t counter);
+
 /* ---- steps ---- */
 #define TIDE_OPTIMIZER_TABLE(X) \
     X(TIDE_SGD, "sgd") X(TIDE_MOMENTUM, "momentum") X(TIDE_ADAM, "adam") X(TIDE_ADAMW, "adamw")

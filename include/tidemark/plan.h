@@ -98,6 +98,20 @@ typedef struct tide_budgets {
 } tide_budgets;
 TIDE_API void tide_budgets_init(tide_budgets *b); /* everything unconstrained */
 
+/* One budget as people give it. */
+typedef enum tide_budget_kind {
+    TIDE_BUDGET_BYTES,   /* `bytes`; UINT64_MAX: no limit */
+    TIDE_BUDGET_SHARE,   /* `share` of the unconstrained arena, which is that of policy "liveness" without budgets */
+    TIDE_BUDGET_SMALLEST /* the smallest arena that the policy works in, as tide_plan_smallest finds it */
+} tide_budget_kind;
+typedef struct tide_budget {
+    tide_budget_kind kind;
+    uint64_t bytes;
+    double share; /* 0.4 is 40 % */
+} tide_budget;
+/* In bytes, where the unconstrained arena has `whole_bytes`; UINT64_MAX for the smallest, which takes plans to find. */
+TIDE_API uint64_t tide_budget_bytes(const tide_budget *budget, uint64_t whole_bytes);
+
 /* How long a policy may search; counted in work, not in time, so that plans are the same everywhere. */
 #define TIDE_EFFORT_TABLE(X)                                                         \
     X(TIDE_EFFORT_LOW, "low")       /* the first good plan */                        \
@@ -116,11 +130,17 @@ typedef struct tide_plan_options {
     tide_budgets budgets;
     bool bits_any; /* free the choice of variants from the bits class of the default one */
     tide_effort effort;
-    /* tide_plan_smallest tells of every budget it is about to try; NULL: nobody asks. */
+    /* tide_plan_smallest, for whomever, tells of every budget it is about to try; NULL: nobody asks. */
     void (*trying)(void *self, uint64_t budget_bytes);
     void *trying_self;
+    /* Of the arena, of every RAM tier and of every disk tier; they and `budgets` hold, whichever is less. */
+    tide_budget arena_budget, host_budget, disk_budget;
 } tide_plan_options;
 TIDE_API void tide_plan_options_init(tide_plan_options *options);
+/* Puts the three into options->budgets, in bytes, as each call below does by itself: to know them, or to settle them once
+ * for several calls. The program may be NULL if all of them are bytes. */
+TIDE_API tide_status tide_plan_settle_budgets(const tide_program *program, const tide_machine *machine,
+                                              tide_plan_options *options);
 
 /* Policies for help texts; NULL after the last. `summary` may be NULL. */
 TIDE_API const char *tide_policy_name(uint32_t i, const char **summary);
@@ -149,7 +169,12 @@ typedef struct tide_fit_report {
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
-/* Plans for n budgets of the arena at once, instead of options->budgets.arena_bytes: plans[i] is for budgets[i], NULL where
+/* Whether a plan for these options is known to exist, however slow it would be: found in milliseconds for policies that may
+ * move everything. Else, and where that is not enough, *fits is false, and only tide_plan_create can tell. */
+TIDE_API tide_status tide_plan_fits(const tide_program *program, const tide_machine *machine,
+                                    const tide_plan_options *options, bool *fits);
+
+/* Plans for n budgets of the arena at once, instead of the one in options: plans[i] is for budgets[i], NULL where
  * it does not fit; fits[i] then says why. fits may be NULL. With policy "hybrid" the searches at smaller budgets serve the
  * larger ones as well, which takes a fraction of the time of as many single plans, and none of them is slower than one for
  * a smaller budget. */
@@ -173,9 +198,9 @@ typedef struct tide_smallest {
     uint32_t tried; /* plans made on the way */
 } tide_smallest;
 /* Where a policy may move everything to tiers with room the bound itself works, but for alignment: milliseconds. Else by
- * bisection, until works - failed <= works * tolerance, over plans of low effort, and then a few of options->effort, with
- * which works_bytes works and failed_bytes does not. A policy that heeds no budget has one arena, which is the answer.
- * options->budgets.arena_bytes is where the search starts (a budget known to work, or UINT64_MAX). TIDE_E_FIT or
+ * bisection, until works - failed <= works * tolerance (0: 2, 0.5 or 0.2 % by effort), over plans of low effort, and then a
+ * few of options->effort, with which works_bytes works and failed_bytes does not. A policy that heeds no budget has one
+ * arena, which is the answer. The budget of the arena in options is where the search starts (one known to work, or none). TIDE_E_FIT or
  * TIDE_E_TIER_FULL if no plan works there. */
 TIDE_API tide_status tide_plan_smallest(const tide_program *program, const tide_machine *machine,
                                         const tide_plan_options *options, double tolerance, tide_smallest *out);

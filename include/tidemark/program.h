@@ -48,6 +48,9 @@ typedef struct tide_program_builder tide_program_builder;
 typedef enum tide_dtype { TIDE_DTYPE_TABLE(TIDE_ENUM_MEMBER) } tide_dtype;
 typedef enum tide_class { TIDE_CLASS_TABLE(TIDE_ENUM_MEMBER) } tide_class;
 typedef enum tide_phase { TIDE_PHASE_TABLE(TIDE_ENUM_MEMBER) } tide_phase;
+/* The words that files use: "activation", "forward"; NULL if there is no such class or phase. */
+TIDE_API const char *tide_class_name(tide_class cls);
+TIDE_API const char *tide_phase_name(tide_phase phase);
 typedef enum tide_start { TIDE_START_TABLE(TIDE_ENUM_MEMBER) } tide_start;
 #undef TIDE_ENUM_MEMBER
 

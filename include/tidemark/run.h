@@ -26,7 +26,7 @@ typedef struct tide_call {
     const uint64_t *offsets;
     uint32_t n_offsets;
     const tide_step_args *args;
-    struct tide__store *memory; /* of tide_call_launch */
+    void *memory; /* the run's own, for tide_call_launch */
 } tide_call;
 typedef tide_status (*tide_op_fn)(void *context, const tide_call *call);
 
@@ -94,7 +94,7 @@ TIDE_API const uint64_t *tide_run_costs(const tide_run *run);
  * poisons it once values may have moved. */
 TIDE_API tide_status tide_run_follow(tide_run *run, const tide_plan *plan);
 
-/* ---- plans that are kept, and plans that have grown old ---- */
+/* ---- plans that are kept ---- */
 
 /* From a folder: the plan of this step for this machine and these options (but for the policy "manual", whose file may have
  * changed), verified; NULL if there is none that can be used. */
@@ -102,23 +102,6 @@ TIDE_API tide_plan *tide_plan_recall(const char *folder, const tide_program *pro
                                      const tide_plan_options *options);
 TIDE_API tide_status tide_plan_remember(const char *folder, const tide_program *program, const tide_machine *machine,
                                         const tide_plan_options *options, const tide_plan *plan);
-
-/* How a plan's prediction holds; all zeros at first. */
-typedef struct tide_drift {
-    uint32_t n_misses; /* steps in a row that took over 1.5 times as long as predicted, or less than 2/3 */
-    uint32_t n_replans;
-} tide_drift;
-/* After a step that followed the plan. True after four misses: measure the costs and plan anew; but three times at most,
- * because predictions that never come true are no reason to plan for ever. */
-TIDE_API bool tide_drift_note(tide_drift *drift, const tide_plan *plan, uint64_t step_ns);
-
-/* Between steps: the largest arena that a guest of this run may have. */
-TIDE_API uint64_t tide_run_guest_bytes(const tide_run *run);
-/* Takes from the budgets of tiers what this run has reserved: the rest is for runs beside it. */
-TIDE_API void tide_run_guest_tiers(const tide_run *run, tide_budgets *budgets);
-/* After a guest of this run is gone: the failure, if values that had made room for it did not come back. Then the run
- * refuses everything else. */
-TIDE_API tide_status tide_run_left_by_guest(const tide_run *run);
 
 typedef struct tide_step_report {
     uint64_t step_ns;    /* measured, first enqueue to last completion */

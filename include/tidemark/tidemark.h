@@ -3,12 +3,16 @@
 #define TIDEMARK_H
 
 #include <tidemark/device.h>
+#include <tidemark/file.h>
 #include <tidemark/machine.h>
 #include <tidemark/nn.h>
 #include <tidemark/ops.h>
+#include <tidemark/place.h>
 #include <tidemark/plan.h>
 #include <tidemark/pool.h>
 #include <tidemark/program.h>
+#include <tidemark/replay.h>
+#include <tidemark/report.h>
 #include <tidemark/run.h>
 #include <tidemark/session.h>
 #include <tidemark/status.h>

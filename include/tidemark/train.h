@@ -165,6 +165,9 @@ TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those
 /* That of the last step, or of the first to come; until the next step. NULL: online, as yet. */
 TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);
 TIDE_API const tide_step *tide_trainer_step_program(const tide_trainer *trainer);
+/* What plans are made for: the machine aligned as the device is, and the budgets in bytes. */
+TIDE_API const tide_machine *tide_trainer_machine(const tide_trainer *trainer);
+TIDE_API const tide_budgets *tide_trainer_budgets(const tide_trainer *trainer);
 
 /* ---- networks that change from step to step ---- */
 

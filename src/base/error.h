@@ -3,6 +3,8 @@
 #ifndef TIDE_BASE_ERROR_H
 #define TIDE_BASE_ERROR_H
 
+#include <stddef.h>
+
 #include <tidemark/status.h>
 
 /* The texts. Call the tide__fail macros below instead. */
@@ -30,6 +32,12 @@ static inline tide_status tide__same_status(tide_status status) { return status;
         tide_status try_status_ = (expression);         \
         if (try_status_ != TIDE_OK) return try_status_; \
     } while (0)
+
+/* The first lines of public functions: TIDE_E_ARGUMENT if one of these pointers is NULL. */
+tide_status tide__error_need(const char *function, const void *const *pointers, size_t n);
+#define TIDE_NEED(...)                                                      \
+    TIDE_TRY(tide__error_need(__func__, (const void *const[]){__VA_ARGS__}, \
+                              sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)))
 
 /* Passes a failure on through a label that unwinds; needs a local `tide_status status`. */
 #define TIDE_TRY_GOTO(expression, label)   \

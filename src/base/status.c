@@ -85,3 +85,9 @@ void tide__error_set_errno(int error, const char *format, ...) {
     const char *text = strerror_r(error, why, sizeof why); /* GNU form: may return a static string */
     tide__error_set("%s: %s", what, text);
 }
+
+tide_status tide__error_need(const char *function, const void *const *pointers, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!pointers[i]) return tide__fail(TIDE_E_ARGUMENT, "%s: an argument that must be there is NULL", function);
+    return TIDE_OK;
+}

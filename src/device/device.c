@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/size.h"
 #include "device/device_vtable.h"
 
@@ -80,17 +81,14 @@ static tide_status open_entry(const device_entry *entry, const char *which, cons
 }
 
 tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out) {
-    tide_device_options defaults;
-    tide_device_options_init(&defaults);
+    tide_device_options taken;
+    tide_device_options_init(&taken);
     if (!name || !out) return tide__fail(TIDE_E_ARGUMENT, "a device needs a name and a place for its handle");
-    if (!options) options = &defaults;
-    if (options->size != sizeof *options)
-        return tide__fail(TIDE_E_ARGUMENT, "tide_device_options.size is %zu, expected %zu", options->size,
-                          sizeof *options);
+    TIDE_TRY(tide__options_take("tide_device_options", options, sizeof taken, &taken));
     const char *which;
     char usable[128];
     const device_entry *entry = find_device(name, &which);
-    if (entry) return open_entry(entry, which, options, out);
+    if (entry) return open_entry(entry, which, &taken, out);
     list_usable(usable, sizeof usable);
     return tide__fail(TIDE_E_DEVICE, "no device \"%s\"; available: %s", name, usable);
 }
@@ -100,12 +98,14 @@ void tide_device_close(tide_device *device) {
 }
 
 tide_status tide_device_get_info(const tide_device *device, tide_device_info *out) {
+    TIDE_NEED(device, out);
     return device->v->get_info(device, out);
 }
 
 /* ---- memory ---- */
 
 tide_status tide_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out) {
+    TIDE_NEED(device, out);
     if (size_bytes == 0) return tide__fail(TIDE_E_ARGUMENT, "an arena of 0 bytes");
     return device->v->arena_create(device, size_bytes, out);
 }
@@ -141,6 +141,7 @@ static tide_status check_same_device(const tide_device *a, const tide_device *b)
 /* ---- queues and events ---- */
 
 tide_status tide_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out) {
+    TIDE_NEED(device, out);
     if (kind != TIDE_QUEUE_COMPUTE && kind != TIDE_QUEUE_COPY)
         return tide__fail(TIDE_E_ARGUMENT, "unknown kind of queue %d", (int)kind);
     return device->v->queue_create(device, kind, out);
@@ -150,31 +151,44 @@ void tide_queue_destroy(tide_queue *queue) {
     if (queue) queue->device->v->queue_destroy(queue);
 }
 
-tide_status tide_queue_sync(tide_queue *queue) { return queue->device->v->queue_sync(queue); }
+tide_status tide_queue_sync(tide_queue *queue) {
+    TIDE_NEED(queue);
+    return queue->device->v->queue_sync(queue);
+}
 
-tide_status tide_event_create(tide_device *device, tide_event **out) { return device->v->event_create(device, out); }
+tide_status tide_event_create(tide_device *device, tide_event **out) {
+    TIDE_NEED(device, out);
+    return device->v->event_create(device, out);
+}
 
 void tide_event_destroy(tide_event *event) {
     if (event) event->device->v->event_destroy(event);
 }
 
 tide_status tide_event_record(tide_event *event, tide_queue *queue) {
+    TIDE_NEED(event, queue);
     TIDE_TRY(check_same_device(event->device, queue->device));
     return event->device->v->event_record(event, queue);
 }
 
 tide_status tide_event_wait(tide_event *event, tide_queue *queue) {
+    TIDE_NEED(event, queue);
     TIDE_TRY(check_same_device(event->device, queue->device));
     return event->device->v->event_wait(event, queue);
 }
 
 tide_status tide_event_query(tide_event *event, bool *complete) {
+    TIDE_NEED(event, complete);
     return event->device->v->event_query(event, complete);
 }
 
-tide_status tide_event_sync(tide_event *event) { return event->device->v->event_sync(event); }
+tide_status tide_event_sync(tide_event *event) {
+    TIDE_NEED(event);
+    return event->device->v->event_sync(event);
+}
 
 tide_status tide_event_elapsed(tide_event *from, tide_event *to, uint64_t *ns) {
+    TIDE_NEED(from, to, ns);
     TIDE_TRY(check_same_device(from->device, to->device));
     return from->device->v->event_elapsed(from, to, ns);
 }
@@ -182,6 +196,7 @@ tide_status tide_event_elapsed(tide_event *from, tide_event *to, uint64_t *ns) {
 /* ---- work ---- */
 
 tide_status tide_queue_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
+    TIDE_NEED(queue);
     const tide__device_vtable *v = queue->device->v;
     if (!fn) return tide__fail(TIDE_E_ARGUMENT, "launch without a function");
     if (!v->launch) return tide__fail(TIDE_E_UNSUPPORTED, "this device runs no host functions");
@@ -197,10 +212,12 @@ static tide_status copy(tide_queue *queue, tide_arena *arena, uint64_t offset, u
 }
 
 tide_status tide_copy_out(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io sink) {
+    TIDE_NEED(queue, arena);
     return copy(queue, arena, offset, size_bytes, sink, true);
 }
 
 tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io source) {
+    TIDE_NEED(queue, arena);
     return copy(queue, arena, offset, size_bytes, source, false);
 }
 
@@ -217,6 +234,7 @@ tide_status tide_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from
 /* ---- kernels ---- */
 
 tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out) {
+    TIDE_NEED(device, desc, out);
     if (!device->v->kernel_create) return tide__fail(TIDE_E_UNSUPPORTED, "this device has no kernels");
     if ((unsigned)desc->kind >= TIDE_OP_KIND_COUNT)
         return tide__fail(TIDE_E_ARGUMENT, "unknown kind of op %d", (int)desc->kind);
@@ -229,6 +247,7 @@ void tide_kernel_destroy(tide_kernel *kernel) {
 }
 
 tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel_info *out) {
+    TIDE_NEED(kernel, out);
     *out = kernel->info;
     return TIDE_OK;
 }
@@ -247,6 +266,7 @@ static tide_status check_operands(const tide_kernel *kernel, const tide_variant 
 
 tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                 const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args) {
+    TIDE_NEED(kernel, queue, arena, offsets);
     static const tide_step_args none = {0};
     TIDE_TRY(check_same_device(kernel->device, queue->device));
     TIDE_TRY(check_same_device(kernel->device, arena->device));
@@ -263,11 +283,13 @@ static tide_status check_operand(const tide_kernel *kernel, uint32_t operand) {
 }
 
 tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
+    TIDE_NEED(kernel, plain, stored);
     TIDE_TRY(check_operand(kernel, operand));
     return kernel->device->v->operand_pack(kernel, operand, plain, stored);
 }
 
 tide_status tide_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain) {
+    TIDE_NEED(kernel, stored, plain);
     TIDE_TRY(check_operand(kernel, operand));
     return kernel->device->v->operand_unpack(kernel, operand, stored, plain);
 }

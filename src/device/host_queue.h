@@ -89,7 +89,7 @@ struct tide__host_queue {
     pthread_mutex_t lock; /* protects all that follows */
     pthread_cond_t work;  /* there is a command, or the queue stops */
     pthread_cond_t idle;  /* a command completed while somebody waited */
-    tide__tape tape;
+    tide__command_tape tape;
     uint64_t enqueued, completed;
     uint32_t n_syncing; /* host threads inside queue_sync */
     bool stopping;

@@ -23,14 +23,14 @@ static void free_list(tide__tape_chunk *chunk) {
     }
 }
 
-void tide__tape_deinit(tide__tape *tape) {
+void tide__tape_deinit(tide__command_tape *tape) {
     free_list(tape->head);
     free_list(tape->spare);
-    *tape = (tide__tape){0};
+    *tape = (tide__command_tape){0};
 }
 
 /* A spare chunk with enough room, else a new one; empty, unlinked; NULL without memory. */
-static tide__tape_chunk *get_chunk(tide__tape *tape, size_t size) {
+static tide__tape_chunk *get_chunk(tide__command_tape *tape, size_t size) {
     for (tide__tape_chunk **link = &tape->spare; *link; link = &(*link)->next) {
         tide__tape_chunk *chunk = *link;
         if (chunk->capacity < size) continue;
@@ -45,7 +45,7 @@ static tide__tape_chunk *get_chunk(tide__tape *tape, size_t size) {
     return chunk;
 }
 
-static void drop_head(tide__tape *tape) {
+static void drop_head(tide__command_tape *tape) {
     tide__tape_chunk *old = tape->head;
     tape->head = old->next;
     if (!tape->head) tape->tail = NULL;
@@ -53,7 +53,7 @@ static void drop_head(tide__tape *tape) {
     tape->spare = old;
 }
 
-static tide_status add_chunk(tide__tape *tape, size_t size) {
+static tide_status add_chunk(tide__command_tape *tape, size_t size) {
     tide__tape_chunk *chunk = get_chunk(tape, size);
     if (!chunk) return tide__fail_memory();
     if (tape->head && tape->head->read == tape->head->written) drop_head(tape);
@@ -65,7 +65,7 @@ static tide_status add_chunk(tide__tape *tape, size_t size) {
     return TIDE_OK;
 }
 
-tide_status tide__tape_push(tide__tape *tape, size_t size_bytes, void **out) {
+tide_status tide__tape_push(tide__command_tape *tape, size_t size_bytes, void **out) {
     if (size_bytes > SIZE_MAX / 2) return tide__fail_memory();
     size_t total = RECORD_ALIGN + (size_bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
     if (!tape->tail || tape->tail->capacity - tape->tail->written < total) TIDE_TRY(add_chunk(tape, total));
@@ -77,13 +77,13 @@ tide_status tide__tape_push(tide__tape *tape, size_t size_bytes, void **out) {
     return TIDE_OK;
 }
 
-void *tide__tape_front(const tide__tape *tape) {
+void *tide__tape_front(const tide__command_tape *tape) {
     tide__tape_chunk *chunk = tape->head;
     if (!chunk || chunk->read == chunk->written) return NULL;
     return chunk->bytes + chunk->read + RECORD_ALIGN;
 }
 
-void tide__tape_pop(tide__tape *tape) {
+void tide__tape_pop(tide__command_tape *tape) {
     tide__tape_chunk *chunk = tape->head;
     chunk->read += *(size_t *)(void *)(chunk->bytes + chunk->read);
     if (chunk->read < chunk->written) return;

@@ -13,16 +13,16 @@
 
 typedef struct tide__tape_chunk tide__tape_chunk;
 
-typedef struct tide__tape {
+typedef struct tide__command_tape {
     tide__tape_chunk *head, *tail, *spare;
-} tide__tape;
+} tide__command_tape;
 
-void tide__tape_deinit(tide__tape *tape);
+void tide__tape_deinit(tide__command_tape *tape);
 /* A new record of `size_bytes` at the end, aligned for any type, content unspecified. */
-tide_status tide__tape_push(tide__tape *tape, size_t size_bytes, void **out);
+tide_status tide__tape_push(tide__command_tape *tape, size_t size_bytes, void **out);
 /* The oldest record; NULL if the tape is empty. */
-void *tide__tape_front(const tide__tape *tape);
+void *tide__tape_front(const tide__command_tape *tape);
 /* Forgets the oldest record; the tape is not empty. */
-void tide__tape_pop(tide__tape *tape);
+void tide__tape_pop(tide__command_tape *tape);
 
 #endif

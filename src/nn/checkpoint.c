@@ -104,6 +104,7 @@ static tide_status write_states(tide_trainer *t, FILE *stream) {
 }
 
 tide_status tide_trainer_save(tide_trainer *t, const char *path) {
+    TIDE_NEED(t, path);
     tide__writer w;
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a checkpoint");
     TIDE_TRY(tide__writer_open_regular(&w, path));
@@ -170,6 +171,7 @@ static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *
 }
 
 tide_status tide_trainer_load(tide_trainer *t, const char *path) {
+    TIDE_NEED(t, path);
     if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
     tide__safetensors s;
     FILE *stream;

@@ -66,7 +66,7 @@ static tide_status open_file(tide_data_files *f, const char *path, tide__file *o
 static tide_status add_idx(tide_data_files *f, const char *images, const char *labels, tide__images *set) {
     tide__file file;
     tide__image_shape shape;
-    tide__block block;
+    tide__image_block block;
     TIDE_TRY(open_file(f, images, &file));
     TIDE_TRY(tide__idx_images(file.text, file.size, images, &shape, &block));
     TIDE_TRY(open_file(f, labels, &file));
@@ -113,7 +113,7 @@ static tide_status open_idx_file(tide_data_files *f, const char *path) {
 static tide_status add_cifar(tide_data_files *f, const char *path, tide__images *set) {
     const tide__image_shape shape = {3, TIDE__CIFAR_SIDE, TIDE__CIFAR_SIDE};
     tide__file file;
-    tide__block block;
+    tide__image_block block;
     TIDE_TRY(open_file(f, path, &file));
     TIDE_TRY(tide__cifar_records(file.text, file.size, path, &block));
     return tide__images_add(set, &shape, &block, path);
@@ -206,7 +206,7 @@ static tide_status open_folder(tide_data_files *f, const char *folder) {
 static bool is_cifar(const tide__file *file, const char *path) {
     size_t length = strlen(path);
     bool named = length > 4 && strcmp(path + length - 4, ".bin") == 0;
-    tide__block block;
+    tide__image_block block;
     return named || tide__cifar_records(file->text, file->size, path, &block) == TIDE_OK;
 }
 
@@ -235,6 +235,7 @@ static tide_status open_all(tide_data_files *f, const char *path, uint32_t conte
 }
 
 tide_status tide_data_files_open(const char *path, uint32_t context, uint64_t seed, tide_data_files **out) {
+    TIDE_NEED(path, out);
     tide_data_files *f = calloc(1, sizeof *f);
     if (!f) return tide__fail_memory();
     tide_status status = open_all(f, path, context, seed);

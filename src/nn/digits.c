@@ -145,6 +145,7 @@ static tide_status sample(void *context, uint64_t index, float *pixels, int32_t 
 }
 
 tide_status tide_data_digits(tide_digits *digits, uint64_t n_samples, tide_data *out) {
+    TIDE_NEED(digits, out);
     if (!digits->channels || !digits->height || !digits->width || !n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "digits need at least one channel, row, column and sample");
     *out = (tide_data){.size = sizeof *out,

@@ -1,12 +1,15 @@
 /* Networks that change from step to step: each model that comes up is prepared once (its step, its kernels) and then
  * played into a session, op by op, with every value released after its last use. Parameters live in the session; models
  * find them by name. So that host memory is bounded however many models come up, only the last ones stay prepared. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/options.h"
 #include "nn/dynamic.h"
+#include "nn/step.h"
 
 enum { MAX_PREPARED = 64 };
 
@@ -22,7 +25,14 @@ void tide_dynamic_options_init(tide_dynamic_options *options) {
 }
 
 tide_status tide_dynamic_create(const tide_dynamic_options *options, tide_dynamic **out) {
-    if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_dynamic_options: wrong size");
+    tide_dynamic_options taken;
+    tide_dynamic_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "a network needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_dynamic_options", options, sizeof taken, &taken));
+    options = &taken;
+    if (!isfinite(options->learning_rate) || options->learning_rate < 0)
+        return tide__fail(TIDE_E_ARGUMENT, "a learning rate of %g is no number from 0 up",
+                          (double)options->learning_rate);
     if (options->step.accumulate > 1 || options->step.inference)
         return tide__fail(TIDE_E_UNSUPPORTED, "a network that changes trains on one batch per step");
     tide_dynamic *d = calloc(1, sizeof *d);
@@ -67,7 +77,7 @@ tide_session_stats tide_dynamic_get_stats(const tide_dynamic *d) { return tide_s
 static tide_status find_layout(const played *p, const tide_state *s, uint64_t *layout) {
     tide_kernel_info *info = malloc(sizeof *info);
     if (!info) return tide__fail_memory();
-    tide_status status = tide_kernel_get_info(p->network.kernels[s->op], info);
+    tide_status status = tide_kernel_get_info(tide__step_kernel(p->network.step, s->op), info);
     if (status == TIDE_OK) *layout = info->read[s->operand < TIDE_KERNEL_MAX_OPERANDS ? s->operand : 0].layout;
     free(info);
     return status;
@@ -80,7 +90,7 @@ static tide_status write_first_value(tide_dynamic *d, const played *p, const tid
     tide_status status = plain && stored ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
         tide__state_init(s, d->options.seed, plain);
-        status = tide_operand_pack(p->network.kernels[s->op], s->operand, plain, stored);
+        status = tide_operand_pack(tide__step_kernel(p->network.step, s->op), s->operand, plain, stored);
     }
     if (status == TIDE_OK) status = tide_session_write(d->session, id, stored, size);
     free(plain);
@@ -134,16 +144,16 @@ static tide_status open_network(tide_dynamic *d, played *p) {
     n->n_micros = 1;
     n->session = d->session;
     if (p->inference) tide__step_for_inference(&step);
-    TIDE_TRY(tide_step_create(p->model, &step, &n->step));
+    TIDE_TRY(tide__step_create_runnable(p->model, &step, &n->step));
     n->program = tide_step_program(n->step);
-    return tide__network_create_kernels(n, d->options.session.device);
+    return TIDE_OK;
 }
 
 static void find_last_uses(played *p) {
     const tide_program *program = p->network.program;
     for (tide_id i = 0; i < tide_program_op_count(program); i++) {
         const tide_op *op = tide_program_op(program, i);
-        p->ops[i] = (played_op){.kernel = p->network.kernels[i], .counter = op->counter};
+        p->ops[i] = (played_op){.kernel = tide__step_kernel(p->network.step, i), .counter = op->counter};
         for (uint32_t k = 0; k < op->n_reads; k++) p->last[op->reads[k]] = i;
         for (uint32_t k = 0; k < op->n_writes; k++) p->last[op->writes[k]] = i;
     }
@@ -301,6 +311,7 @@ tide_status tide__dynamic_play(tide_dynamic *d, played *p, const float *plain, c
 
 tide_status tide_dynamic_step(tide_dynamic *d, const tide_model *model, const float *plain, const int32_t *labels,
                               float *loss, tide_step_report *report) {
+    TIDE_NEED(d, model, plain, labels, loss);
     played *p;
     tide_step_args args = {.seed = d->options.seed, .step = d->n_steps, .learning_rate = d->options.learning_rate};
     if (!model || !plain || !labels || !loss)
@@ -327,6 +338,7 @@ static tide_status hash_parameter(tide_dynamic *d, const parameter *p, uint64_t 
 }
 
 tide_status tide_dynamic_hash(tide_dynamic *d, uint64_t *hash) {
+    TIDE_NEED(d, hash);
     uint64_t h = d->n_steps;
     const parameter **sorted = malloc((d->parameters.count + 1) * sizeof *sorted);
     if (!sorted) return tide__fail_memory();

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "nn/parts.h"
+#include "nn/step.h"
 #include "nn/trainer.h"
+#include "run/guest.h"
 
 /* ---- weights ---- */
 
@@ -55,7 +57,8 @@ static tide_status read_probabilities(tide__network *n, tide_id op, float *plain
     if (!stored) return tide__fail_memory();
     tide_status status = tide__network_read(n, tensor, stored, size);
     if (status == TIDE_OK)
-        status = tide_operand_unpack(n->kernels[op], tide_program_op(n->program, op)->n_reads, stored, plain);
+        status = tide_operand_unpack(tide__step_kernel(n->step, op), tide_program_op(n->program, op)->n_reads, stored,
+                                     plain);
     free(stored);
     return status;
 }
@@ -139,7 +142,7 @@ typedef struct attempt {
 } attempt;
 
 static bool can_attempt(const tide_trainer *t, const attempt *a) {
-    uint64_t budget = t->options.plan.budgets.arena_bytes, used = tide_run_guest_bytes(t->network.run);
+    uint64_t budget = t->options.plan.budgets.arena_bytes, used = tide__run_guest_bytes(t->network.run);
     if (a->beside) return budget > used;
     return a->policy != NULL;
 }
@@ -148,14 +151,14 @@ static bool can_attempt(const tide_trainer *t, const attempt *a) {
 static tide_status try_evaluation(tide_trainer *t, const attempt *a, tide__network *network) {
     tide_trainer_options options = t->options;
     tide_step_options step = t->options.step;
-    uint64_t *arena = &options.plan.budgets.arena_bytes, used = tide_run_guest_bytes(t->network.run);
+    uint64_t *arena = &options.plan.budgets.arena_bytes, used = tide__run_guest_bytes(t->network.run);
     tide__step_for_inference(&step);
     step.client_weights = a->borrows;
     options.plan.policy = a->policy;
     options.plan.decisions = NULL;
     options.plan_folder = NULL;
     options.mode = TIDE_MODE_PLANNED;
-    tide_run_guest_tiers(t->network.run, &options.plan.budgets);
+    tide__run_guest_tiers(t->network.run, &options.plan.budgets);
     if (!a->beside)
         *arena = used;
     else if (*arena != UINT64_MAX)
@@ -189,10 +192,11 @@ static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64
     TIDE_TRY(open_evaluation(t, &network, &borrows));
     tide_status status = evaluate(t, &network, borrows, data, n_samples, sum);
     tide__network_close(&network);
-    return status == TIDE_OK ? tide_run_left_by_guest(t->network.run) : status;
+    return status == TIDE_OK ? tide__run_left_by_guest(t->network.run) : status;
 }
 
 tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n_samples, tide_evaluation *out) {
+    TIDE_NEED(t, data, out);
     TIDE_TRY(tide__check_data(t->options.model, data));
     if (n_samples == 0 || n_samples > data->n_samples)
         return tide__fail(TIDE_E_ARGUMENT, "evaluation on %llu of %llu samples", (unsigned long long)n_samples,
@@ -205,6 +209,7 @@ tide_status tide_trainer_test(tide_trainer *t, const tide_data *data, uint64_t n
 }
 
 tide_status tide_trainer_evaluate(tide_trainer *t, const tide_data *data, uint64_t n_samples, double *accuracy) {
+    TIDE_NEED(t, data, accuracy);
     tide_evaluation e;
     TIDE_TRY(tide_trainer_test(t, data, n_samples, &e));
     *accuracy = e.accuracy;

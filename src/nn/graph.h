@@ -40,21 +40,21 @@ typedef struct tide__param {
     bool trainable;
 } tide__param;
 
-typedef struct tide__block {
+typedef struct tide__graph_block {
     bool fixed; /* it changes the shape and cannot be left out */
     bool skipped;
-} tide__block;
+} tide__graph_block;
 
 typedef struct tide__graph {
     TIDE_VEC(tide__layer) layers;
     TIDE_VEC(tide__param) params;
-    TIDE_VEC(uint32_t) layer_params;  /* what each layer reads; those of one layer after those of the one before */
-    TIDE_VEC(uint32_t) inputs;        /* layers; those of one layer after those of the one before */
-    TIDE_VEC(int64_t) input_channels; /* of each of `inputs` */
-    TIDE_VEC(char) names;             /* zero-terminated, one after the other */
-    TIDE_VEC(tide__block) blocks;     /* residual ones */
-    char prefix[48];                  /* put before the names of the layers to come */
-    uint64_t parameter_count;         /* trainable scalars */
+    TIDE_VEC(uint32_t) layer_params;    /* what each layer reads; those of one layer after those of the one before */
+    TIDE_VEC(uint32_t) inputs;          /* layers; those of one layer after those of the one before */
+    TIDE_VEC(int64_t) input_channels;   /* of each of `inputs` */
+    TIDE_VEC(char) names;               /* zero-terminated, one after the other */
+    TIDE_VEC(tide__graph_block) blocks; /* residual ones */
+    char prefix[48];                    /* put before the names of the layers to come */
+    uint64_t parameter_count;           /* trainable scalars */
     tide_status status;
 } tide__graph;
 

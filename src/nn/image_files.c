@@ -40,7 +40,7 @@ static tide_status read_header(const unsigned char *b, size_t size, uint32_t dim
     return TIDE_OK;
 }
 
-static tide_status read_images(const void *file, size_t size, tide__image_shape *shape, tide__block *out) {
+static tide_status read_images(const void *file, size_t size, tide__image_shape *shape, tide__image_block *out) {
     uint32_t d[MAX_DIMS], n;
     const unsigned char *data;
     TIDE_TRY(read_header(file, size, d, &n, &data));
@@ -51,17 +51,17 @@ static tide_status read_images(const void *file, size_t size, tide__image_shape 
     if (height > MAX_SIDE || width > MAX_SIDE)
         return tide__fail(TIDE_E_FORMAT, "byte %u: images of %u x %u", 4 * n - 4, height, width);
     *shape = (tide__image_shape){channels, height, width};
-    *out = (tide__block){.pixels = data, .pixel_stride = (uint64_t)channels * height * width, .n = d[0]};
+    *out = (tide__image_block){.pixels = data, .pixel_stride = (uint64_t)channels * height * width, .n = d[0]};
     return TIDE_OK;
 }
 
 tide_status tide__idx_images(const void *file, size_t size, const char *name, tide__image_shape *shape,
-                             tide__block *out) {
+                             tide__image_block *out) {
     tide_status status = read_images(file, size, shape, out);
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", name);
 }
 
-static tide_status read_labels(const void *file, size_t size, tide__block *block) {
+static tide_status read_labels(const void *file, size_t size, tide__image_block *block) {
     uint32_t d[MAX_DIMS], n;
     const unsigned char *data;
     TIDE_TRY(read_header(file, size, d, &n, &data));
@@ -73,12 +73,12 @@ static tide_status read_labels(const void *file, size_t size, tide__block *block
     return TIDE_OK;
 }
 
-tide_status tide__idx_labels(const void *file, size_t size, const char *name, tide__block *block) {
+tide_status tide__idx_labels(const void *file, size_t size, const char *name, tide__image_block *block) {
     tide_status status = read_labels(file, size, block);
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", name);
 }
 
-tide_status tide__cifar_records(const void *file, size_t size, const char *name, tide__block *out) {
+tide_status tide__cifar_records(const void *file, size_t size, const char *name, tide__image_block *out) {
     const unsigned char *b = file;
     if (size == 0 || size % TIDE__CIFAR_RECORD != 0)
         return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: no whole number of records of %d bytes", name,
@@ -87,10 +87,10 @@ tide_status tide__cifar_records(const void *file, size_t size, const char *name,
         if (b[i] >= TIDE__CIFAR_CLASSES)
             return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: record %zu has label %u, there are %d classes", name, i,
                               i / TIDE__CIFAR_RECORD, b[i], TIDE__CIFAR_CLASSES);
-    *out = (tide__block){.pixels = b + 1,
-                         .labels = b,
-                         .pixel_stride = TIDE__CIFAR_RECORD,
-                         .label_stride = TIDE__CIFAR_RECORD,
-                         .n = size / TIDE__CIFAR_RECORD};
+    *out = (tide__image_block){.pixels = b + 1,
+                               .labels = b,
+                               .pixel_stride = TIDE__CIFAR_RECORD,
+                               .label_stride = TIDE__CIFAR_RECORD,
+                               .n = size / TIDE__CIFAR_RECORD};
     return TIDE_OK;
 }

@@ -12,7 +12,7 @@ void tide__images_free(tide__images *images) {
     *images = (tide__images){0};
 }
 
-tide_status tide__images_add(tide__images *images, const tide__image_shape *shape, const tide__block *block,
+tide_status tide__images_add(tide__images *images, const tide__image_shape *shape, const tide__image_block *block,
                              const char *name) {
     const tide__image_shape *first = &images->shape;
     if (images->blocks.count == 0) images->shape = *shape;
@@ -25,8 +25,8 @@ tide_status tide__images_add(tide__images *images, const tide__image_shape *shap
 }
 
 /* The block of a sample; *index becomes its place there. */
-static const tide__block *find_block(const tide__images *images, uint64_t *index) {
-    const tide__block *b = images->blocks.data;
+static const tide__image_block *find_block(const tide__images *images, uint64_t *index) {
+    const tide__image_block *b = images->blocks.data;
     for (; *index >= b->n; b++) *index -= b->n;
     return b;
 }
@@ -34,7 +34,7 @@ static const tide__block *find_block(const tide__images *images, uint64_t *index
 uint32_t tide__images_classes(const tide__images *images) {
     uint32_t most = 0;
     for (size_t k = 0; k < images->blocks.count; k++) {
-        const tide__block *b = &images->blocks.data[k];
+        const tide__image_block *b = &images->blocks.data[k];
         for (uint64_t i = 0; i < b->n; i++)
             if (b->labels[i * b->label_stride] > most) most = b->labels[i * b->label_stride];
     }
@@ -60,7 +60,7 @@ void tide__images_normalise(tide__images *images, uint64_t n) {
     sums all[TIDE__MAX_CHANNELS] = {{0, 0, 0}};
     for (uint64_t i = 0; i < n; i += step) {
         uint64_t at = i;
-        const tide__block *b = find_block(images, &at);
+        const tide__image_block *b = find_block(images, &at);
         for (uint32_t c = 0; c < images->shape.channels; c++)
             add_plane(b->pixels + at * b->pixel_stride + c * plane, plane, &all[c]);
     }
@@ -74,7 +74,7 @@ void tide__images_normalise(tide__images *images, uint64_t n) {
 
 void tide__images_sample(const tide__images *images, uint64_t index, float *pixels, int32_t *label) {
     uint64_t plane = (uint64_t)images->shape.height * images->shape.width;
-    const tide__block *b = find_block(images, &index);
+    const tide__image_block *b = find_block(images, &index);
     const unsigned char *bytes = b->pixels + index * b->pixel_stride;
     for (uint32_t c = 0; c < images->shape.channels; c++)
         for (uint64_t i = 0; i < plane; i++)

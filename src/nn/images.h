@@ -14,35 +14,35 @@ typedef struct tide__image_shape {
 } tide__image_shape;
 
 /* Samples at equal distances. */
-typedef struct tide__block {
+typedef struct tide__image_block {
     const unsigned char *pixels, *labels; /* of the first; NULL: not known yet */
     uint64_t pixel_stride, label_stride;  /* bytes from one to the next */
     uint64_t n;
-} tide__block;
+} tide__image_block;
 
 /* An idx file of images: n x height x width or n x channels x height x width unsigned bytes. Errors begin with `name`
  * and the place in the file. */
 tide_status tide__idx_images(const void *file, size_t size, const char *name, tide__image_shape *shape,
-                             tide__block *out);
+                             tide__image_block *out);
 /* An idx file of labels, one unsigned byte each, for the images of `block`. */
-tide_status tide__idx_labels(const void *file, size_t size, const char *name, tide__block *block);
+tide_status tide__idx_labels(const void *file, size_t size, const char *name, tide__image_block *block);
 bool tide__is_idx(const void *file, size_t size); /* it begins as one */
 
 enum { TIDE__CIFAR_CLASSES = 10, TIDE__CIFAR_SIDE = 32, TIDE__CIFAR_RECORD = 1 + 3 * 32 * 32 };
 /* CIFAR-10's binary records: a label, then 3 x 32 x 32 bytes. */
-tide_status tide__cifar_records(const void *file, size_t size, const char *name, tide__block *out);
+tide_status tide__cifar_records(const void *file, size_t size, const char *name, tide__image_block *out);
 
 /* A set of blocks of one shape, as floats of about zero mean and unit variance. */
 enum { TIDE__MAX_CHANNELS = 4 };
 typedef struct tide__images {
     tide__image_shape shape;
-    TIDE_VEC(tide__block) blocks;
+    TIDE_VEC(tide__image_block) blocks;
     uint64_t n; /* samples of all blocks */
     float mean[TIDE__MAX_CHANNELS], scale[TIDE__MAX_CHANNELS];
 } tide__images;
 void tide__images_free(tide__images *images);
 /* All blocks of a set have the same shape; `name` is for the error. */
-tide_status tide__images_add(tide__images *images, const tide__image_shape *shape, const tide__block *block,
+tide_status tide__images_add(tide__images *images, const tide__image_shape *shape, const tide__image_block *block,
                              const char *name);
 /* Mean and scale, from at most a thousand samples of the first n. */
 void tide__images_normalise(tide__images *images, uint64_t n);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "nn/trainer.h"
+#include "run/guest.h"
 
 /* Without a budget there is nothing to decide, and decisions from a file stay as they are. */
 static bool can_gain(const tide_trainer *t) {
@@ -70,7 +71,7 @@ tide_status tide__learning_note(tide_trainer *t, const tide_timeline *timeline, 
     } else if (timeline && !l->measured) {
         TIDE_TRY(take_times(t, timeline));
     } else {
-        if (l->measured && tide_drift_note(&l->drift, t->network.plan, report->step_ns)) l->measured = false;
+        if (l->measured && tide__run_drift_note(&l->drift, t->network.plan, report->step_ns)) l->measured = false;
         return TIDE_OK;
     }
     l->measured = l->due = true;
@@ -84,7 +85,7 @@ static tide_status plan_from_costs(const tide_trainer *t, tide_plan **plan) {
     tide_plan_options options = t->options.plan;
     tide_program *measured;
     TIDE_TRY(tide_run_budgets(t->options.device, &n->machine, &options.budgets));
-    uint64_t arena = tide_run_guest_bytes(n->run);
+    uint64_t arena = tide__run_guest_bytes(n->run);
     if (n->plan && arena < options.budgets.arena_bytes) options.budgets.arena_bytes = arena; /* that has its size */
     TIDE_TRY(tide_program_with_costs(n->program, t->learning.costs, &measured));
     tide_status status = tide_plan_create(measured, &n->machine, &options, NULL, plan);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/options.h"
+#include "base/rng.h"
 
 #define DEFAULT_BATCH 32
 
@@ -194,13 +196,11 @@ static tide_status create(const char *spec, const tide_model_options *options, c
 }
 
 tide_status tide_model_create(const char *spec, const tide_model_options *options, tide_model **out) {
-    tide_model_options defaults;
-    tide_model_options_init(&defaults);
+    tide_model_options taken;
+    tide_model_options_init(&taken);
     if (!spec || !out) return tide__fail(TIDE_E_ARGUMENT, "a model needs a spec and a place for its handle");
-    if (!options) options = &defaults;
-    if (options->size != sizeof *options)
-        return tide__fail(TIDE_E_ARGUMENT, "tide_model_options.size is %zu, expected %zu", options->size,
-                          sizeof *options);
+    TIDE_TRY(tide__options_take("tide_model_options", options, sizeof taken, &taken));
+    options = &taken;
     const family *f = NULL;
     number_vec numbers = {0};
     TIDE_TRY(find_family(spec, &f));
@@ -243,4 +243,8 @@ bool tide_model_skips(const tide_model *model, uint32_t block) {
 uint64_t tide_model_labels(const tide_model *model) {
     tide_shape scores = model->graph.layers.data[model->graph.layers.count - 1].desc.x;
     return (uint64_t)(scores.n / tide_model_input(model).n * scores.h * scores.w);
+}
+
+float tide_random_unit(uint64_t seed, uint64_t stream, uint64_t counter) {
+    return tide__random_unit(seed, stream, counter);
 }

@@ -6,47 +6,10 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "nn/step.h"
+#include "plan/budget.h"
 
 uint64_t tide__elements(tide_shape s) { return (uint64_t)s.n * (uint64_t)s.c * (uint64_t)s.h * (uint64_t)s.w; }
-
-/* ---- kernels ---- */
-
-/* Equal ops have the same descriptor object, so sorting by its address brings them together. */
-typedef struct described {
-    const tide_op_desc *desc;
-    tide_id op;
-} described;
-
-static int by_descriptor(const void *a, const void *b) {
-    const described *x = a, *y = b;
-    if (x->desc != y->desc) return (uintptr_t)x->desc < (uintptr_t)y->desc ? -1 : 1;
-    return x->op < y->op ? -1 : 1;
-}
-
-tide_status tide__network_create_kernels(tide__network *n, tide_device *device) {
-    uint32_t n_ops = tide_program_op_count(n->program);
-    described *all = malloc((n_ops + 1) * sizeof *all);
-    n->kernels = calloc(n_ops + 1, sizeof *n->kernels);
-    n->owned = calloc(n_ops + 1, sizeof *n->owned);
-    tide_status status = all && n->kernels && n->owned ? TIDE_OK : tide__fail_memory();
-    if (status != TIDE_OK) goto done;
-    for (tide_id i = 0; i < n_ops; i++) all[i] = (described){tide_step_op_desc(n->step, i), i};
-    qsort(all, n_ops, sizeof *all, by_descriptor);
-    for (uint32_t i = 0; i < n_ops; i++) {
-        if (i == 0 || all[i].desc != all[i - 1].desc) {
-            status = tide_kernel_create(device, all[i].desc, &n->owned[n->n_owned]);
-            if (status != TIDE_OK) {
-                status = tide__fail_in(status, "op \"%s\"", tide_program_op(n->program, all[i].op)->name);
-                goto done;
-            }
-            n->n_owned++;
-        }
-        n->kernels[all[i].op] = n->owned[n->n_owned - 1];
-    }
-done:
-    free(all);
-    return status;
-}
 
 /* ---- what the run calls ---- */
 
@@ -55,8 +18,8 @@ static tide_status run_op(void *context, const tide_call *call) {
     tide_step_args args = *call->args;
     args.counter = tide_program_op(n->program, call->op)->counter;
     if (n->timer) TIDE_TRY(tide__op_timer_begin(n->timer, call->queue, call->op));
-    TIDE_TRY(tide_kernel_enqueue(n->kernels[call->op], call->variant, call->queue, call->arena, call->offsets,
-                                 call->n_offsets, &args));
+    TIDE_TRY(tide_kernel_enqueue(tide__step_kernel(n->step, call->op), call->variant, call->queue, call->arena,
+                                 call->offsets, call->n_offsets, &args));
     return n->timer ? tide__op_timer_end(n->timer, call->queue) : TIDE_OK;
 }
 
@@ -75,7 +38,7 @@ static tide_status fetch_state(const tide__network *n, struct tide__lender *l, u
     if (l->held == state) return TIDE_OK;
     l->held = TIDE_NONE;
     TIDE_TRY(tide__network_read_state(l->from, l->source[state], &l->room));
-    TIDE_TRY(tide_operand_pack(n->kernels[s->op], s->operand, l->room.plain, l->room.stored));
+    TIDE_TRY(tide_operand_pack(tide__step_kernel(n->step, s->op), s->operand, l->room.plain, l->room.stored));
     l->held = state;
     return TIDE_OK;
 }
@@ -109,6 +72,10 @@ static uint64_t arena_for_plans(const tide_trainer_options *o, const tide_plan *
     return budget == UINT64_MAX ? needed : tide__min_u64(budget, tide__add_capped(needed, needed));
 }
 
+static const char *online_policy(const tide_trainer_options *o) {
+    return o->mode == TIDE_MODE_ONLINE && o->plan.policy ? o->plan.policy : "delta";
+}
+
 static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide__network *n) {
     tide_run_options run;
     tide_run_options_init(&run);
@@ -124,16 +91,26 @@ static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide_
     run.disk_path = o->disk_path;
     run.disk_checksums = o->disk_checksums;
     run.host = host;
-    run.online = o->mode == TIDE_MODE_ONLINE && o->plan.policy ? o->plan.policy : "delta";
+    run.online = online_policy(o);
     return tide_run_create(&run, &n->run);
 }
 
-static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
+tide_status tide__network_set_budgets(tide_trainer_options *o, const tide_program *program, tide_machine *machine) {
     tide_device_info info;
     tide_plan_options plan = o->plan;
-    n->machine = *o->machine;
     TIDE_TRY(tide_device_get_info(o->device, &info));
-    if (n->machine.align_bytes < info.align_bytes) n->machine.align_bytes = info.align_bytes;
+    *machine = *o->machine;
+    if (machine->align_bytes < info.align_bytes) machine->align_bytes = info.align_bytes;
+    if (o->mode == TIDE_MODE_ONLINE) plan.policy = online_policy(o);
+    TIDE_TRY(tide__budget_settle(program, machine, &plan, &plan));
+    plan.policy = o->plan.policy;
+    o->plan = plan;
+    return TIDE_OK;
+}
+
+static tide_status open_plan(tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
+    TIDE_TRY(tide__network_set_budgets(o, n->program, &n->machine));
+    tide_plan_options plan = o->plan;
     TIDE_TRY(tide_run_budgets(o->device, o->machine, &plan.budgets));
     if (o->mode != TIDE_MODE_ONLINE && o->plan_folder)
         n->plan = tide_plan_recall(o->plan_folder, n->program, &n->machine, &plan);
@@ -200,21 +177,20 @@ static bool borrow_buffers(tide__network *n, const tide__network *host) {
     return true;
 }
 
-static tide_status open_all(const tide_trainer_options *o, const tide_step_options *step, tide__network *host,
+static tide_status open_all(tide_trainer_options *o, const tide_step_options *step, tide__network *host,
                             tide_fit_report *fit, tide__network *n) {
     tide_step_options with_device = *step;
     with_device.device = o->device;
     with_device.machine = o->machine;
     n->n_micros = step->accumulate > 1 ? step->accumulate : 1;
-    TIDE_TRY(tide_step_create(o->model, &with_device, &n->step));
+    TIDE_TRY(tide__step_create_runnable(o->model, &with_device, &n->step));
     n->program = tide_step_program(n->step);
-    TIDE_TRY(tide__network_create_kernels(n, o->device));
     TIDE_TRY(open_plan(o, host ? host->run : NULL, fit, n));
     if (host && borrow_buffers(n, host)) return TIDE_OK;
     return open_buffers(o->model, n);
 }
 
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide__network *host,
+tide_status tide__network_open(tide_trainer_options *options, const tide_step_options *step, tide__network *host,
                                tide_fit_report *fit, tide__network *network) {
     *network = (tide__network){0};
     tide_status status = open_all(options, step, host, fit, network);
@@ -238,11 +214,8 @@ static void close_buffers(tide__network *n) {
 void tide__network_close(tide__network *n) {
     tide_run_destroy(n->run);
     tide_plan_destroy(n->plan);
-    for (size_t i = 0; i < n->n_owned; i++) tide_kernel_destroy(n->owned[i]);
     if (!n->borrows) close_buffers(n);
     close_lender(n->lender);
-    free(n->kernels);
-    free(n->owned);
     tide_step_destroy(n->step);
     *n = (tide__network){0};
 }
@@ -255,7 +228,7 @@ tide_status tide__network_pack_input(const tide__network *n, uint32_t micro, con
     for (tide_id i = 0; i < tide_program_op_count(n->program); i++) {
         const tide_op *op = tide_program_op(n->program, i);
         for (uint32_t k = 0; k < op->n_reads; k++)
-            if (op->reads[k] == tensor) return tide_operand_pack(n->kernels[i], k, plain, stored);
+            if (op->reads[k] == tensor) return tide_operand_pack(tide__step_kernel(n->step, i), k, plain, stored);
     }
     return tide__fail(TIDE_E_INTERNAL, "nothing reads the input");
 }
@@ -344,7 +317,7 @@ void tide__room_close(tide__room *room) { free(room->heap); }
 
 tide_status tide__network_write_state(tide__network *n, uint32_t index, tide__room *room) {
     const tide_state *s = tide_step_state(n->step, index);
-    TIDE_TRY(tide_operand_pack(n->kernels[s->op], s->operand, room->plain, room->stored));
+    TIDE_TRY(tide_operand_pack(tide__step_kernel(n->step, s->op), s->operand, room->plain, room->stored));
     return tide__network_write(n, s->at_start, room->stored, stored_bytes(n, index));
 }
 
@@ -357,7 +330,7 @@ tide_status tide__network_read_state(tide__network *n, uint32_t index, tide__roo
     const tide_state *s = tide_step_state(n->step, index);
     uint64_t size;
     TIDE_TRY(tide__network_read_stored(n, index, room, &size));
-    return tide_operand_unpack(n->kernels[s->op], s->operand, room->stored, room->plain);
+    return tide_operand_unpack(tide__step_kernel(n->step, s->op), s->operand, room->stored, room->plain);
 }
 
 /* ---- borrowed states ---- */

@@ -14,11 +14,8 @@ typedef struct tide__batch {
 } tide__batch;
 
 typedef struct tide__network {
-    tide_step *step;
+    tide_step *step; /* with its kernels */
     const tide_program *program;
-    tide_kernel **kernels; /* per op; several ops may share one */
-    tide_kernel **owned;   /* each kernel once */
-    size_t n_owned;
     tide_machine machine;
     tide_plan *plan; /* NULL: online */
     bool recalled;   /* it comes from a folder */
@@ -34,10 +31,13 @@ typedef struct tide__network {
 } tide__network;
 
 /* `step` decides between training and inference. host: the network of the same model whose arena and buffers this one
- * uses, NULL: its own. On failure *network is empty. */
-tide_status tide__network_open(const tide_trainer_options *options, const tide_step_options *step, tide__network *host,
+ * uses, NULL: its own. options->plan.budgets are in bytes afterwards. On failure *network is empty. */
+tide_status tide__network_open(tide_trainer_options *options, const tide_step_options *step, tide__network *host,
                                tide_fit_report *fit, tide__network *network);
 void tide__network_close(tide__network *network);
+/* options->plan.budgets in bytes, of this program on *machine: the one in options, aligned as the device is. */
+tide_status tide__network_set_budgets(tide_trainer_options *options, const tide_program *program,
+                                      tide_machine *machine);
 
 /* Which samples a step sees: order(context, i) is the index of its i-th sample. */
 typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i);
@@ -69,8 +69,6 @@ tide_status tide__network_read_state(tide__network *network, uint32_t state, tid
 /* The bytes as they are, into room->stored. */
 tide_status tide__network_read_stored(tide__network *network, uint32_t state, tide__room *room, uint64_t *size_bytes);
 
-/* network->kernels, for the step and the program that it has. */
-tide_status tide__network_create_kernels(tide__network *network, tide_device *device);
 /* The operand that reads an input gives the layout: from row-major pixels or tokens to what the device stores. */
 tide_status tide__network_pack_input(const tide__network *network, uint32_t micro, const float *plain, float *stored);
 /* From now on the parameters of an inference step with client_weights are those of `from`, which rests meanwhile. */

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "nn/dynamic.h"
+#include "plan/budget.h"
 
 #define PART_STREAM UINT64_C(0x7061727473) /* of the draws */
 
@@ -63,30 +64,39 @@ static tide_status open_buffers(tide_trainer *t) {
     return p->plain && p->labels && p->sample && p->sample_labels ? TIDE_OK : tide__fail_memory();
 }
 
-/* Without a budget: what the whole model needs if nothing leaves, and room for blocks and gaps. */
-static tide_status find_arena(const tide_trainer *t, uint64_t *out) {
-    const tide_trainer_options *o = &t->options;
-    tide_step_options step = o->step;
-    tide_plan_options plan_options;
-    tide_step *whole;
+/* What the whole model needs if nothing leaves, and room for blocks and gaps. */
+static tide_status find_arena(const tide_program *program, const tide_machine *machine, uint64_t *out) {
+    tide_plan_options options;
     tide_plan *plan;
+    tide_plan_options_init(&options);
+    TIDE_TRY(tide_plan_create(program, machine, &options, NULL, &plan));
+    uint64_t arena = tide_plan_arena_bytes(plan);
+    *out = arena + arena / 8 + UINT64_C(8192) * tide_program_tensor_count(program);
+    tide_plan_destroy(plan);
+    return TIDE_OK;
+}
+
+/* Budgets that are not in bytes, and one that is missing, are found by the step of the whole model. */
+static tide_status find_budgets(tide_trainer_options *o, tide_machine *machine) {
+    tide_step_options step = o->step;
+    uint64_t *arena = &o->plan.budgets.arena_bytes;
+    tide_step *whole;
     step.device = o->device;
     step.machine = o->machine;
-    tide_plan_options_init(&plan_options);
     TIDE_TRY(tide_step_create(o->model, &step, &whole));
-    const tide_program *program = tide_step_program(whole);
-    tide_status status = tide_plan_create(program, o->machine, &plan_options, NULL, &plan);
-    if (status == TIDE_OK) {
-        uint64_t arena = tide_plan_arena_bytes(plan);
-        *out = arena + arena / 8 + UINT64_C(8192) * tide_program_tensor_count(program);
-        tide_plan_destroy(plan);
-    }
+    tide_status status = tide__network_set_budgets(o, tide_step_program(whole), machine);
+    if (status == TIDE_OK && *arena == UINT64_MAX) status = find_arena(tide_step_program(whole), machine, arena);
     tide_step_destroy(whole);
     return status;
 }
 
-static tide_status fill_session(const tide_trainer *t, tide_session_options *s) {
-    const tide_trainer_options *o = &t->options;
+static tide_status set_budgets(tide_trainer_options *o, tide_machine *machine) {
+    bool is_limited = o->plan.budgets.arena_bytes != UINT64_MAX || o->plan.arena_budget.bytes != UINT64_MAX;
+    if (tide__budget_is_relative(&o->plan) || !is_limited) return find_budgets(o, machine);
+    return tide__network_set_budgets(o, NULL, machine);
+}
+
+static void fill_session(const tide_trainer_options *o, tide_session_options *s) {
     bool online = o->mode == TIDE_MODE_ONLINE;
     s->device = o->device;
     s->machine = o->machine;
@@ -97,16 +107,17 @@ static tide_status fill_session(const tide_trainer *t, tide_session_options *s) 
     s->plan_folder = o->plan_folder;
     s->disk_path = o->disk_path;
     s->disk_checksums = o->disk_checksums;
-    return s->budgets.arena_bytes == UINT64_MAX ? find_arena(t, &s->budgets.arena_bytes) : TIDE_OK;
 }
 
 tide_status tide__parts_open(tide_trainer *t) {
     tide_dynamic_options o;
+    tide_machine machine;
     tide__played *whole;
     t->parts = calloc(1, sizeof *t->parts);
     if (!t->parts) return tide__fail_memory();
     tide_dynamic_options_init(&o);
-    TIDE_TRY(fill_session(t, &o.session));
+    TIDE_TRY(set_budgets(&t->options, &machine));
+    fill_session(&t->options, &o.session);
     o.step = t->options.step;
     o.seed = t->options.seed;
     TIDE_TRY(open_buffers(t));
@@ -114,6 +125,7 @@ tide_status tide__parts_open(tide_trainer *t) {
     TIDE_TRY(tide__dynamic_find(t->parts->dynamic, t->options.model, false, &whole));
     whole->pinned = true;
     t->network = whole->network; /* the dynamic network's own */
+    t->network.machine = machine;
     return TIDE_OK;
 }
 

@@ -13,6 +13,7 @@ void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machin
 }
 
 static void free_recipe(tide__recipe *recipe) {
+    tide_kernel_destroy(recipe->kernel);
     free(recipe->grad_elements);
     free(recipe->part_channels);
     free(recipe);
@@ -24,6 +25,13 @@ void tide__recipes_deinit(tide__recipes *r) {
     }
     tide__vec_free(&r->all);
     free(r->slots);
+}
+
+void tide__recipes_drop_kernels(tide__recipes *r) {
+    for (size_t i = 0; i < r->all.count; i++) {
+        tide_kernel_destroy(r->all.data[i]->kernel);
+        r->all.data[i]->kernel = NULL;
+    }
 }
 
 const tide_operand_info *tide__recipe_operand(const tide__recipe *recipe, uint32_t i) {
@@ -112,12 +120,9 @@ static tide_status grow(tide__recipes *r) {
 
 /* ---- making one ---- */
 
-static tide_status query_device(tide_device *device, const tide_op_desc *desc, tide_kernel_info *info) {
-    tide_kernel *kernel;
-    TIDE_TRY(tide_kernel_create(device, desc, &kernel));
-    tide_status status = tide_kernel_get_info(kernel, info);
-    tide_kernel_destroy(kernel);
-    return status;
+static tide_status query_device(tide_device *device, tide__recipe *recipe) {
+    TIDE_TRY(tide_kernel_create(device, &recipe->desc, &recipe->kernel));
+    return tide_kernel_get_info(recipe->kernel, &recipe->info);
 }
 
 /* Bytes that the op touches: all its operands, but of a table or of all steps only the rows that are wanted. */
@@ -148,7 +153,7 @@ static tide_status fill_costs(const tide__recipes *r, tide__recipe *recipe) {
 
 static tide_status fill(const tide__recipes *r, tide__recipe *recipe) {
     if (r->device)
-        TIDE_TRY(query_device(r->device, &recipe->desc, &recipe->info));
+        TIDE_TRY(query_device(r->device, recipe));
     else
         TIDE_TRY(tide__analytic_operands(&recipe->desc, &recipe->info));
     TIDE_TRY(tide__op_flops(&recipe->desc, &recipe->flops));

@@ -17,6 +17,7 @@
 typedef struct tide__recipe {
     tide_op_desc desc;
     tide_kernel_info info;   /* variants carry their costs */
+    tide_kernel *kernel;     /* NULL: of the analytic model, or dropped */
     uint64_t flops, bytes;   /* of the default variant; bytes of all operands */
     uint64_t *grad_elements; /* copies of what desc points to */
     int64_t *part_channels;
@@ -33,6 +34,8 @@ typedef struct tide__recipes {
 
 void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machine *machine);
 void tide__recipes_deinit(tide__recipes *r);
+/* Nobody is going to run them: the device may go. */
+void tide__recipes_drop_kernels(tide__recipes *r);
 tide_status tide__recipes_find(tide__recipes *r, const tide_op_desc *desc, const tide__recipe **out);
 
 /* Of operand i, reads first, then writes. Of reads that are too many to be listed the first stands for all. */

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "nn/model.h"
+#include "nn/step.h"
 #include "nn/tape.h"
 
 /* Unrolled layers of all micro-batches together: keeps ids and memory sane for hostile options. */
@@ -24,8 +26,6 @@ void tide_step_options_init(tide_step_options *options) { *options = (tide_step_
 static bool is_plain(float value) { return isfinite(value) && value >= 0; }
 
 static tide_status check_options(const tide_step_options *o, const tide__graph *g) {
-    if (o->size != sizeof *o)
-        return tide__fail(TIDE_E_ARGUMENT, "tide_step_options.size is %zu, expected %zu", o->size, sizeof *o);
     if ((unsigned)o->optimizer > TIDE_ADAMW)
         return tide__fail(TIDE_E_ARGUMENT, "unknown optimizer %d", (int)o->optimizer);
     if (!is_plain(o->weight_decay) || !is_plain(o->clip_norm))
@@ -144,11 +144,12 @@ done:
     return status;
 }
 
-tide_status tide_step_create(const tide_model *model, const tide_step_options *options, tide_step **out) {
-    tide_step_options defaults;
-    tide_step_options_init(&defaults);
+tide_status tide__step_create_runnable(const tide_model *model, const tide_step_options *options, tide_step **out) {
+    tide_step_options taken;
+    tide_step_options_init(&taken);
     if (!model || !out) return tide__fail(TIDE_E_ARGUMENT, "a step needs a model and a place for its handle");
-    if (!options) options = &defaults;
+    TIDE_TRY(tide__options_take("tide_step_options", options, sizeof taken, &taken));
+    options = &taken;
     TIDE_TRY(check_options(options, &model->graph));
     tide_step *step = calloc(1, sizeof *step);
     if (!step) return tide__fail_memory();
@@ -158,9 +159,15 @@ tide_status tide_step_create(const tide_model *model, const tide_step_options *o
         tide_step_destroy(step);
         return tide__fail_in(status, "%s", model->name);
     }
-    step->recipes.device = NULL; /* borrowed until here */
-    step->recipes.machine = NULL;
+    step->recipes.machine = NULL; /* borrowed until here */
     *out = step;
+    return TIDE_OK;
+}
+
+tide_status tide_step_create(const tide_model *model, const tide_step_options *options, tide_step **out) {
+    TIDE_TRY(tide__step_create_runnable(model, options, out));
+    tide__recipes_drop_kernels(&(*out)->recipes);
+    (*out)->recipes.device = NULL; /* borrowed until here */
     return TIDE_OK;
 }
 
@@ -181,6 +188,8 @@ const tide_program *tide_step_program(const tide_step *step) { return step->prog
 static const tide__recipe *recipe_of(const tide_step *step, tide_id op) {
     return op < tide_program_op_count(step->program) ? step->ops[op] : NULL;
 }
+
+tide_kernel *tide__step_kernel(const tide_step *step, tide_id op) { return step->ops[op]->kernel; }
 
 const tide_op_desc *tide_step_op_desc(const tide_step *step, tide_id op) {
     const tide__recipe *recipe = recipe_of(step, op);

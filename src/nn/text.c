@@ -99,6 +99,7 @@ static tide_status window_sample(void *context, uint64_t index, float *tokens, i
 }
 
 tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_data *out) {
+    TIDE_NEED(text, out);
     if (!text->context || !n_samples) return tide__fail(TIDE_E_ARGUMENT, "a text needs a context and a sample");
     if (text->bytes && text->n_bytes <= text->context)
         return tide__fail(TIDE_E_ARGUMENT, "a text of %llu bytes has no %u of them and one to follow",

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/options.h"
 #include "base/rng.h"
 #include "nn/parts.h"
 #include "nn/schedule.h"
@@ -38,9 +39,12 @@ tide_status tide__check_data(const tide_model *model, const tide_data *d) {
 }
 
 static tide_status check_options(const tide_trainer_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_trainer_options: wrong size");
     if (!o->model || !o->device || !o->machine || !o->data)
         return tide__fail(TIDE_E_ARGUMENT, "training needs a model, a device, a machine and data");
+    if (!isfinite(o->learning_rate) || o->learning_rate < 0)
+        return tide__fail(TIDE_E_ARGUMENT, "a learning rate of %g is no number from 0 up", (double)o->learning_rate);
+    if ((unsigned)o->mode > TIDE_MODE_AUTO)
+        return tide__fail(TIDE_E_ARGUMENT, "there is no mode %d of training", (int)o->mode);
     TIDE_TRY(tide__check_data(o->model, o->data));
     TIDE_TRY(tide__parts_check(o));
     return tide__schedule_check(&o->schedule);
@@ -100,7 +104,7 @@ static tide_status watch_losses(tide_trainer *t) {
 }
 
 static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
-    const tide_trainer_options *o = &t->options;
+    tide_trainer_options *o = &t->options;
     uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
     t->batch = micros * (uint64_t)tide_model_input(o->model).n;
     if (o->n_parts) return tide__parts_open(t); /* parameters have their first values */
@@ -112,10 +116,14 @@ static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
 }
 
 tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_report *fit, tide_trainer **out) {
-    TIDE_TRY(check_options(options));
+    tide_trainer_options taken;
+    tide_trainer_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "training needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_trainer_options", options, sizeof taken, &taken));
+    TIDE_TRY(check_options(&taken));
     tide_trainer *t = calloc(1, sizeof *t);
     if (!t) return tide__fail_memory();
-    t->options = *options;
+    t->options = taken;
     tide_status status = open_trainer(t, fit);
     if (status == TIDE_OK)
         *out = t;
@@ -135,6 +143,8 @@ void tide_trainer_destroy(tide_trainer *t) {
 }
 
 const tide_plan *tide_trainer_plan(const tide_trainer *t) { return t->network.plan; }
+const tide_machine *tide_trainer_machine(const tide_trainer *t) { return &t->network.machine; }
+const tide_budgets *tide_trainer_budgets(const tide_trainer *t) { return &t->options.plan.budgets; }
 const tide_step *tide_trainer_step_program(const tide_trainer *t) { return t->network.step; }
 
 /* ---- steps ---- */
@@ -197,10 +207,12 @@ static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *re
 }
 
 tide_status tide_trainer_step(tide_trainer *t, float *loss, tide_step_report *report) {
+    TIDE_NEED(t, loss);
     return train_step(t, loss, report, NULL);
 }
 
 tide_status tide_trainer_step_traced(tide_trainer *t, float *loss, tide_step_report *report, tide_timeline **out) {
+    TIDE_NEED(t, loss, out);
     tide_timeline *timeline = NULL;
     tide_status status = train_step(t, loss, report, &timeline);
     if (status == TIDE_OK)
@@ -211,6 +223,7 @@ tide_status tide_trainer_step_traced(tide_trainer *t, float *loss, tide_step_rep
 }
 
 tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_report *report, uint64_t *op_ns) {
+    TIDE_NEED(t, loss, op_ns);
     if (t->parts) return tide__fail(TIDE_E_UNSUPPORTED, "steps of a network that changes cannot be timed");
     tide__op_timer timer = {.device = t->options.device};
     uint64_t sum = 0;
@@ -224,6 +237,7 @@ tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_repo
 }
 
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
+    TIDE_NEED(t, hash);
     tide__network *n = &t->network;
     tide_status status = TIDE_OK;
     tide__room room;

@@ -3,6 +3,7 @@
 #define TIDE_NN_TRAINER_H
 
 #include "nn/loader.h"
+#include "run/drift.h"
 
 /* From measured costs to a better plan; see learn.c. */
 typedef struct tide__learning {
@@ -10,7 +11,7 @@ typedef struct tide__learning {
     bool warm;       /* a step is done: pages have been touched */
     bool measured;   /* the plan is made, or about to be, from measured costs */
     bool due;        /* there are costs to plan from, before the next step */
-    tide_drift drift;
+    tide__run_drift drift;
 } tide__learning;
 
 struct tide_trainer {

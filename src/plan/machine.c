@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/size.h"
+#include "plan/plan_data.h"
 
 void tide_machine_init_default(tide_machine *m) {
     *m = (tide_machine){
@@ -81,16 +82,23 @@ static tide_status check_channel(const tide_machine *m, uint32_t i) {
     return TIDE_OK;
 }
 
-tide_status tide_machine_validate(const tide_machine *m) {
-    if (!m) return tide__fail(TIDE_E_ARGUMENT, "machine: NULL");
+static tide_status check(const tide_machine *m, uint32_t max_tiers, uint32_t max_channels) {
     TIDE_TRY(check_device(m));
-    if (m->n_tiers > TIDE_MACHINE_MAX_TIERS)
-        return tide__fail(TIDE_E_ARGUMENT, "machine: more than %d tiers", TIDE_MACHINE_MAX_TIERS);
-    if (m->n_channels > TIDE_MACHINE_MAX_CHANNELS)
-        return tide__fail(TIDE_E_ARGUMENT, "machine: more than %d channels", TIDE_MACHINE_MAX_CHANNELS);
+    if (m->n_tiers > max_tiers) return tide__fail(TIDE_E_ARGUMENT, "machine: more than %u tiers", max_tiers);
+    if (m->n_channels > max_channels)
+        return tide__fail(TIDE_E_ARGUMENT, "machine: more than %u channels", max_channels);
     for (uint32_t i = 0; i < m->n_tiers; i++) TIDE_TRY(check_tier(m, i));
     for (uint32_t i = 0; i < m->n_channels; i++) TIDE_TRY(check_channel(m, i));
     return TIDE_OK;
+}
+
+tide_status tide_machine_validate(const tide_machine *m) {
+    TIDE_NEED(m);
+    return check(m, TIDE_MACHINE_MAX_TIERS - 1, TIDE_MACHINE_MAX_CHANNELS - 2);
+}
+
+tide_status tide__machine_check(const tide_machine *m) {
+    return check(m, TIDE_MACHINE_MAX_TIERS, TIDE_MACHINE_MAX_CHANNELS);
 }
 
 /* ---- questions ---- */

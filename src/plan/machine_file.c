@@ -2,16 +2,14 @@
  * key is known, every number in range, and the whole passes tide_machine_validate before anybody sees it. */
 #include <tidemark/machine.h>
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "plan/files.h"
 
-enum { FORMAT_VERSION = 1, MAX_PROFILE_BYTES = 1 << 20, MAX_PATH_BYTES = 4096 };
+enum { FORMAT_VERSION = 1, MAX_PROFILE_BYTES = 1 << 20 };
 
 static const char *const TIER_KINDS[] = {
 #define TIER_KIND_NAME(e, name) [e] = name,
@@ -183,6 +181,7 @@ static size_t line_of(const char *text, size_t at) {
 }
 
 tide_status tide_machine_read_memory(const void *text, size_t size, const char *name_in_errors, tide_machine *out) {
+    TIDE_NEED(text, out);
     if (!out || !name_in_errors || (!text && size > 0)) return tide__fail(TIDE_E_ARGUMENT, "machine: NULL argument");
     if (size > MAX_PROFILE_BYTES) return tide__fail(TIDE_E_FORMAT, "%s: too large for a profile", name_in_errors);
     tide__json doc = {0};
@@ -197,87 +196,6 @@ tide_status tide_machine_read_memory(const void *text, size_t size, const char *
     tide__json_free(&doc);
     if (status == TIDE_OK) *out = m;
     return status;
-}
-
-/* ---- finding ---- */
-
-static tide_status load_path(const char *path, tide_machine *out) {
-    tide__file file;
-    TIDE_TRY(tide__file_open(path, &file));
-    tide_status status = tide_machine_read_memory(file.text, file.size, path, out);
-    tide__file_close(&file);
-    return status;
-}
-
-static bool is_path(const char *name) {
-    size_t n = strlen(name);
-    return strchr(name, '/') || strcmp(name, "-") == 0 || (n > 5 && strcmp(name + n - 5, ".json") == 0);
-}
-
-enum { N_FOLDERS = 3 };
-
-/* Where named profiles are, the first that has one wins; "": not given. */
-static void find_folders(const char *folders[N_FOLDERS]) {
-    const char *own = secure_getenv("TIDEMARK_MACHINES");
-    folders[0] = own ? own : "";
-    folders[1] = TIDE_MACHINE_DIR;
-    folders[2] = TIDE_MACHINE_SOURCE_DIR;
-}
-
-static bool find_profile(const char *folder, const char *name, char path[MAX_PATH_BYTES]) {
-    int n = *folder ? snprintf(path, MAX_PATH_BYTES, "%s/%s.json", folder, name) : 0;
-    return n > 0 && n < MAX_PATH_BYTES && access(path, F_OK) == 0;
-}
-
-static int is_profile(const struct dirent *entry) {
-    size_t n = strlen(entry->d_name);
-    return n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0;
-}
-
-static bool is_in_earlier(const char *const *folders, size_t n, const char *name) {
-    char path[MAX_PATH_BYTES];
-    for (size_t i = 0; i < n; i++)
-        if (find_profile(folders[i], name, path)) return true;
-    return false;
-}
-
-/* ", " and the name for each profile that only folder n has; what does not fit is left out. */
-static void append_names(const char *const *folders, size_t n, char *out, size_t size) {
-    struct dirent **entries;
-    int count = *folders[n] ? scandir(folders[n], &entries, is_profile, alphasort) : -1;
-    for (int i = 0; i < count; i++) {
-        char *name = entries[i]->d_name;
-        size_t used = strlen(out);
-        name[strlen(name) - 5] = 0;
-        if (!is_in_earlier(folders, n, name) && used + strlen(name) + 3 <= size)
-            snprintf(out + used, size - used, ", %s", name);
-        free(entries[i]);
-    }
-    if (count >= 0) free(entries);
-}
-
-static tide_status fail_unknown(const char *const *folders, const char *name) {
-    char known[256] = "default";
-    for (size_t i = 0; i < N_FOLDERS; i++) append_names(folders, i, known, sizeof known);
-    return tide__fail(TIDE_E_ARGUMENT,
-                      "no file and no machine profile named \"%s\"; known: %s (in $TIDEMARK_MACHINES, %s and %s)", name,
-                      known, TIDE_MACHINE_DIR, TIDE_MACHINE_SOURCE_DIR);
-}
-
-tide_status tide_machine_load(const char *name, tide_machine *out) {
-    if (!name || !out || !*name) return tide__fail(TIDE_E_ARGUMENT, "machine: no name");
-    if (is_path(name)) return load_path(name, out);
-    if (strcmp(name, "default") == 0) {
-        tide_machine_init_default(out);
-        return TIDE_OK;
-    }
-    const char *folders[N_FOLDERS];
-    char path[MAX_PATH_BYTES];
-    find_folders(folders);
-    for (size_t i = 0; i < N_FOLDERS; i++)
-        if (find_profile(folders[i], name, path)) return load_path(path, out);
-    if (access(name, F_OK) == 0) return load_path(name, out);
-    return fail_unknown(folders, name);
 }
 
 /* ---- writing ---- */
@@ -340,6 +258,7 @@ void tide__machine_write_stream(const tide_machine *m, FILE *f) {
 }
 
 tide_status tide_machine_write(const tide_machine *m, const char *path) {
+    TIDE_NEED(m);
     if (!path) return tide__fail(TIDE_E_ARGUMENT, "machine: no path");
     TIDE_TRY(tide_machine_validate(m));
     tide__writer w;

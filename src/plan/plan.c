@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "plan/ask.h"
+#include "plan/budget.h"
 #include "plan/decide/bound.h"
 #include "plan/decide/draft.h"
 #include "plan/refuse.h"
@@ -112,11 +113,9 @@ static tide_status finish(const tide__policy *policy, tide__policy_input *in, ti
 
 static tide_status begin(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                          const tide__policy **policy, tide__policy_input *in) {
-    if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
     const char *name = options->policy ? options->policy : "liveness", *colon = strchr(name, ':');
     *policy = tide__policy_find(name);
     if (!*policy) return fail_unknown_policy(name);
-    TIDE_TRY(tide_machine_validate(machine));
     *in = (tide__policy_input){
         .program = program, .machine = machine, .options = options, .argument = colon ? colon + 1 : ""};
     return TIDE_OK;
@@ -124,12 +123,15 @@ static tide_status begin(const tide_program *program, const tide_machine *machin
 
 tide_status tide_plan_create(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                              tide_fit_report *fit, tide_plan **out) {
+    TIDE_NEED(program, machine, options, out);
     const tide__policy *policy;
     tide__policy_input in;
+    tide_plan_options settled;
     tide_plan *made = NULL;
-    TIDE_TRY(begin(program, machine, options, &policy, &in));
+    TIDE_TRY(tide__budget_settle(program, machine, options, &settled));
+    TIDE_TRY(begin(program, machine, &settled, &policy, &in));
     TIDE_TRY(tide__refuse_early(policy, &in, fit));
-    tide_status status = policy->plan ? policy->plan(&in, &options->budgets.arena_bytes, 1, &made) : TIDE_OK;
+    tide_status status = policy->plan ? policy->plan(&in, &settled.budgets.arena_bytes, 1, &made) : TIDE_OK;
     if (status == TIDE_OK) status = finish(policy, &in, &made, fit, out);
     tide_plan_destroy(made);
     return status;
@@ -150,9 +152,9 @@ static bool is_misfit(tide_status status) { return status == TIDE_E_FIT || statu
 
 static tide_status frontier_init(frontier *f, const tide_program *program, const tide_machine *machine,
                                  const tide_plan_options *options, size_t n) {
-    *f = (frontier){.options = *options};
-    TIDE_TRY(begin(program, machine, options, &f->policy, &f->in));
-    f->in.options = &f->options;
+    *f = (frontier){0};
+    TIDE_TRY(tide__budget_limit(program, machine, options, &f->options));
+    TIDE_TRY(begin(program, machine, &f->options, &f->policy, &f->in));
     f->budgets = calloc(n + 1, sizeof *f->budgets);
     f->made = calloc(n + 1, sizeof(tide_plan *));
     f->origin = calloc(n + 1, sizeof *f->origin);
@@ -193,6 +195,7 @@ static tide_status make_frontier(frontier *f, tide_fit_report *fits, tide_plan *
 tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,
                                const tide_plan_options *options, const uint64_t *budgets, size_t n,
                                tide_fit_report *fits, tide_plan **plans) {
+    TIDE_NEED(program, machine, options, budgets, plans);
     frontier f;
     tide_plan **made = calloc(n + 1, sizeof(tide_plan *));
     tide_fit_report *reports = calloc(n + 1, sizeof *reports);
@@ -216,12 +219,13 @@ tide_status tide_plan_frontier(const tide_program *program, const tide_machine *
 
 tide_status tide_plan_bound(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                             uint64_t *bound_ns) {
-    if (options->size != sizeof *options) return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: wrong size");
-    const char *name = options->policy ? options->policy : "liveness";
+    TIDE_NEED(program, machine, options, bound_ns);
+    tide_plan_options settled;
+    TIDE_TRY(tide__budget_settle(program, machine, options, &settled));
+    const char *name = settled.policy ? settled.policy : "liveness";
     if (!tide__policy_find(name)) return fail_unknown_policy(name);
-    TIDE_TRY(tide_machine_validate(machine));
     bool is_restricted = strncmp(name, "hybrid:", 7) == 0;
     tide__policy_input in = {
-        .program = program, .machine = machine, .options = options, .argument = is_restricted ? name + 7 : ""};
-    return tide__bound_step(&in, options->budgets.arena_bytes, bound_ns);
+        .program = program, .machine = machine, .options = &settled, .argument = is_restricted ? name + 7 : ""};
+    return tide__bound_step(&in, settled.budgets.arena_bytes, bound_ns);
 }

@@ -149,4 +149,5 @@ uint64_t tide__tier_limit(const tide_machine *machine, const tide_budgets *budge
 void tide_plan_options_init(tide_plan_options *options) {
     *options = (tide_plan_options){.size = sizeof *options, .effort = TIDE_EFFORT_NORMAL};
     tide_budgets_init(&options->budgets);
+    options->arena_budget.bytes = options->host_budget.bytes = options->disk_budget.bytes = UINT64_MAX;
 }

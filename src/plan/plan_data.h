@@ -59,4 +59,7 @@ tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *pla
 /* tide_plan_read_memory without the comparison of the fingerprint: for fuzzing, which cannot guess one. */
 tide_status tide__plan_read_unchecked(const char *text, size_t size, const char *name, tide_plan **out);
 
+/* tide_machine_validate, for a machine that may have the tier and the channels of a journal as well. */
+tide_status tide__machine_check(const tide_machine *machine);
+
 #endif

@@ -88,6 +88,7 @@ void tide__plan_write_stream(const tide_plan *p, FILE *f) {
 }
 
 tide_status tide_plan_write(const tide_plan *p, const char *path) {
+    TIDE_NEED(p, path);
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
     tide__plan_write_stream(p, w.stream);
@@ -350,6 +351,7 @@ static tide_status read_text_of_plan(const char *text, size_t size, const char *
 }
 
 tide_status tide_plan_read_memory(const void *text, size_t size, const char *name_in_errors, tide_plan **out) {
+    TIDE_NEED(text, out);
     return read_text_of_plan(text, size, name_in_errors, false, out);
 }
 
@@ -358,6 +360,7 @@ tide_status tide__plan_read_unchecked(const char *text, size_t size, const char 
 }
 
 tide_status tide_plan_read(const char *path, tide_plan **out) {
+    TIDE_NEED(path, out);
     tide__file file;
     TIDE_TRY(tide__file_open(path, &file));
     tide_status status = tide_plan_read_memory(file.text, file.size, path, out);

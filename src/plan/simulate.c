@@ -281,12 +281,14 @@ static tide_status make_timeline(simulator *s, tide_timeline **out) {
 
 tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                                tide_timeline **out) {
+    TIDE_NEED(plan, program, machine, out);
     simulator s = {.plan = plan, .program = program, .machine = machine};
     return make_timeline(&s, out);
 }
 
 tide_status tide_timeline_create(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                                  const uint64_t *start_ns, const uint64_t *end_ns, tide_timeline **out) {
+    TIDE_NEED(plan, program, machine, start_ns, end_ns, out);
     simulator s = {.plan = plan, .program = program, .machine = machine, .start_ns = start_ns, .end_ns = end_ns};
     return make_timeline(&s, out);
 }

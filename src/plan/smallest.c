@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/budget.h"
 #include "plan/decide/least.h"
 #include "plan/decide/shuttle.h"
 #include "plan/plan_data.h"
@@ -157,8 +158,11 @@ static tide_status search_budget(search *s, double tolerance) {
 
 tide_status tide_plan_smallest(const tide_program *program, const tide_machine *machine,
                                const tide_plan_options *options, double tolerance, tide_smallest *out) {
+    TIDE_NEED(program, machine, options, out);
     if (!(tolerance >= 0)) return tide__fail(TIDE_E_ARGUMENT, "tolerance: not a number from 0 up");
-    search s = {.program = program, .machine = machine, .options = *options, .found = {.op = TIDE_NONE}};
+    search s = {.program = program, .machine = machine, .found = {.op = TIDE_NONE}};
+    TIDE_TRY(tide__budget_limit(program, machine, options, &s.options));
+    if (tolerance == 0) tolerance = tide__budget_tolerance(options->effort);
     TIDE_TRY(search_budget(&s, tolerance));
     *out = s.found;
     return TIDE_OK;

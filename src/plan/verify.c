@@ -142,8 +142,9 @@ static tide_status prove(tide__verifier *v) {
 
 tide_status tide_plan_verify(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                              const tide_budgets *budgets, tide_verdict *verdict) {
+    TIDE_NEED(plan, program, machine);
     if (!plan || !program || !machine) return tide__fail(TIDE_E_ARGUMENT, "verify needs a plan, a program, a machine");
-    TIDE_TRY(tide_machine_validate(machine));
+    TIDE_TRY(tide__machine_check(machine));
     tide_verdict found = {.action = TIDE_NONE};
     tide__verifier v = {.plan = plan,
                         .program = program,

@@ -6,7 +6,7 @@
 
 #include <tidemark/program.h>
 
-tide_status tide__ranges_add_point(tide__ranges *r, uint64_t point) {
+tide_status tide__ranges_add_point(tide__verify_ranges *r, uint64_t point) {
     return tide__vec_push(&r->points, point) == TIDE_OK ? TIDE_OK : tide__fail_memory();
 }
 
@@ -15,7 +15,7 @@ static int compare_points(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void sort_points(tide__ranges *r) {
+static void sort_points(tide__verify_ranges *r) {
     qsort(r->points.data, r->points.count, sizeof *r->points.data, compare_points);
     size_t n = 1;
     for (size_t i = 1; i < r->points.count; i++)
@@ -23,19 +23,19 @@ static void sort_points(tide__ranges *r) {
     r->points.count = n;
 }
 
-static void mark(tide__ranges *r, size_t position) {
+static void mark(tide__verify_ranges *r, size_t position) {
     for (int level = 0; level < TIDE__RANGES_LEVELS; level++, position /= 64)
         r->marks[level][position / 64] |= UINT64_C(1) << position % 64;
 }
 
-static void unmark(tide__ranges *r, size_t position) {
+static void unmark(tide__verify_ranges *r, size_t position) {
     for (int level = 0; level < TIDE__RANGES_LEVELS; level++, position /= 64) {
         r->marks[level][position / 64] &= ~(UINT64_C(1) << position % 64);
         if (r->marks[level][position / 64] != 0) return;
     }
 }
 
-tide_status tide__ranges_seal(tide__ranges *r) {
+tide_status tide__ranges_seal(tide__verify_ranges *r) {
     TIDE_TRY(tide__ranges_add_point(r, 0));
     sort_points(r);
     size_t words = r->points.count;
@@ -51,14 +51,14 @@ tide_status tide__ranges_seal(tide__ranges *r) {
     return TIDE_OK;
 }
 
-void tide__ranges_free(tide__ranges *r) {
+void tide__ranges_free(tide__verify_ranges *r) {
     tide__vec_free(&r->points);
     free(r->owner);
     for (int level = 0; level < TIDE__RANGES_LEVELS; level++) free(r->marks[level]);
 }
 
 /* Position of a point that was added before seal(). */
-static size_t find_point(const tide__ranges *r, uint64_t point) {
+static size_t find_point(const tide__verify_ranges *r, uint64_t point) {
     size_t low = 0, high = r->points.count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
@@ -75,7 +75,7 @@ static uint64_t above(uint64_t word, size_t b) { return b == 63 ? 0 : word & (~U
 static uint64_t below(uint64_t word, size_t b) { return word & ((UINT64_C(1) << b) - 1); }
 
 /* The last mark before `position`, which is not 0: up until a word has one, then down along the last bits. */
-static size_t previous_mark(const tide__ranges *r, size_t position) {
+static size_t previous_mark(const tide__verify_ranges *r, size_t position) {
     int level = 0;
     uint64_t found;
     while ((found = below(r->marks[level][position / 64], position % 64)) == 0) position /= 64, level++;
@@ -87,7 +87,7 @@ static size_t previous_mark(const tide__ranges *r, size_t position) {
     }
 }
 
-size_t tide__ranges_next(const tide__ranges *r, size_t position) {
+size_t tide__ranges_next(const tide__verify_ranges *r, size_t position) {
     int level = 0;
     uint64_t found;
     while ((found = above(r->marks[level][position / 64], position % 64)) == 0) {
@@ -102,7 +102,7 @@ size_t tide__ranges_next(const tide__ranges *r, size_t position) {
     }
 }
 
-size_t tide__ranges_cut(tide__ranges *r, uint64_t point) {
+size_t tide__ranges_cut(tide__verify_ranges *r, uint64_t point) {
     size_t position = find_point(r, point);
     if (r->marks[0][position / 64] >> position % 64 & 1) return position;
     r->owner[position] = r->owner[previous_mark(r, position)];
@@ -110,7 +110,7 @@ size_t tide__ranges_cut(tide__ranges *r, uint64_t point) {
     return position;
 }
 
-void tide__ranges_join(tide__ranges *r, size_t begin, size_t end, uint32_t owner) {
+void tide__ranges_join(tide__verify_ranges *r, size_t begin, size_t end, uint32_t owner) {
     for (size_t p = tide__ranges_next(r, begin); p < end; p = tide__ranges_next(r, begin)) unmark(r, p);
     r->owner[begin] = owner;
 }

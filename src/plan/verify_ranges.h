@@ -19,22 +19,22 @@
 
 #define TIDE__RANGES_LEVELS 6 /* 64^6 points are more than fit in memory */
 
-typedef struct tide__ranges {
+typedef struct tide__verify_ranges {
     TIDE_VEC(uint64_t) points;            /* sorted and unique after seal() */
     uint32_t *owner;                      /* per point; means something where the point is marked */
     uint64_t *marks[TIDE__RANGES_LEVELS]; /* level 0: one bit per point */
-} tide__ranges;
+} tide__verify_ranges;
 
 /* Before: every boundary that take() will ever see. After: one piece that nobody owns. */
-tide_status tide__ranges_add_point(tide__ranges *r, uint64_t point);
-tide_status tide__ranges_seal(tide__ranges *r);
-void tide__ranges_free(tide__ranges *r);
+tide_status tide__ranges_add_point(tide__verify_ranges *r, uint64_t point);
+tide_status tide__ranges_seal(tide__verify_ranges *r);
+void tide__ranges_free(tide__verify_ranges *r);
 
 /* Cuts the piece around `point` in two; gives the position of the piece that starts there. */
-size_t tide__ranges_cut(tide__ranges *r, uint64_t point);
+size_t tide__ranges_cut(tide__verify_ranges *r, uint64_t point);
 /* The position of the next piece; points.count after the last. */
-size_t tide__ranges_next(const tide__ranges *r, size_t position);
+size_t tide__ranges_next(const tide__verify_ranges *r, size_t position);
 /* Makes the pieces from `begin` up to (not including) `end`, both from cut(), one piece with this owner. */
-void tide__ranges_join(tide__ranges *r, size_t begin, size_t end, uint32_t owner);
+void tide__ranges_join(tide__verify_ranges *r, size_t begin, size_t end, uint32_t owner);
 
 #endif

@@ -35,7 +35,7 @@ typedef struct tide__verifier {
     /* Vector clocks. clock[i * n_queues + q] = 1 + the last action of queue q that is ordered before action i or is
      * i itself; 0: none is. touched[h * n_queues + q] = 1 + the last action of queue q that touched holding h. */
     uint32_t *clock, *touched;
-    tide__ranges space[1 + TIDE_MACHINE_MAX_TIERS];
+    tide__verify_ranges space[1 + TIDE_MACHINE_MAX_TIERS];
 } tide__verifier;
 
 /* Fills the verdict; returns TIDE_E_PLAN. action: TIDE_NONE if it is not at one action. */

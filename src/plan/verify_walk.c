@@ -75,7 +75,7 @@ static tide_status check_take(tide__verifier *v, uint32_t i, uint32_t old, uint3
 static tide_status take_bytes(tide__verifier *v, uint32_t i, uint32_t h) {
     const tide__holding *holding = &v->holding[h];
     if (holding->size == 0 || tide__in_client_tier(v, holding)) return TIDE_OK;
-    tide__ranges *space = &v->space[holding->space];
+    tide__verify_ranges *space = &v->space[holding->space];
     size_t begin = tide__ranges_cut(space, holding->offset);
     size_t end = tide__ranges_cut(space, holding->offset + holding->size);
     for (size_t p = begin; p < end; p = tide__ranges_next(space, p))

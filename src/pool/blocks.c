@@ -5,29 +5,29 @@
 
 enum { FIRST_BITS = 8 };
 
-static tide_status allocate(tide__blocks *blocks, unsigned bits) {
+static tide_status allocate(tide__pool_blocks *blocks, unsigned bits) {
     size_t places = (size_t)1 << bits;
-    *blocks = (tide__blocks){
+    *blocks = (tide__pool_blocks){
         .keys = calloc(places, sizeof *blocks->keys), .values = malloc(places * sizeof *blocks->values), .bits = bits};
     if (blocks->keys && blocks->values) return TIDE_OK;
     tide__blocks_deinit(blocks);
     return tide__fail_memory();
 }
 
-tide_status tide__blocks_init(tide__blocks *blocks) { return allocate(blocks, FIRST_BITS); }
+tide_status tide__blocks_init(tide__pool_blocks *blocks) { return allocate(blocks, FIRST_BITS); }
 
-void tide__blocks_deinit(tide__blocks *blocks) {
+void tide__blocks_deinit(tide__pool_blocks *blocks) {
     free(blocks->keys);
     free(blocks->values);
-    *blocks = (tide__blocks){0};
+    *blocks = (tide__pool_blocks){0};
 }
 
-tide_status tide__blocks_reserve(tide__blocks *blocks, size_t extra) {
+tide_status tide__blocks_reserve(tide__pool_blocks *blocks, size_t extra) {
     size_t places = (size_t)1 << blocks->bits;
     unsigned bits = blocks->bits;
     while (blocks->count + extra > ((size_t)1 << bits) / 2) bits++;
     if (bits == blocks->bits) return TIDE_OK;
-    tide__blocks larger;
+    tide__pool_blocks larger;
     TIDE_TRY(allocate(&larger, bits));
     for (size_t i = 0; i < places; i++)
         if (blocks->keys[i]) tide__blocks_add(&larger, blocks->keys[i], blocks->values[i]);
@@ -36,7 +36,7 @@ tide_status tide__blocks_reserve(tide__blocks *blocks, size_t extra) {
     return TIDE_OK;
 }
 
-static void close_gap(tide__blocks *blocks, size_t gap) {
+static void close_gap(tide__pool_blocks *blocks, size_t gap) {
     size_t mask = ((size_t)1 << blocks->bits) - 1;
     for (size_t i = (gap + 1) & mask; blocks->keys[i]; i = (i + 1) & mask) {
         size_t home = tide__blocks_home(blocks, blocks->keys[i]);
@@ -48,7 +48,7 @@ static void close_gap(tide__blocks *blocks, size_t gap) {
     blocks->keys[gap] = NULL;
 }
 
-bool tide__blocks_take(tide__blocks *blocks, const void *key, tide__pool_block *out) {
+bool tide__blocks_take(tide__pool_blocks *blocks, const void *key, tide__pool_block *out) {
     size_t at = tide__blocks_place(blocks, key);
     if (!blocks->keys[at]) return false;
     *out = blocks->values[at];

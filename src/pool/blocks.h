@@ -17,32 +17,32 @@ typedef struct tide__pool_block {
 } tide__pool_block;
 #define TIDE__NO_REGION UINT32_MAX
 
-typedef struct tide__blocks {
+typedef struct tide__pool_blocks {
     void **keys;              /* NULL: an empty place */
     tide__pool_block *values; /* per place */
     size_t count;
     unsigned bits; /* 2^bits places, at least twice the blocks */
-} tide__blocks;
+} tide__pool_blocks;
 
-tide_status tide__blocks_init(tide__blocks *blocks);
-void tide__blocks_deinit(tide__blocks *blocks);
+tide_status tide__blocks_init(tide__pool_blocks *blocks);
+void tide__blocks_deinit(tide__pool_blocks *blocks);
 
 /* Room for `extra` more, so that adding them cannot fail. */
-tide_status tide__blocks_reserve(tide__blocks *blocks, size_t extra);
+tide_status tide__blocks_reserve(tide__pool_blocks *blocks, size_t extra);
 
-static inline size_t tide__blocks_home(const tide__blocks *blocks, const void *key) {
+static inline size_t tide__blocks_home(const tide__pool_blocks *blocks, const void *key) {
     return (size_t)((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - blocks->bits));
 }
 
 /* The place of `key`, or the empty one where it would go. */
-static inline size_t tide__blocks_place(const tide__blocks *blocks, const void *key) {
+static inline size_t tide__blocks_place(const tide__pool_blocks *blocks, const void *key) {
     size_t mask = ((size_t)1 << blocks->bits) - 1, at = tide__blocks_home(blocks, key);
     while (blocks->keys[at] && blocks->keys[at] != key) at = (at + 1) & mask;
     return at;
 }
 
 /* After reserve. false if the address is live already; nothing is changed then. */
-static inline bool tide__blocks_add(tide__blocks *blocks, void *key, tide__pool_block block) {
+static inline bool tide__blocks_add(tide__pool_blocks *blocks, void *key, tide__pool_block block) {
     size_t at = tide__blocks_place(blocks, key);
     if (blocks->keys[at]) return false;
     blocks->keys[at] = key;
@@ -52,6 +52,6 @@ static inline bool tide__blocks_add(tide__blocks *blocks, void *key, tide__pool_
 }
 
 /* Takes the block out; false if there is none at this address. */
-bool tide__blocks_take(tide__blocks *blocks, const void *key, tide__pool_block *out);
+bool tide__blocks_take(tide__pool_blocks *blocks, const void *key, tide__pool_block *out);
 
 #endif

@@ -45,7 +45,7 @@ static tide_status measure_recorded(const tide__stream *stream, uint64_t *bytes)
     uint64_t end;
     if (!ranges) return tide__fail_memory();
     for (size_t i = 0; good && i < n; i++) {
-        const tide__block *b = &stream->blocks.data[i];
+        const tide__stream_block *b = &stream->blocks.data[i];
         good = parse_address(tide__names_text(&stream->names, b->name), &ranges[i].begin) &&
                tide__add(ranges[i].begin, b->size_bytes, &end) && tide__align_up(end, RECORDED_STEP, &ranges[i].end);
     }
@@ -69,8 +69,8 @@ static uint64_t find_load(const tide__stream *stream) {
 }
 
 static tide_status run_online(const tide__requests *requests, uint64_t alignment, uint64_t limit_bytes,
-                              tide__comparison *c) {
-    for (int k = 0; k < TIDE__N_ONLINE; k++) {
+                              tide_replay_others *c) {
+    for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++) {
         tide__online_result r;
         tide_status status = tide__online_run(tide__online_kinds[k], requests, alignment, limit_bytes, &r);
         if (status != TIDE_OK && status != TIDE_E_MEMORY) return status;
@@ -84,15 +84,15 @@ static tide_status run_online(const tide__requests *requests, uint64_t alignment
 }
 
 static tide_status run_offline(const tide__requests *requests, uint64_t alignment, double seconds,
-                               tide__comparison *c) {
+                               tide_replay_others *c) {
     tide_status status = tide__offline_place(requests, alignment, seconds, &c->offline);
     c->repeats = status == TIDE_OK;
     return status == TIDE_E_REPEAT ? TIDE_OK : status;
 }
 
 tide_status tide__compare(const tide__stream *stream, uint64_t alignment, uint64_t limit_bytes, double seconds,
-                          tide__comparison *out) {
-    tide__comparison c = {.load_bytes = find_load(stream)};
+                          tide_replay_others *out) {
+    tide_replay_others c = {.load_bytes = find_load(stream)};
     tide__requests requests;
     TIDE_TRY(measure_recorded(stream, &c.recorded_bytes));
     if (c.recorded_bytes < c.load_bytes) c.recorded_bytes = 0; /* numbers, but no addresses */

@@ -88,7 +88,7 @@ static uint64_t carried_bytes(const tide__iteration *it) {
 
 /* Live bytes before the last iteration's cut, and the most in the last whole period. */
 static void measure_loads(const watched *w, const tide__period *period, const tide__iteration *it,
-                          tide__offline_result *r) {
+                          tide_replay_offline *r) {
     size_t first = period->end - period->length, cut = first + (it->period - it->next) % it->period;
     uint64_t live = 0, at_cut = 0;
     r->load_bytes = 0;
@@ -196,7 +196,7 @@ static tide_status run_smartpool(const placer *p, uint64_t resident_bytes, uint6
     return status == TIDE_E_UNSUPPORTED ? TIDE_OK : status;
 }
 
-static tide_status place_all(placer *p, double seconds, tide__offline_result *r) {
+static tide_status place_all(placer *p, double seconds, tide_replay_offline *r) {
     tide__place_options options = {.time_limit_s = seconds};
     tide__place_result engine;
     list_two_slots(p);
@@ -212,7 +212,7 @@ static tide_status place_all(placer *p, double seconds, tide__offline_result *r)
 }
 
 static tide_status place_iteration(const tide__iteration *it, uint64_t alignment, double seconds,
-                                   tide__offline_result *r) {
+                                   tide_replay_offline *r) {
     size_t room = (size_t)TIDE__MAX_COPIES * it->n_items + 1;
     placer p = {.iteration = it,
                 .alignment = alignment,
@@ -227,11 +227,11 @@ static tide_status place_iteration(const tide__iteration *it, uint64_t alignment
 /* ---- the whole ---- */
 
 tide_status tide__offline_place(const tide__requests *requests, uint64_t alignment, double seconds,
-                                tide__offline_result *result) {
+                                tide_replay_offline *result) {
     watched w;
     tide__period period;
     tide__iteration it = {0};
-    tide__offline_result r = {0};
+    tide_replay_offline r = {0};
     size_t stops_at;
     tide_status status = watch(requests, &w);
     TIDE_TRY_GOTO(status, done);

@@ -116,14 +116,14 @@ static tide_status place(tide__pool_plan *plan, uint64_t alignment, double secon
 /* ---- from an offset to its block ---- */
 
 static int compare_slots(const void *a, const void *b) {
-    const tide__slot *x = a, *y = b;
+    const tide__pool_slot *x = a, *y = b;
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 static void index_offsets(tide__pool_plan *plan) {
-    tide__slot *slots = plan->slots;
+    tide__pool_slot *slots = plan->slots;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->n_items; i++) slots[i] = (tide__slot){plan->items[i].offset, i};
+    for (uint32_t i = 0; i < plan->n_items; i++) slots[i] = (tide__pool_slot){plan->items[i].offset, i};
     qsort(slots, plan->n_items, sizeof *slots, compare_slots);
     for (uint32_t i = 0; i < plan->n_items; i++) {
         if (n == 0 || slots[n - 1].offset != slots[i].offset) slots[n++] = slots[i];
@@ -133,8 +133,8 @@ static void index_offsets(tide__pool_plan *plan) {
 }
 
 tide__pool_item *tide__pool_plan_block_at(const tide__pool_plan *plan, uint64_t offset) {
-    tide__slot wanted = {.offset = offset};
-    const tide__slot *slot = bsearch(&wanted, plan->slots, plan->n_slots, sizeof wanted, compare_slots);
+    tide__pool_slot wanted = {.offset = offset};
+    const tide__pool_slot *slot = bsearch(&wanted, plan->slots, plan->n_slots, sizeof wanted, compare_slots);
     if (!slot || plan->items[slot->item].state == TIDE__ITEM_IDLE) return NULL;
     return &plan->items[slot->item];
 }

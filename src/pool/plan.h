@@ -29,10 +29,10 @@ typedef struct tide__pool_item {
 } tide__pool_item;
 
 /* A different offset of a plan. At most one block begins there at a time. */
-typedef struct tide__slot {
+typedef struct tide__pool_slot {
     uint64_t offset;
     uint32_t item; /* whose block that is, if it is not idle */
-} tide__slot;
+} tide__pool_slot;
 
 typedef struct tide__gram_place {
     uint64_t gram;
@@ -46,7 +46,7 @@ typedef struct tide__pool_plan {
     uint32_t *item;        /* per event: the item that a Malloc begins; TIDE__NO_ITEM for a Free */
     uint32_t *ends;        /* per event: the first of the items whose life ends there; TIDE__NO_ITEM: none */
     tide__pool_item *items;
-    tide__slot *slots; /* sorted by offset */
+    tide__pool_slot *slots; /* sorted by offset */
     uint32_t n_slots;
     tide__gram_place *grams;      /* per event, sorted by (gram, at) */
     uint64_t height;              /* bytes of the region it needs */

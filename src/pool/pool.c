@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/size.h"
 #include "pool/pool_data.h"
 
@@ -32,14 +33,9 @@ static tide_status check_options(const tide_pool_options *o) {
     return TIDE_OK;
 }
 
-/* A caller built against an older, shorter struct gets the defaults for what it does not know. */
 static tide_status take_options(const tide_pool_options *given, tide_pool_options *out) {
     tide_pool_options_init(out);
-    if (!given) return TIDE_OK;
-    if (given->size < sizeof given->size || given->size > sizeof *out)
-        return tide__fail(TIDE_E_ARGUMENT, "pool options: size is not that of tide_pool_options");
-    memcpy(out, given, given->size);
-    out->size = sizeof *out;
+    TIDE_TRY(tide__options_take("tide_pool_options", given, sizeof *out, out));
     return check_options(out);
 }
 
@@ -141,6 +137,7 @@ static tide_status malloc_locked(tide_pool *pool, uint64_t size_bytes, void **ou
 }
 
 tide_status tide_pool_malloc(tide_pool *pool, uint64_t size_bytes, void **out) {
+    TIDE_NEED(pool, out);
     if (!pool || !out) return tide__fail(TIDE_E_ARGUMENT, "pool: malloc without a pool or an output");
     if (size_bytes > TIDE__MAX_BLOCK_BYTES)
         return tide__fail(TIDE_E_MEMORY, "pool: a block of %llu bytes is more than 2^60",
@@ -188,6 +185,7 @@ static tide_status free_locked(tide_pool *pool, void *address) {
 }
 
 tide_status tide_pool_free(tide_pool *pool, void *block) {
+    TIDE_NEED(pool);
     if (!pool) return tide__fail(TIDE_E_ARGUMENT, "pool: free without a pool");
     if (!block) return TIDE_OK;
     pthread_mutex_lock(&pool->lock);

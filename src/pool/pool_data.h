@@ -50,7 +50,7 @@ typedef struct tide__follower {
 struct tide_pool {
     pthread_mutex_t lock;
     tide_pool_options options;
-    tide__blocks blocks;
+    tide__pool_blocks blocks;
     tide__history history;
     tide__repeat repeat;
     tide__follower follower;
@@ -68,8 +68,8 @@ struct tide_pool {
 uint32_t tide__follow(tide_pool *pool, tide__symbol symbol);
 /* Starts following `plan`, which expects event `at` next. */
 void tide__follow_plan(tide_pool *pool, tide__pool_plan *plan, uint32_t at);
-static inline tide__span tide__item_span(const tide__pool_plan *plan, const tide__pool_item *item) {
-    return (tide__span){item->offset, item->offset + tide__item_bytes(plan, item)};
+static inline tide__pool_span tide__item_span(const tide__pool_plan *plan, const tide__pool_item *item) {
+    return (tide__pool_span){item->offset, item->offset + tide__item_bytes(plan, item)};
 }
 /* Changes the state and keeps the list of overdue blocks right; OVERDUE becomes UNLISTED if the list is full. */
 static inline void tide__set_state(tide_pool *pool, const tide__pool_plan *plan, tide__pool_item *item,

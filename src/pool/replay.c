@@ -11,7 +11,7 @@
 
 typedef struct player {
     const tide__stream *stream;
-    const tide__replay_options *options;
+    const tide_replay_options *options;
     tide_pool *pool;
     uint64_t next_address;
     void **address; /* per block of the stream */
@@ -20,7 +20,7 @@ typedef struct player {
     size_t extra_until;
     uint64_t n_drawn;
     tide_pool_stats border; /* at the last border between iterations */
-    tide__replay_result *result;
+    tide_replay_result *result;
 } player;
 
 /* ---- addresses without memory ---- */
@@ -103,7 +103,7 @@ static void begin_steady(player *p, const tide_pool_stats *now, size_t event) {
 /* A stretch between two borders that is much shorter than the plan is no iteration: the stream ended, or was elsewhere
  * and came back in the middle. */
 static void add_iteration(player *p, const tide_pool_stats *now) {
-    tide__replay_result *r = p->result;
+    tide_replay_result *r = p->result;
     uint64_t watched = now->n_watched - p->border.n_watched, planned = now->n_planned - p->border.n_planned;
     double share = watched ? (double)planned / (double)watched : 1;
     if (4 * watched < 3 * (uint64_t)(now->period_events / 2)) return;
@@ -151,9 +151,9 @@ static tide_status play(player *p) {
     return TIDE_OK;
 }
 
-tide_status tide__pool_replay(const tide__stream *stream, const tide__replay_options *options,
-                              tide__replay_result *result) {
-    tide__replay_result played = {.worst_share = 1};
+tide_status tide__pool_replay(const tide__stream *stream, const tide_replay_options *options,
+                              tide_replay_result *result) {
+    tide_replay_result played = {.worst_share = 1};
     player p = {.stream = stream, .options = options, .next_address = 1 << 21, .result = &played};
     tide_status status = start(&p);
     if (status == TIDE_OK) status = play(&p);

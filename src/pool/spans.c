@@ -26,7 +26,7 @@ static size_t find(const tide__spans *spans, uint64_t offset) {
     return low;
 }
 
-bool tide__spans_add(tide__spans *spans, tide__span span) {
+bool tide__spans_add(tide__spans *spans, tide__pool_span span) {
     if (spans->count == spans->capacity) {
         spans->unlisted++;
         return false;
@@ -38,7 +38,7 @@ bool tide__spans_add(tide__spans *spans, tide__span span) {
     return true;
 }
 
-void tide__spans_remove(tide__spans *spans, tide__span span, bool listed) {
+void tide__spans_remove(tide__spans *spans, tide__pool_span span, bool listed) {
     if (!listed) {
         spans->unlisted--;
         return;
@@ -48,7 +48,7 @@ void tide__spans_remove(tide__spans *spans, tide__span span, bool listed) {
     memmove(&spans->data[at], &spans->data[at + 1], (spans->count - at) * sizeof *spans->data);
 }
 
-bool tide__spans_hit(const tide__spans *spans, tide__span span) {
+bool tide__spans_hit(const tide__spans *spans, tide__pool_span span) {
     if (spans->unlisted) return true;
     size_t at = find(spans, span.begin);
     return at < spans->count && spans->data[at].begin < span.end;

@@ -10,12 +10,12 @@
 
 #include "base/error.h"
 
-typedef struct tide__span {
+typedef struct tide__pool_span {
     uint64_t begin, end; /* half-open, begin < end */
-} tide__span;
+} tide__pool_span;
 
 typedef struct tide__spans {
-    tide__span *data;
+    tide__pool_span *data;
     size_t count, capacity;
     size_t unlisted; /* members for which there was no place */
 } tide__spans;
@@ -25,11 +25,11 @@ void tide__spans_deinit(tide__spans *spans);
 void tide__spans_clear(tide__spans *spans);
 
 /* true: listed. The caller remembers it for remove. */
-bool tide__spans_add(tide__spans *spans, tide__span span);
-void tide__spans_remove(tide__spans *spans, tide__span span, bool listed);
+bool tide__spans_add(tide__spans *spans, tide__pool_span span);
+void tide__spans_remove(tide__spans *spans, tide__pool_span span, bool listed);
 
 /* May `span` overlap a member? */
-bool tide__spans_hit(const tide__spans *spans, tide__span span);
+bool tide__spans_hit(const tide__spans *spans, tide__pool_span span);
 static inline bool tide__spans_empty(const tide__spans *spans) { return spans->count + spans->unlisted == 0; }
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 tide_status tide_program_builder_create(const char *name, bool repeating, tide_program_builder **out) {
+    TIDE_NEED(name, out);
     tide_program_builder *b = calloc(1, sizeof *b);
     tide_program *p = calloc(1, sizeof *p);
     if (!b || !p || tide__store_string(&p->store, name, &p->name) != TIDE_OK) {
@@ -35,6 +36,7 @@ void tide_program_builder_destroy(tide_program_builder *b) {
 }
 
 tide_status tide_program_builder_tensor(tide_program_builder *b, const tide_tensor *tensor, tide_id *out) {
+    TIDE_NEED(b, tensor);
     tide_program *p = b->program;
     TIDE_TRY(tide__check_tensor(b, tensor));
     TIDE_TRY(tide__vec_reserve(&p->tensors, 1));
@@ -84,6 +86,7 @@ static tide_status blame_op(tide_status status, tide_id id, const char *name) {
 }
 
 tide_status tide_program_builder_op(tide_program_builder *b, const tide_op *op, tide_id *out) {
+    TIDE_NEED(b, op);
     tide_program *p = b->program;
     tide_op copy;
     tide_id id = (tide_id)p->ops.count;
@@ -99,6 +102,7 @@ tide_status tide_program_builder_op(tide_program_builder *b, const tide_op *op, 
 }
 
 tide_status tide_program_builder_carry(tide_program_builder *b, tide_carry carry) {
+    TIDE_NEED(b);
     TIDE_TRY(tide__check_carry(b, carry));
     TIDE_TRY(tide__vec_push(&b->program->carries, carry));
     b->states.data[carry.to].carried_to = true;
@@ -106,12 +110,14 @@ tide_status tide_program_builder_carry(tide_program_builder *b, tide_carry carry
 }
 
 tide_status tide_program_builder_keep(tide_program_builder *b, tide_id tensor) {
+    TIDE_NEED(b);
     TIDE_TRY(tide__check_keep(b, tensor));
     b->program->tensors.data[tensor].keep = true;
     return TIDE_OK;
 }
 
 tide_status tide_program_builder_finish(tide_program_builder *b, tide_program **out) {
+    TIDE_NEED(b, out);
     TIDE_TRY(tide__check_whole(b));
     TIDE_TRY(tide__signature_compute(b->program, &b->program->signature));
     *out = b->program;

@@ -39,6 +39,7 @@ static size_t assign_places(size_t *place, size_t n) {
 }
 
 tide_status tide_liveness_gaps(const tide_program *p, tide_gap **out, size_t *n_out) {
+    TIDE_NEED(p, out, n_out);
     size_t n = p->tensors.count, total = 0;
     gap_work w = {.last_use = malloc((n + 1) * sizeof *w.last_use), .place = calloc(n + 1, sizeof *w.place)};
     if (w.last_use && w.place) {

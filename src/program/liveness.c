@@ -187,6 +187,7 @@ static void analyse(work *w) {
 }
 
 tide_status tide_liveness_create(const tide_program *p, tide_liveness **out) {
+    TIDE_NEED(p, out);
     size_t n = p->tensors.count + 1;
     work w = {.p = p, .l = new_liveness(p)};
     w.heir = malloc(n * sizeof *w.heir);

@@ -12,3 +12,11 @@ static const char *const starts[] = {TIDE_START_TABLE(WORD)};
     { list, sizeof list / sizeof *list }
 const tide__names tide__dtype_names = NAMES(dtypes), tide__class_names = NAMES(classes),
                   tide__phase_names = NAMES(phases), tide__start_names = NAMES(starts);
+
+const char *tide_class_name(tide_class cls) {
+    return (unsigned)cls < tide__class_names.count ? tide__class_names.text[cls] : NULL;
+}
+
+const char *tide_phase_name(tide_phase phase) {
+    return (unsigned)phase < tide__phase_names.count ? tide__phase_names.text[phase] : NULL;
+}

@@ -361,10 +361,12 @@ static tide_status read_text(const char *text, size_t size, const char *name, ti
 }
 
 tide_status tide_program_read_memory(const void *text, size_t size, const char *name_in_errors, tide_program **out) {
+    TIDE_NEED(text, out);
     return read_text(text, size, name_in_errors, NULL, out);
 }
 
 tide_status tide_program_read(const char *path, tide_program **out) {
+    TIDE_NEED(path, out);
     tide__file file;
     TIDE_TRY(tide__file_open(path, &file));
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;

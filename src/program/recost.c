@@ -49,6 +49,7 @@ static tide_status copy_program(const tide_program *p, bool repeating, const uin
 }
 
 tide_status tide_program_with_costs(const tide_program *p, const uint64_t *cost_ns, tide_program **out) {
+    TIDE_NEED(p, cost_ns, out);
     return copy_program(p, tide_program_is_repeating(p), cost_ns, out);
 }
 

@@ -100,6 +100,7 @@ static tide_status unroll(unroller *u) {
 }
 
 tide_status tide_program_unroll(const tide_program *program, uint32_t steps, tide_program **out) {
+    TIDE_NEED(program, out);
     if (!tide_program_is_repeating(program) || steps == 0 || steps > MAX_UNROLL)
         return tide__fail(TIDE_E_ARGUMENT, "only repeating programs are unrolled, into 1 to %d steps", MAX_UNROLL);
     unroller u = {.program = program, .steps = steps, .n_tensors = tide_program_tensor_count(program)};
@@ -173,6 +174,7 @@ static void follow_updates(const tide_program *p, const places *x, tide_id *carr
 }
 
 tide_status tide_program_unroll_needed(const tide_program *p, uint32_t *steps) {
+    TIDE_NEED(p, steps);
     tide_liveness *l;
     TIDE_TRY(tide_liveness_create(p, &l));
     size_t n = l->n_tensors + (size_t)1;

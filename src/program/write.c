@@ -83,6 +83,7 @@ void tide__program_write_stream(const tide_program *p, FILE *f) {
 }
 
 tide_status tide_program_write(const tide_program *p, const char *path) {
+    TIDE_NEED(p, path);
     tide__writer writer;
     TIDE_TRY(tide__writer_open(&writer, path));
     tide__program_write_stream(p, writer.stream);

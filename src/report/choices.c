@@ -7,7 +7,7 @@
 #include "base/size.h"
 
 typedef struct finder {
-    tide__report *r;
+    tide_report *r;
     uint32_t *saves;        /* per copy: its SAVE; TIDE_NONE */
     uint32_t *leaving;      /* per residency: the last SAVE from it; TIDE_NONE */
     uint64_t *blamed;       /* per action: how long compute stood still for it */
@@ -28,8 +28,8 @@ static int by_tensor(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static bool is_away(const finder *f, const tide__choice *c) {
-    const tide__stay *stays = f->r->stays;
+static bool is_away(const finder *f, const tide_choice *c) {
+    const tide_stay *stays = f->r->stays;
     if (f->peak == TIDE_NONE) return false;
     return (c->before == TIDE_NONE || stays[c->before].end <= f->peak) &&
            (c->after == TIDE_NONE || stays[c->after].begin > f->peak);
@@ -41,7 +41,7 @@ static uint64_t duration(const finder *f, uint32_t action) {
 }
 
 /* Times and costs from the actions at both ends. */
-static tide_status add(finder *f, tide__choice c) {
+static tide_status add(finder *f, tide_choice c) {
     const tide_timeline *t = f->r->timeline;
     c.from_ns = c.before == TIDE_NONE ? 0 : f->r->stays[c.before].to_ns;
     c.to_ns = c.in == TIDE_NONE ? t->prediction.step_ns : t->start_ns[c.in];
@@ -59,15 +59,15 @@ static tide_status add_arrival(finder *f, tide_id before, tide_id after) {
     const tide_residency *d = tide_plan_residency(f->r->plan, after);
     if (d->at_start || d->begin >= f->r->timeline->n_actions) return TIDE_OK;
     tide_action a = tide_plan_action(f->r->plan, d->begin);
-    tide__choice c = {
+    tide_choice c = {
         .tensor = d->tensor, .before = before, .after = after, .tier = TIDE_NONE, .out = TIDE_NONE, .in = d->begin};
     if (a.kind == TIDE_LOAD) {
         c.tier = tide_plan_copy(f->r->plan, a.copy)->tier;
-        c.kind = f->r->machine->tier[c.tier].kind == TIDE_TIER_CLIENT ? TIDE__DECIDED_INPUT : TIDE__DECIDED_SWAP;
+        c.kind = f->r->machine->tier[c.tier].kind == TIDE_TIER_CLIENT ? TIDE_CHOICE_INPUT : TIDE_CHOICE_SWAP;
         c.out = f->saves[a.copy];
         return add(f, c);
     }
-    c.kind = TIDE__DECIDED_RECOMPUTE;
+    c.kind = TIDE_CHOICE_RECOMPUTE;
     return before != TIDE_NONE && f->r->acts[d->begin].rerun ? add(f, c) : TIDE_OK;
 }
 
@@ -78,13 +78,13 @@ static tide_status add_departure(finder *f, tide_id last) {
     if (out == TIDE_NONE || d->at_end) return TIDE_OK;
     const tide_copy *copy = tide_plan_copy(f->r->plan, tide_plan_action(f->r->plan, out).copy);
     if (!copy->at_end) return TIDE_OK;
-    return add(f, (tide__choice){.kind = TIDE__DECIDED_SWAP,
-                                 .tensor = d->tensor,
-                                 .before = last,
-                                 .after = TIDE_NONE,
-                                 .tier = copy->tier,
-                                 .out = out,
-                                 .in = TIDE_NONE});
+    return add(f, (tide_choice){.kind = TIDE_CHOICE_SWAP,
+                                .tensor = d->tensor,
+                                .before = last,
+                                .after = TIDE_NONE,
+                                .tier = copy->tier,
+                                .out = out,
+                                .in = TIDE_NONE});
 }
 
 static tide_status walk(finder *f, const place *places, size_t n) {
@@ -134,18 +134,17 @@ static void scan_actions(finder *f) {
     f->peak = op == TIDE_NONE ? TIDE_NONE : f->r->first_run[op];
 }
 
-static void set_fates(tide__report *r) {
-    static const tide__fate arriving[] = {TIDE__FATE_INPUT, TIDE__FATE_SWAP_IN, TIDE__FATE_RECOMPUTE};
+static void set_fates(tide_report *r) {
+    static const tide_fate arriving[] = {TIDE_FATE_INPUT, TIDE_FATE_SWAP_IN, TIDE_FATE_RECOMPUTE};
     for (uint32_t i = 0; i < tide_plan_residency_count(r->plan); i++)
-        r->stays[i].fate =
-            tide_plan_residency(r->plan, i)->tensor == TIDE_NONE ? TIDE__FATE_WORKSPACE : TIDE__FATE_KEEP;
+        r->stays[i].fate = tide_plan_residency(r->plan, i)->tensor == TIDE_NONE ? TIDE_FATE_WORKSPACE : TIDE_FATE_KEEP;
     for (size_t i = 0; i < r->choices.count; i++)
         if (r->choices.data[i].after != TIDE_NONE)
             r->stays[r->choices.data[i].after].fate = arriving[r->choices.data[i].kind];
     for (size_t i = 0; i < r->choices.count; i++) {
-        const tide__choice *c = &r->choices.data[i];
-        if (c->before == TIDE_NONE || c->kind == TIDE__DECIDED_INPUT) continue;
-        r->stays[c->before].fate = c->kind == TIDE__DECIDED_SWAP ? TIDE__FATE_SWAP_OUT : TIDE__FATE_DROP;
+        const tide_choice *c = &r->choices.data[i];
+        if (c->before == TIDE_NONE || c->kind == TIDE_CHOICE_INPUT) continue;
+        r->stays[c->before].fate = c->kind == TIDE_CHOICE_SWAP ? TIDE_FATE_SWAP_OUT : TIDE_FATE_DROP;
     }
 }
 
@@ -155,7 +154,7 @@ static uint32_t *all_none(size_t n) {
     return list;
 }
 
-tide_status tide__report_find_choices(tide__report *r) {
+tide_status tide__report_find_choices(tide_report *r) {
     finder f = {.r = r,
                 .saves = all_none(tide_plan_copy_count(r->plan)),
                 .leaving = all_none(tide_plan_residency_count(r->plan)),

@@ -15,21 +15,21 @@
 /* ---- the columns ---- */
 
 static const tide_tensor *tensor_at(const void *r, size_t i) {
-    return tide_program_tensor(((const tide__report *)r)->program, (tide_id)i);
+    return tide_program_tensor(((const tide_report *)r)->program, (tide_id)i);
 }
 static const tide_op *op_at(const void *r, size_t i) {
-    return tide_program_op(((const tide__report *)r)->program, (tide_id)i);
+    return tide_program_op(((const tide_report *)r)->program, (tide_id)i);
 }
 static const tide_residency *stay_at(const void *r, size_t i) {
-    return tide_plan_residency(((const tide__report *)r)->plan, (tide_id)i);
+    return tide_plan_residency(((const tide_report *)r)->plan, (tide_id)i);
 }
 static const tide_copy *copy_at(const void *r, size_t i) {
-    return tide_plan_copy(((const tide__report *)r)->plan, (tide_id)i);
+    return tide_plan_copy(((const tide_report *)r)->plan, (tide_id)i);
 }
 static tide_action action_at(const void *r, size_t i) {
-    return tide_plan_action(((const tide__report *)r)->plan, (uint32_t)i);
+    return tide_plan_action(((const tide_report *)r)->plan, (uint32_t)i);
 }
-static const tide__choice *choice_at(const void *r, size_t i) { return &((const tide__report *)r)->choices.data[i]; }
+static const tide_choice *choice_at(const void *r, size_t i) { return &((const tide_report *)r)->choices.data[i]; }
 
 /* Ids that may be TIDE_NONE travel as id + 1. */
 static uint64_t or_zero(tide_id id) { return id == TIDE_NONE ? 0 : (uint64_t)id + 1; }
@@ -39,16 +39,16 @@ static uint64_t tensor_class(const void *r, size_t i) { return tensor_at(r, i)->
 static uint64_t tensor_start(const void *r, size_t i) { return tensor_at(r, i)->start; }
 static uint64_t tensor_keep(const void *r, size_t i) { return tensor_at(r, i)->keep; }
 static uint64_t tensor_producer(const void *r, size_t i) {
-    return or_zero(tide_program_producer(((const tide__report *)r)->program, (tide_id)i));
+    return or_zero(tide_program_producer(((const tide_report *)r)->program, (tide_id)i));
 }
 static uint64_t op_phase(const void *r, size_t i) { return op_at(r, i)->phase; }
-static uint64_t op_load(const void *r, size_t i) { return ((const tide__report *)r)->liveness->load_bytes[i]; }
-static uint64_t op_first(const void *r, size_t i) { return or_zero(((const tide__report *)r)->first_run[i]); }
+static uint64_t op_load(const void *r, size_t i) { return ((const tide_report *)r)->liveness->load_bytes[i]; }
+static uint64_t op_first(const void *r, size_t i) { return or_zero(((const tide_report *)r)->first_run[i]); }
 
 /* 0 RUN, 1 re-run, 2 SAVE, 3 LOAD, 4 RELOCATE */
 static uint64_t action_kind(const void *r, size_t i) {
     tide_action_kind kind = action_at(r, i).kind;
-    if (kind == TIDE_RUN) return ((const tide__report *)r)->acts[i].rerun;
+    if (kind == TIDE_RUN) return ((const tide_report *)r)->acts[i].rerun;
     return (uint64_t)kind + 1;
 }
 static uint64_t action_queue(const void *r, size_t i) { return action_at(r, i).queue; }
@@ -56,37 +56,37 @@ static uint64_t action_target(const void *r, size_t i) { /* the op, or the tenso
     tide_action a = action_at(r, i);
     return a.kind == TIDE_RUN ? a.op : stay_at(r, a.uses[0])->tensor;
 }
-static uint64_t action_start(const void *r, size_t i) { return ((const tide__report *)r)->timeline->start_ns[i]; }
+static uint64_t action_start(const void *r, size_t i) { return ((const tide_report *)r)->timeline->start_ns[i]; }
 static uint64_t action_time(const void *r, size_t i) {
-    const tide_timeline *t = ((const tide__report *)r)->timeline;
+    const tide_timeline *t = ((const tide_report *)r)->timeline;
     return t->end_ns[i] - t->start_ns[i];
 }
-static uint64_t action_wait(const void *r, size_t i) { return ((const tide__report *)r)->acts[i].wait_ns; }
-static uint64_t action_cause(const void *r, size_t i) { return or_zero(((const tide__report *)r)->acts[i].cause); }
+static uint64_t action_wait(const void *r, size_t i) { return ((const tide_report *)r)->acts[i].wait_ns; }
+static uint64_t action_cause(const void *r, size_t i) { return or_zero(((const tide_report *)r)->acts[i].cause); }
 
 static uint64_t stay_tensor(const void *r, size_t i) { return or_zero(stay_at(r, i)->tensor); }
 static uint64_t stay_offset(const void *r, size_t i) { return stay_at(r, i)->offset_bytes; }
 static uint64_t stay_bytes(const void *r, size_t i) { return stay_at(r, i)->size_bytes; }
-static uint64_t stay_begin(const void *r, size_t i) { return ((const tide__report *)r)->stays[i].begin; }
+static uint64_t stay_begin(const void *r, size_t i) { return ((const tide_report *)r)->stays[i].begin; }
 static uint64_t stay_span(const void *r, size_t i) {
-    const tide__stay *s = &((const tide__report *)r)->stays[i];
+    const tide_stay *s = &((const tide_report *)r)->stays[i];
     return s->end - s->begin;
 }
-static uint64_t stay_from(const void *r, size_t i) { return ((const tide__report *)r)->stays[i].from_ns; }
+static uint64_t stay_from(const void *r, size_t i) { return ((const tide_report *)r)->stays[i].from_ns; }
 static uint64_t stay_time(const void *r, size_t i) {
-    const tide__stay *s = &((const tide__report *)r)->stays[i];
+    const tide_stay *s = &((const tide_report *)r)->stays[i];
     return s->to_ns > s->from_ns ? s->to_ns - s->from_ns : 0;
 }
-static uint64_t stay_fate(const void *r, size_t i) { return ((const tide__report *)r)->stays[i].fate; }
+static uint64_t stay_fate(const void *r, size_t i) { return ((const tide_report *)r)->stays[i].fate; }
 
 static uint64_t copy_tensor(const void *r, size_t i) { return copy_at(r, i)->tensor; }
 static uint64_t copy_tier(const void *r, size_t i) { return copy_at(r, i)->tier; }
 static uint64_t copy_bytes(const void *r, size_t i) { return copy_at(r, i)->size_bytes; }
 static uint64_t copy_begin(const void *r, size_t i) { return copy_at(r, i)->begin; }
 static uint64_t copy_span(const void *r, size_t i) { return copy_at(r, i)->end - copy_at(r, i)->begin; }
-static uint64_t copy_from(const void *r, size_t i) { return ((const tide__report *)r)->slots[i].from_ns; }
+static uint64_t copy_from(const void *r, size_t i) { return ((const tide_report *)r)->slots[i].from_ns; }
 static uint64_t copy_time(const void *r, size_t i) {
-    const tide__slot *s = &((const tide__report *)r)->slots[i];
+    const tide__report_slot *s = &((const tide_report *)r)->slots[i];
     return s->to_ns > s->from_ns ? s->to_ns - s->from_ns : 0;
 }
 
@@ -105,17 +105,17 @@ static uint64_t choice_cost(const void *r, size_t i) { return choice_at(r, i)->c
 static uint64_t choice_wait(const void *r, size_t i) { return choice_at(r, i)->wait_ns; }
 static uint64_t choice_peak(const void *r, size_t i) { return choice_at(r, i)->at_peak; }
 
-static uint64_t load_at(const void *r, size_t i) { return ((const tide__report *)r)->timeline->t_ns[i]; }
-static uint64_t load_bytes(const void *r, size_t i) { return ((const tide__report *)r)->timeline->load_bytes[i]; }
+static uint64_t load_at(const void *r, size_t i) { return ((const tide_report *)r)->timeline->t_ns[i]; }
+static uint64_t load_bytes(const void *r, size_t i) { return ((const tide_report *)r)->timeline->load_bytes[i]; }
 
-static uint64_t shape_n(const void *r, size_t i) { return (uint64_t)((const tide__report *)r)->shapes[i].n; }
-static uint64_t shape_c(const void *r, size_t i) { return (uint64_t)((const tide__report *)r)->shapes[i].c; }
-static uint64_t shape_h(const void *r, size_t i) { return (uint64_t)((const tide__report *)r)->shapes[i].h; }
-static uint64_t shape_w(const void *r, size_t i) { return (uint64_t)((const tide__report *)r)->shapes[i].w; }
+static uint64_t shape_n(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].n; }
+static uint64_t shape_c(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].c; }
+static uint64_t shape_h(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].h; }
+static uint64_t shape_w(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].w; }
 
 typedef enum rows { TENSORS, OPS, ACTIONS, STAYS, COPIES, CHOICES, POINTS, SHAPES } rows;
 
-static size_t row_count(const tide__report *r, rows of) {
+static size_t row_count(const tide_report *r, rows of) {
     switch (of) {
     case TENSORS: return tide_program_tensor_count(r->program);
     case OPS: return tide_program_op_count(r->program);
@@ -201,7 +201,7 @@ static const column ran_columns[] = {
 static const char *tensor_name(const void *r, size_t i) { return tensor_at(r, i)->name; }
 static const char *op_name(const void *r, size_t i) { return op_at(r, i)->name; }
 
-static void pack_columns(const tide__report *r, const column *list, size_t n_columns, tide__pack *p, FILE *directory) {
+static void pack_columns(const tide_report *r, const column *list, size_t n_columns, tide__pack *p, FILE *directory) {
     for (size_t i = 0; i < n_columns; i++) {
         size_t n = row_count(r, list[i].of);
         fprintf(directory, "%s\"%s\":[%zu,%zu,%d]", i ? "," : "", list[i].name, p->bytes.count, n, list[i].delta);
@@ -210,7 +210,7 @@ static void pack_columns(const tide__report *r, const column *list, size_t n_col
 }
 
 /* The data, and its directory as members of a JSON object. */
-static void pack_all(const tide__report *r, tide__pack *p, FILE *directory) {
+static void pack_all(const tide_report *r, tide__pack *p, FILE *directory) {
     fprintf(directory, "\"names\":{\"tensor\":[%zu,%zu]", p->bytes.count, row_count(r, TENSORS));
     tide__pack_names(p, r, tensor_name, row_count(r, TENSORS));
     fprintf(directory, ",\"op\":[%zu,%zu]},\"columns\":{", p->bytes.count, row_count(r, OPS));
@@ -237,7 +237,7 @@ static void write_escaped(FILE *f, const char *text) {
 static void write_asset(FILE *f, const tide__asset *asset) { fwrite(asset->bytes, 1, asset->size, f); }
 
 typedef struct page {
-    const tide__report *report;
+    const tide_report *report;
     const char *meta;
     size_t meta_size;
     const tide__pack *data;
@@ -269,7 +269,7 @@ static void write_page(FILE *f, const page *p) {
     fwrite(at, 1, (size_t)(end - at), f);
 }
 
-static tide_status gather(const tide__report *r, tide__pack *data, char **meta, size_t *meta_size) {
+static tide_status gather(const tide_report *r, tide__pack *data, char **meta, size_t *meta_size) {
     FILE *stream = open_memstream(meta, meta_size);
     if (!stream) return tide__fail_memory();
     fputc('{', stream);
@@ -282,7 +282,8 @@ static tide_status gather(const tide__report *r, tide__pack *data, char **meta, 
     return TIDE_OK;
 }
 
-tide_status tide__report_write_html(const tide__report *r, const char *path) {
+tide_status tide_report_write_html(const tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
     tide__pack data = {0};
     page p = {.report = r, .data = &data};
     char *meta = NULL;

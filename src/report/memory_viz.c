@@ -26,14 +26,14 @@ static int by_time(const void *a, const void *b) {
     return x->residency < y->residency ? -1 : x->residency > y->residency;
 }
 
-static bool is_there_at_end(const tide__report *r, tide_id id) { return r->stays[id].end >= r->timeline->n_actions; }
+static bool is_there_at_end(const tide_report *r, tide_id id) { return r->stays[id].end >= r->timeline->n_actions; }
 
 /* Action i starts at order 3 i + 1; what was handed over leaves there, just before; others leave at 3 i + 3. */
-static size_t list_events(const tide__report *r, event *events) {
+static size_t list_events(const tide_report *r, event *events) {
     size_t n = 0;
     for (tide_id i = 0; i < tide_plan_residency_count(r->plan); i++) {
         const tide_residency *d = tide_plan_residency(r->plan, i);
-        const tide__stay *s = &r->stays[i];
+        const tide_stay *s = &r->stays[i];
         bool handed_over = s->end != d->end;
         if (d->size_bytes == 0 || (handed_over && s->end <= s->begin)) continue;
         uint64_t from = d->at_start ? 0 : 3 * (uint64_t)s->begin + 1;
@@ -66,17 +66,17 @@ static void write_frame(tide__pickle *p, const char *name, const char *file, uin
     tide__pickle_dict_end(p);
 }
 
-static void write_frames(tide__pickle *p, const tide__report *r, tide_id id) {
+static void write_frames(tide__pickle *p, const tide_report *r, tide_id id) {
     const tide_residency *d = tide_plan_residency(r->plan, id);
     tide__pickle_word(p, "frames");
     tide__pickle_list_begin(p);
-    write_frame(p, tide__report_stay_name(r, id), tide__class_name(tide__report_stay_class(r, id)),
+    write_frame(p, tide_report_stay_name(r, id), tide_class_name(tide_report_stay_class(r, id)),
                 d->tensor == TIDE_NONE ? 0 : d->tensor);
     if (!d->at_start && d->begin < r->timeline->n_actions) {
         tide_action a = tide_plan_action(r->plan, d->begin);
         if (a.kind == TIDE_RUN) {
             const tide_op *op = tide_program_op(r->program, a.op);
-            write_frame(p, op->name, tide__phase_name(op->phase), a.op);
+            write_frame(p, op->name, tide_phase_name(op->phase), a.op);
         } else {
             write_frame(p, a.kind == TIDE_LOAD ? "load" : "relocate", "transfer", d->begin);
         }
@@ -96,7 +96,7 @@ static int by_offset(const void *a, const void *b) {
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static void write_block(tide__pickle *p, const tide__report *r, const block *b) {
+static void write_block(tide__pickle *p, const tide_report *r, const block *b) {
     if (b->size == 0) return;
     tide__pickle_dict_begin(p);
     member_u64(p, "address", BASE_ADDRESS + b->offset);
@@ -114,7 +114,7 @@ static void write_block(tide__pickle *p, const tide__report *r, const block *b) 
 }
 
 /* What lies in the arena at the end, and the gaps between: together they tile it. */
-static void write_blocks(tide__pickle *p, const tide__report *r, const block *blocks, size_t n) {
+static void write_blocks(tide__pickle *p, const tide_report *r, const block *blocks, size_t n) {
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
         write_block(p, r, &(block){at, blocks[i].offset - at, TIDE_NONE});
@@ -124,7 +124,7 @@ static void write_blocks(tide__pickle *p, const tide__report *r, const block *bl
     write_block(p, r, &(block){at, tide_plan_arena_bytes(r->plan) - at, TIDE_NONE});
 }
 
-static void write_segment(tide__pickle *p, const tide__report *r, const block *blocks, size_t n) {
+static void write_segment(tide__pickle *p, const tide_report *r, const block *blocks, size_t n) {
     uint64_t used = 0;
     for (size_t i = 0; i < n; i++) used += blocks[i].size;
     tide__pickle_dict_begin(p);
@@ -146,7 +146,7 @@ static void write_segment(tide__pickle *p, const tide__report *r, const block *b
     tide__pickle_dict_end(p);
 }
 
-static tide_status write_segments(tide__pickle *p, const tide__report *r) {
+static tide_status write_segments(tide__pickle *p, const tide_report *r) {
     size_t n = 0;
     block *blocks = malloc(((size_t)tide_plan_residency_count(r->plan) + 1) * sizeof *blocks);
     if (!blocks) return tide__fail_memory();
@@ -174,14 +174,14 @@ static void begin_entry(tide__pickle *p, const char *action, uint64_t offset, ui
     member_u64(p, "time_us", t_ns / 1000);
 }
 
-static void write_entry(tide__pickle *p, const tide__report *r, const char *action, const event *e) {
+static void write_entry(tide__pickle *p, const tide_report *r, const char *action, const event *e) {
     const tide_residency *d = tide_plan_residency(r->plan, e->residency);
     begin_entry(p, action, d->offset_bytes, d->size_bytes, e->t_ns);
     write_frames(p, r, e->residency);
     tide__pickle_dict_end(p);
 }
 
-static void write_entries(tide__pickle *p, const tide__report *r, const event *events, size_t n) {
+static void write_entries(tide__pickle *p, const tide_report *r, const event *events, size_t n) {
     if (tide_plan_arena_bytes(r->plan)) {
         begin_entry(p, "segment_alloc", 0, tide_plan_arena_bytes(r->plan), 0);
         tide__pickle_word(p, "frames");
@@ -195,7 +195,7 @@ static void write_entries(tide__pickle *p, const tide__report *r, const event *e
     }
 }
 
-static tide_status write_traces(tide__pickle *p, const tide__report *r) {
+static tide_status write_traces(tide__pickle *p, const tide_report *r) {
     event *events = malloc(((size_t)2 * tide_plan_residency_count(r->plan) + 1) * sizeof *events);
     if (!events) return tide__fail_memory();
     size_t n = list_events(r, events);
@@ -209,7 +209,7 @@ static tide_status write_traces(tide__pickle *p, const tide__report *r) {
     return TIDE_OK;
 }
 
-static tide_status write_snapshot(const tide__report *r, FILE *f) {
+static tide_status write_snapshot(const tide_report *r, FILE *f) {
     tide__pickle p;
     tide__pickle_open(&p, f);
     tide__pickle_dict_begin(&p);
@@ -220,7 +220,9 @@ static tide_status write_snapshot(const tide__report *r, FILE *f) {
     return TIDE_OK;
 }
 
-tide_status tide__report_write_memory_viz(const tide__report *r, const char *path) {
+tide_status tide_report_write_memory_viz(const tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
+    if (r->ran) r = r->ran;
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
     tide_status status = write_snapshot(r, w.stream);

@@ -28,7 +28,7 @@ static void member_number(FILE *f, const char *key, double value) {
         fprintf(f, "\"%s\":null", key);
 }
 
-static void write_program(const tide__report *r, FILE *f) {
+static void write_program(const tide_report *r, FILE *f) {
     const tide_liveness *l = r->liveness;
     fputs("\"program\":{", f);
     member_text(f, "name", tide_program_name(r->program));
@@ -41,7 +41,7 @@ static void write_program(const tide__report *r, FILE *f) {
     fprintf(f, ",\"peak_op\":%" PRId64 "},", l->peak_op == TIDE_NONE ? -1 : (int64_t)l->peak_op);
 }
 
-static void write_plan(const tide__report *r, FILE *f) {
+static void write_plan(const tide_report *r, FILE *f) {
     const tide_prediction *p = &r->timeline->prediction;
     const struct {
         const char *key;
@@ -74,7 +74,7 @@ static void write_plan(const tide__report *r, FILE *f) {
     fputs("},", f);
 }
 
-static void write_machine(const tide__report *r, FILE *f) {
+static void write_machine(const tide_report *r, FILE *f) {
     static const char *const kinds[] = {
 #define NAME(e, text) text,
         TIDE_TIER_TABLE(NAME)
@@ -111,12 +111,12 @@ static void write_machine(const tide__report *r, FILE *f) {
 
 static void write_words(FILE *f) {
     fputs("\"classes\":[", f);
-    for (int i = 0; i <= TIDE_CLASS_OTHER; i++) fprintf(f, "%s\"%s\"", i ? "," : "", tide__class_name((tide_class)i));
+    for (int i = 0; i <= TIDE_CLASS_OTHER; i++) fprintf(f, "%s\"%s\"", i ? "," : "", tide_class_name((tide_class)i));
     fputs("],\"phases\":[", f);
-    for (int i = 0; i <= TIDE_UPDATE; i++) fprintf(f, "%s\"%s\"", i ? "," : "", tide__phase_name((tide_phase)i));
+    for (int i = 0; i <= TIDE_UPDATE; i++) fprintf(f, "%s\"%s\"", i ? "," : "", tide_phase_name((tide_phase)i));
     fputs("],\"fates\":[", f);
 #define FATE(e, name, text) fprintf(f, "%s[\"%s\",\"%s\"]", e ? "," : "", name, text);
-    TIDE__FATE_TABLE(FATE)
+    TIDE_FATE_TABLE(FATE)
 #undef FATE
     fputc(']', f);
 }
@@ -155,7 +155,7 @@ static void write_measured(const tide__measured *m, FILE *f) {
 }
 
 /* The figures of the plan again, as they came out. */
-static void write_ran(const tide__report *ran, FILE *f) {
+static void write_ran(const tide_report *ran, FILE *f) {
     if (!ran) return;
     const tide_prediction *p = &ran->timeline->prediction;
     fprintf(f,
@@ -187,14 +187,14 @@ static void write_compared(const tide__compared *c, FILE *f) {
     fputs("]}", f);
 }
 
-void tide__report_write_meta(const tide__report *r, FILE *f) {
+void tide__report_write_meta(const tide_report *r, FILE *f) {
     member_text(f, "version", tide_version());
     fputc(',', f);
     write_program(r, f);
     write_plan(r, f);
     write_machine(r, f);
     write_words(f);
-    write_measured(&r->measured, f);
+    write_measured(tide__report_measured(r), f);
     write_ran(r->ran, f);
     write_compared(&r->compared, f);
 }

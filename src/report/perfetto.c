@@ -12,7 +12,7 @@
 enum { ARENA_PROCESS = 1, VALUES_PROCESS = 2 };
 
 typedef struct trace {
-    const tide__report *r;
+    const tide_report *r;
     FILE *f;
     bool first;
 } trace;
@@ -48,7 +48,7 @@ static void write_labels(trace *t) {
 
 static void write_run(trace *t, uint32_t i, const tide_action *a) {
     const tide_op *op = tide_program_op(t->r->program, a->op);
-    begin(t, "X", t->r->acts[i].rerun ? "recompute" : tide__phase_name(op->phase), op->name);
+    begin(t, "X", t->r->acts[i].rerun ? "recompute" : tide_phase_name(op->phase), op->name);
     fprintf(t->f, ",\"args\":{\"op\":%u,\"variant\":%u,\"action\":%u", a->op, a->variant, i);
 }
 
@@ -116,7 +116,7 @@ static tide_status write_tier(trace *t, uint32_t tier) {
     if (!changes) return tide__fail_memory();
     for (uint32_t i = 0; i < n; i++) {
         const tide_copy *copy = tide_plan_copy(t->r->plan, i);
-        const tide__slot *slot = &t->r->slots[i];
+        const tide__report_slot *slot = &t->r->slots[i];
         if (copy->tier != tier || slot->to_ns <= slot->from_ns) continue;
         changes[count++] = (change){slot->from_ns, copy->size_bytes, false};
         changes[count++] = (change){slot->to_ns, copy->size_bytes, true};
@@ -144,8 +144,8 @@ static tide_status write_counters(trace *t) {
 
 static void write_value(trace *t, tide_id id) {
     const tide_residency *d = tide_plan_residency(t->r->plan, id);
-    const tide__stay *stay = &t->r->stays[id];
-    const char *name = tide__report_stay_name(t->r, id), *cls = tide__class_name(tide__report_stay_class(t->r, id));
+    const tide_stay *stay = &t->r->stays[id];
+    const char *name = tide_report_stay_name(t->r, id), *cls = tide_class_name(tide_report_stay_class(t->r, id));
     begin(t, "b", cls, name);
     fprintf(t->f, ",\"id\":%u,\"pid\":%d,\"tid\":0", id, VALUES_PROCESS);
     us(t->f, "ts", stay->from_ns);
@@ -172,7 +172,9 @@ static tide_status write_trace(trace *t) {
     return TIDE_OK;
 }
 
-tide_status tide__report_write_perfetto(const tide__report *r, const char *path) {
+tide_status tide_report_write_perfetto(const tide_report *r, const char *path) {
+    TIDE_NEED(r, path);
+    if (r->ran) r = r->ran;
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
     trace t = {.r = r, .f = w.stream, .first = true};

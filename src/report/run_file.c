@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "plan/files.h"
 #include "program/program_data.h"
 
@@ -30,7 +31,7 @@ static void write_shapes(FILE *f, const tide_program *p, const tide_shape *shape
 enum { MACHINE, PROGRAM, PLAN, TIMES, SHAPES, MEASURED, N_PARTS };
 static const char *const part_names[N_PARTS] = {"machine", "program", "plan", "times", "shapes", "measured"};
 
-static void write_part(FILE *f, const tide__run_record *r, int part) {
+static void write_part(FILE *f, const tide_record_parts *r, int part) {
     switch (part) {
     case MACHINE: tide__machine_write_stream(r->machine, f); break;
     case PROGRAM: tide__program_write_stream(r->program, f); break;
@@ -46,7 +47,7 @@ static void append_part(FILE *f, int part, const char *text, size_t size) {
 }
 
 /* The size stands before the text, so the text is made first. */
-static tide_status add_part(FILE *f, const tide__run_record *r, int part) {
+static tide_status add_part(FILE *f, const tide_record_parts *r, int part) {
     char *text = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
@@ -59,7 +60,7 @@ static tide_status add_part(FILE *f, const tide__run_record *r, int part) {
     return failed ? tide__fail_memory() : TIDE_OK;
 }
 
-static tide_status write_parts(FILE *f, const tide__run_record *r) {
+static tide_status write_parts(FILE *f, const tide_record_parts *r) {
     fputs("{\"tidemark\":\"run\",\"version\":1", f);
     if (r->budget_bytes != UINT64_MAX) fprintf(f, ",\"budget_bytes\":%" PRIu64, r->budget_bytes);
     fputs("}\n", f);
@@ -67,7 +68,12 @@ static tide_status write_parts(FILE *f, const tide__run_record *r) {
     return TIDE_OK;
 }
 
-tide_status tide__run_record_begin(const tide__run_record *record, char **text, size_t *size) {
+tide_status tide_record_begin(const tide_record_parts *record, char **text, size_t *size) {
+    tide_record_parts taken = {.size = sizeof taken, .budget_bytes = UINT64_MAX};
+    TIDE_TRY(tide__options_take("tide_record_parts", record, sizeof taken, &taken));
+    record = &taken;
+    if (!taken.machine || !taken.program || !taken.plan || !taken.timeline || !taken.shapes || !text || !size)
+        return tide__fail(TIDE_E_ARGUMENT, "a record needs all its parts");
     char *made = NULL;
     size_t made_size = 0;
     FILE *stream = open_memstream(&made, &made_size);
@@ -85,8 +91,9 @@ tide_status tide__run_record_begin(const tide__run_record *record, char **text, 
     return TIDE_OK;
 }
 
-tide_status tide__run_record_write(const char *begun, size_t begun_size, const char *measured, size_t measured_size,
-                                   const char *path) {
+tide_status tide_record_write(const char *begun, size_t begun_size, const char *measured, size_t measured_size,
+                              const char *path) {
+    TIDE_NEED(begun, measured, path);
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
     fwrite(begun, 1, begun_size, w.stream);
@@ -97,7 +104,7 @@ tide_status tide__run_record_write(const char *begun, size_t begun_size, const c
 
 /* ---- reading: the parts that have no reader of their own ---- */
 
-static tide_status read_time(tide__lines *lines, tide__run_file *r) {
+static tide_status read_time(tide__lines *lines, tide_record *r) {
     static const char *const keys[] = {"start_ns", "end_ns", NULL};
     const tide__json *doc = &lines->doc;
     uint64_t start = 0, end = 0, most = (uint64_t)1 << 62;
@@ -109,7 +116,7 @@ static tide_status read_time(tide__lines *lines, tide__run_file *r) {
     return tide__vec_push(&r->end_ns, end);
 }
 
-static tide_status read_shape(tide__lines *lines, tide__run_file *r) {
+static tide_status read_shape(tide__lines *lines, tide_record *r) {
     static const char *const keys[] = {"tensor", "shape", NULL};
     const tide__json *doc = &lines->doc;
     uint64_t tensor = 0, size[4] = {0};
@@ -124,8 +131,8 @@ static tide_status read_shape(tide__lines *lines, tide__run_file *r) {
     return TIDE_OK;
 }
 
-static tide_status read_lines(const char *text, size_t size, const char *name, tide__run_file *r,
-                              tide_status (*read)(tide__lines *, tide__run_file *)) {
+static tide_status read_lines(const char *text, size_t size, const char *name, tide_record *r,
+                              tide_status (*read)(tide__lines *, tide_record *)) {
     tide__lines lines;
     bool more = true;
     tide__lines_init(&lines, text, size, name);
@@ -138,21 +145,21 @@ static tide_status read_lines(const char *text, size_t size, const char *name, t
     return status;
 }
 
-static tide_status read_times(const char *text, size_t size, const char *name, tide__run_file *r) {
+static tide_status read_times(const char *text, size_t size, const char *name, tide_record *r) {
     TIDE_TRY(read_lines(text, size, name, r, read_time));
     if (r->start_ns.count == tide_plan_action_count(r->plan)) return TIDE_OK;
     return tide__fail(TIDE_E_FORMAT, "%s: %zu times for %u actions", name, r->start_ns.count,
                       tide_plan_action_count(r->plan));
 }
 
-static tide_status read_shapes(const char *text, size_t size, const char *name, tide__run_file *r) {
+static tide_status read_shapes(const char *text, size_t size, const char *name, tide_record *r) {
     for (uint32_t i = 0; i < tide_program_tensor_count(r->program); i++)
         TIDE_TRY(tide__vec_push(&r->shapes, ((tide_shape){0})));
     if (size && !r->shapes.count) return tide__fail(TIDE_E_FORMAT, "%s: shapes of a program without tensors", name);
     return read_lines(text, size, name, r, read_shape);
 }
 
-static tide_status read_part(int part, const char *text, size_t size, const char *name, tide__run_file *r) {
+static tide_status read_part(int part, const char *text, size_t size, const char *name, tide_record *r) {
     switch (part) {
     case MACHINE: return tide_machine_read_memory(text, size, name, &r->machine);
     case PROGRAM: return tide_program_read_memory(text, size, name, &r->program);
@@ -183,7 +190,7 @@ static tide_status next_line(reader *r) {
     return status == TIDE_E_FORMAT ? tide__fail_in(status, "%s, byte %zu", r->name, r->at - length) : status;
 }
 
-static tide_status read_head(reader *r, tide__run_file *out) {
+static tide_status read_head(reader *r, tide_record *out) {
     static const char *const keys[] = {"tidemark", "version", "budget_bytes", NULL};
     uint64_t version = 0;
     TIDE_TRY(next_line(r));
@@ -197,7 +204,7 @@ static tide_status read_head(reader *r, tide__run_file *out) {
     return budget ? tide__json_u64(&r->doc, budget, "budget_bytes", UINT64_MAX, &out->budget_bytes) : TIDE_OK;
 }
 
-static tide_status read_next_part(reader *r, int part, tide__run_file *out) {
+static tide_status read_next_part(reader *r, int part, tide_record *out) {
     static const char *const keys[] = {"part", "bytes", NULL};
     char name[256];
     uint64_t size = 0;
@@ -213,7 +220,7 @@ static tide_status read_next_part(reader *r, int part, tide__run_file *out) {
     return read_part(part, text, size, name, out);
 }
 
-static tide_status read_all(reader *r, tide__run_file *out) {
+static tide_status read_all(reader *r, tide_record *out) {
     TIDE_TRY(read_head(r, out));
     for (int part = 0; part < N_PARTS; part++) TIDE_TRY(read_next_part(r, part, out));
     TIDE_TRY(next_line(r));
@@ -222,26 +229,37 @@ static tide_status read_all(reader *r, tide__run_file *out) {
     return TIDE_OK;
 }
 
-bool tide__run_file_is(const char *text, size_t size) {
+bool tide_record_is(const void *text, size_t size) {
     static const char head[] = "{\"tidemark\":\"run\"";
     return size >= sizeof head - 1 && memcmp(text, head, sizeof head - 1) == 0;
 }
 
-tide_status tide__run_file_read_memory(const char *text, size_t size, const char *name, tide__run_file *out) {
+tide_status tide_record_read_memory(const void *text, size_t size, const char *name, tide_record **out) {
+    TIDE_NEED(text, out);
     reader r = {.text = text, .size = size, .name = name};
-    *out = (tide__run_file){0};
-    tide_status status = read_all(&r, out);
+    tide_record *record = calloc(1, sizeof *record);
+    if (!record) return tide__fail_memory();
+    tide_status status = read_all(&r, record);
     tide__json_free(&r.doc);
-    if (status != TIDE_OK) tide__run_file_free(out);
+    if (status == TIDE_OK)
+        *out = record;
+    else
+        tide_record_destroy(record);
     return status;
 }
 
-void tide__run_file_free(tide__run_file *r) {
+void tide_record_destroy(tide_record *r) {
+    if (!r) return;
     tide_program_destroy(r->program);
     tide_plan_destroy(r->plan);
     tide__vec_free(&r->start_ns);
     tide__vec_free(&r->end_ns);
     tide__vec_free(&r->shapes);
     tide__measured_free(&r->measured);
-    *r = (tide__run_file){0};
+    free(r);
 }
+
+const tide_machine *tide_record_machine(const tide_record *r) { return &r->machine; }
+const tide_program *tide_record_program(const tide_record *r) { return r->program; }
+const tide_plan *tide_record_plan(const tide_record *r) { return r->plan; }
+uint64_t tide_record_budget_bytes(const tide_record *r) { return r->budget_bytes; }

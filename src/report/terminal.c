@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "report/report.h"
 
@@ -27,7 +28,7 @@ static const struct {
 } looks[N_CLASSES] = {{'i', 227}, {'w', 25}, {'g', 166}, {'o', 175}, {'a', 74}, {'d', 214}, {'k', 246}, {'x', 36}};
 
 typedef struct canvas {
-    const tide__report *r;
+    const tide_report *r;
     FILE *f;
     bool colour;
     uint32_t columns, rows; /* of the map, without the margin */
@@ -54,7 +55,7 @@ static uint32_t column_of(const canvas *c, uint32_t action) {
 
 /* Per column the largest load of its actions: of the plan, and of policy liveness. */
 static tide_status measure_loads(const canvas *c, uint64_t *after, uint64_t *before) {
-    const tide__report *r = c->r;
+    const tide_report *r = c->r;
     uint64_t *change = calloc((size_t)r->timeline->n_actions + 1, sizeof *change), load = 0; /* modulo 2^64 */
     if (!change) return tide__fail_memory();
     for (uint32_t i = 0; i < tide_plan_residency_count(r->plan); i++) {
@@ -115,7 +116,7 @@ static tide_status draw_curve(const canvas *c) {
 static void fill_cells(const canvas *c, uint64_t height, uint64_t *cells) {
     for (uint32_t i = 0; i < tide_plan_residency_count(c->r->plan); i++) {
         const tide_residency *d = tide_plan_residency(c->r->plan, i);
-        const tide__stay *s = &c->r->stays[i];
+        const tide_stay *s = &c->r->stays[i];
         uint64_t end = d->offset_bytes + d->size_bytes;
         uint32_t column = column_of(c, s->begin);
         while (column < c->columns && action_at(c, column) < s->begin) column++;
@@ -123,7 +124,7 @@ static void fill_cells(const canvas *c, uint64_t height, uint64_t *cells) {
             for (uint64_t row = d->offset_bytes / height; row < c->rows && row * height < end; row++) {
                 uint64_t low = tide__max_u64(d->offset_bytes, row * height);
                 uint64_t high = tide__min_u64(end, (row + 1) * height);
-                cells[(row * c->columns + column) * N_CLASSES + tide__report_stay_class(c->r, i)] += high - low;
+                cells[(row * c->columns + column) * N_CLASSES + tide_report_stay_class(c->r, i)] += high - low;
             }
     }
 }
@@ -162,7 +163,7 @@ static void print_legend(const canvas *c) {
     for (uint32_t k = 0; k < N_CLASSES; k++) {
         bool last = (k + 1) % per_line == 0 || k + 1 == N_CLASSES;
         print_map_cell(c, (int)k);
-        fprintf(c->f, " %-*s", last ? 0 : LEGEND_ITEM - 2, tide__class_name((tide_class)k));
+        fprintf(c->f, " %-*s", last ? 0 : LEGEND_ITEM - 2, tide_class_name((tide_class)k));
         if (last) fputc('\n', c->f);
     }
 }
@@ -214,7 +215,11 @@ static tide_status draw(const canvas *c) {
     return draw_map(c);
 }
 
-tide_status tide__report_write_terminal(const tide__report *r, const tide__terminal *terminal, const char *path) {
+tide_status tide_report_write_terminal(const tide_report *r, const tide_report_terminal *terminal, const char *path) {
+    TIDE_NEED(r, path);
+    tide_report_terminal taken = {.size = sizeof taken, .columns = 80, .rows = 24};
+    TIDE_TRY(tide__options_take("tide_report_terminal", terminal, sizeof taken, &taken));
+    terminal = &taken;
     tide__writer w;
     TIDE_TRY(tide__writer_open(&w, path));
     canvas c = {.r = r, .f = w.stream, .colour = terminal->colour};

@@ -94,12 +94,14 @@ static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool w
 }
 
 tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes) {
+    TIDE_NEED(run, data);
     window w = {.size_bytes = size_bytes};
     memcpy(&w.data, &data, sizeof data); /* drops the const: from_client only reads */
     return access_value(run, tensor, &w, true);
 }
 
 tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes) {
+    TIDE_NEED(run, data);
     window w = {.data = data, .size_bytes = size_bytes};
     return access_value(run, tensor, &w, false);
 }
@@ -107,6 +109,7 @@ tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t si
 /* ---- with every step ---- */
 
 tide_status tide_run_watch(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes) {
+    TIDE_NEED(run, data);
     TIDE_TRY(check_value(run, tensor, size_bytes));
     if (!tide_program_tensor(run->options.program, tensor)->keep)
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value at the end of a step",

@@ -1,9 +1,12 @@
 /* What following a plan needs: tables made once, so that a step only reads them. A run that always follows the same plan
- * makes them when it is created; a session and a run that has learned make them between two steps. */
+ * makes them when it is created; a session and a run that has learned make them between two steps, as tide_run_follow
+ * does. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "plan/plan_data.h"
+#include "run/online.h"
 #include "run/run_data.h"
 
 static void *zeros(size_t n, size_t size) { return calloc(n ? n : 1, size); }
@@ -140,4 +143,100 @@ void tide__run_forget_plan(tide_run *run) {
     run->rerun = NULL;
     run->starts = run->ends = NULL;
     run->n_actions = 0;
+}
+
+/* ---- another plan ---- */
+
+/* Of a run that followed a plan: tiers that are open become as large as the next plan needs them. Nothing has moved if
+ * that fails. */
+static tide_status reach_tiers(struct tide__run_online *s, const tide_plan *next) {
+    const tide_run_options *o = &s->run->options;
+    for (uint32_t t = 0; t < o->machine->n_tiers; t++) {
+        s->tier_bytes[t] = tide__tier_limit(o->machine, &o->budgets, t);
+        if (s->run->tier[t] && tide__tier_grow(s->run->tier[t], tide_plan_tier_bytes(next, t)) != TIDE_OK)
+            return TIDE_E_TIER_FULL;
+    }
+    return TIDE_OK;
+}
+
+/* From a plan: the places that its end map, or before the first step its start map, gives the values. */
+static tide_status find_places(tide_run *run) {
+    TIDE_TRY(tide__run_online_attach(run));
+    return tide__run_leave_plan(run->online, run->stepped ? run->n_actions : 0);
+}
+
+/* All values go to where `plan` starts with them. *is_intact: they are where they were, and known to be there. */
+static tide_status lead_to(tide_run *run, const tide_plan *plan, bool *is_intact) {
+    uint64_t hauled_before = run->hauled_bytes;
+    *is_intact = true;
+    if (run->options.plan) TIDE_TRY(find_places(run));
+    *is_intact = run->options.plan != NULL; /* what an online run knows may be half carried */
+    if (run->stepped) TIDE_TRY(tide__run_online_carry(run->online));
+    *is_intact = true;
+    run->stepped = false;
+    if (run->options.plan) TIDE_TRY(reach_tiers(run->online, plan));
+    tide_status status = tide__run_enter_plan(run->online, plan);
+    *is_intact = run->hauled_bytes == hauled_before;
+    return status;
+}
+
+static bool is_refusal(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
+
+/* What another plan needed, or was to need, and this one does not. */
+static void give_back_tiers(tide_run *run, const tide_plan *plan) {
+    for (uint32_t t = 0; t < run->options.machine->n_tiers; t++) {
+        uint64_t need = tide_plan_tier_bytes(plan, t);
+        if (!run->tier[t]) continue;
+        tide__tier_shrink(run->tier[t], need);
+        if (need > 0) continue;
+        tide__tier_destroy(run->tier[t]);
+        run->tier[t] = NULL;
+    }
+}
+
+/* Nothing has moved: a run that followed a plan still does. */
+static void remain(tide_run *run, bool stepped) {
+    if (!run->options.plan) return;
+    tide__run_online_close(run);
+    run->stepped = stepped;
+    give_back_tiers(run, run->options.plan);
+}
+
+/* There is no way to the next plan: a run that followed one goes back to where that starts. */
+static tide_status go_back(tide_run *run, tide_status status) {
+    if (!run->options.plan) return status;
+    if (tide__run_enter_plan(run->online, run->options.plan) != TIDE_OK) return TIDE_E_POISONED;
+    tide__run_online_close(run);
+    give_back_tiers(run, run->options.plan);
+    return status;
+}
+
+static tide_status adopt_plan(tide_run *run, const tide_plan *plan) {
+    tide__run_online_close(run);
+    tide__run_forget_plan(run);
+    run->options.plan = plan;
+    give_back_tiers(run, plan);
+    return tide__run_prepare_plan(run);
+}
+
+tide_status tide_run_follow(tide_run *run, const tide_plan *plan) {
+    TIDE_NEED(run, plan);
+    if (run->poisoned) return tide__run_fail_poisoned(run);
+    if (run->host || run->guest)
+        return tide__fail(TIDE_E_ARGUMENT, "only a run without host and guest can begin to follow a plan");
+    TIDE_TRY(tide__run_check_steps(run));
+    TIDE_TRY(tide_plan_verify(plan, run->options.program, run->options.machine, &run->options.budgets, NULL));
+    const bool stepped = run->stepped;
+    bool is_intact;
+    run->poisoned = true; /* until every value is there */
+    tide_status status = lead_to(run, plan, &is_intact);
+    if (status != TIDE_OK && is_intact) {
+        remain(run, stepped);
+        run->poisoned = false;
+        return status;
+    }
+    if (is_refusal(status)) status = go_back(run, status);
+    if (status == TIDE_OK) status = adopt_plan(run, plan);
+    run->poisoned = status != TIDE_OK && !is_refusal(status);
+    return status;
 }

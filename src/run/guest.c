@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "plan/plan_data.h"
+#include "run/guest.h"
 #include "run/online.h"
 #include "run/run_data.h"
 
@@ -92,9 +93,9 @@ void *tide_run_scratch(tide_run *run, uint64_t size_bytes) {
     return bytes + offset;
 }
 
-uint64_t tide_run_guest_bytes(const tide_run *run) { return run->arena_bytes; }
+uint64_t tide__run_guest_bytes(const tide_run *run) { return run->arena_bytes; }
 
-void tide_run_guest_tiers(const tide_run *run, tide_budgets *budgets) {
+void tide__run_guest_tiers(const tide_run *run, tide_budgets *budgets) {
     const tide_machine *m = run->options.machine;
     for (uint32_t t = 0; t < m->n_tiers; t++) {
         uint64_t held = tide__run_tier_bytes(run, t), *bytes = &budgets->tier_bytes[t];
@@ -249,6 +250,6 @@ void tide__run_leave(tide_run *guest) {
     forget_park(host);
 }
 
-tide_status tide_run_left_by_guest(const tide_run *host) {
+tide_status tide__run_left_by_guest(const tide_run *host) {
     return host->lost == TIDE_OK ? TIDE_OK : tide__fail(host->lost, "%s", host->lost_text);
 }

@@ -94,8 +94,6 @@ static void add_shift_tier(tide__journal *j) {
 static tide_status start(tide__journal *j) {
     const struct tide__run_online *o = j->online;
     j->machine = *o->run->options.machine;
-    if (j->machine.n_tiers >= TIDE_MACHINE_MAX_TIERS || j->machine.n_channels + 2 > TIDE_MACHINE_MAX_CHANNELS)
-        return tide__fail(TIDE_E_UNSUPPORTED, "a machine with so many tiers leaves no room for a journal");
     add_shift_tier(j);
     TIDE_TRY(tide__plan_new(&j->plan));
     for (tide_id id = 0; id < o->n_storages; id++) {

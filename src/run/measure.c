@@ -1,5 +1,6 @@
 /* Measuring a machine: opens a bench on the device, has the parts measured, puts the figures together. The method and
  * what it leaves out stand in docs/costs.md. */
+#include "base/options.h"
 #include "run/measure.h"
 
 #include <math.h>
@@ -87,8 +88,7 @@ void tide_measure_options_init(tide_measure_options *options) {
 }
 
 static tide_status check(const tide_device *device, const tide_measure_options *o, tide_device_info *info) {
-    if (!device || !o || o->size != sizeof *o)
-        return tide__fail(TIDE_E_ARGUMENT, "a measurement needs a device and tide_measure_options of the right size");
+    if (!device) return tide__fail(TIDE_E_ARGUMENT, "a measurement needs a device");
     if (o->name && snprintf(NULL, 0, "%s", o->name) >= TIDE_MACHINE_NAME_BYTES)
         return tide__fail(TIDE_E_ARGUMENT, "the name of a machine has at most %d bytes", TIDE_MACHINE_NAME_BYTES - 1);
     if (o->arena_bytes < 16 * MIB) return tide__fail(TIDE_E_ARGUMENT, "a measurement needs an arena of 16 MiB");
@@ -111,10 +111,14 @@ static tide_status measure(tide__bench *b, tide_machine *m) {
 }
 
 tide_status tide_machine_measure(tide_device *device, const tide_measure_options *options, tide_machine *out) {
-    tide__bench b = {.options = options, .device = device};
+    tide_measure_options taken;
+    tide__bench b = {.options = &taken, .device = device};
     tide_machine m;
-    TIDE_TRY(check(device, options, &b.info));
-    b.item_ns = options->time_ns / N_ITEMS;
+    tide_measure_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "a measurement needs a place for the machine");
+    TIDE_TRY(tide__options_take("tide_measure_options", options, sizeof taken, &taken));
+    TIDE_TRY(check(device, &taken, &b.info));
+    b.item_ns = taken.time_ns / N_ITEMS;
     tide_status status = measure(&b, &m);
     close_bench(&b);
     if (status == TIDE_OK) *out = m;

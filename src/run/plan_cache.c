@@ -173,7 +173,7 @@ static uint64_t hash_options(const tide_machine *machine, const tide_plan_option
     uint64_t hash = tide__hash_word(tide_machine_fingerprint(machine), o->budgets.arena_bytes);
     for (uint32_t t = 0; t < machine->n_tiers; t++) hash = tide__hash_word(hash, o->budgets.tier_bytes[t]);
     hash = tide__hash_bytes(hash, policy, strlen(policy));
-    return tide__hash_word(hash, o->effort);
+    return tide__hash_word(tide__hash_word(hash, o->effort), o->bits_any);
 }
 
 static bool make_path(const char *folder, const tide_program *program, const tide_machine *machine,
@@ -215,24 +215,12 @@ tide_plan *tide_plan_recall(const char *folder, const tide_program *program, con
 
 tide_status tide_plan_remember(const char *folder, const tide_program *program, const tide_machine *machine,
                                const tide_plan_options *options, const tide_plan *plan) {
+    TIDE_NEED(folder, program, machine, options, plan);
     char path[4096];
     if (options->decisions) return TIDE_OK;
     if (!make_path(folder, program, machine, options, path, sizeof path))
         return tide__fail(TIDE_E_ARGUMENT, "the path of the folder of plans is too long");
     return tide_plan_write(plan, path);
-}
-
-/* ---- times that are not as predicted ---- */
-
-bool tide_drift_note(tide_drift *drift, const tide_plan *plan, uint64_t step_ns) {
-    enum { PATIENCE = 4, MAX_REPLANS = 3 };
-    uint64_t planned = tide_plan_prediction(plan)->step_ns;
-    bool is_far = step_ns > planned + planned / 2 || planned > step_ns + step_ns / 2;
-    drift->n_misses = is_far ? drift->n_misses + 1 : 0;
-    if (drift->n_misses < PATIENCE || drift->n_replans >= MAX_REPLANS) return false;
-    drift->n_misses = 0;
-    drift->n_replans++;
-    return true;
 }
 
 /* ---- plans of entries ---- */

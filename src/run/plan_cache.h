@@ -9,6 +9,7 @@
 #include <tidemark/run.h>
 
 #include "base/vec.h"
+#include "run/drift.h"
 
 typedef struct tide__cached {
     tide_program *program;     /* with measured costs; owned, like the plan */
@@ -17,7 +18,7 @@ typedef struct tide__cached {
     tide_id *last_op;          /* per tensor: the last that reads or writes it; TIDE_NONE: none */
     uint32_t n_inputs;         /* CLIENT tensors */
     uint32_t n_seen;           /* steps of this kind */
-    tide_drift drift;          /* of its plan's prediction */
+    tide__run_drift drift;     /* of its plan's prediction */
     bool hopeless;             /* no plan fits, or none can be reached */
     uint64_t last_use;         /* of the cache's clock */
     struct tide__cached *next; /* the step that came after it the last time; NULL: not known */

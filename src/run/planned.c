@@ -28,6 +28,8 @@ static tide_status list_operands(const tide_call *call, void *const **out) {
 }
 
 tide_status tide_call_launch(const tide_call *call, tide_operands_fn fn, void *context) {
+    TIDE_NEED(call);
+    if (!fn) return tide__fail(TIDE_E_ARGUMENT, "tide_call_launch: no function");
     launched l = {.fn = fn, .context = context};
     const void *copy;
     void *stored;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "run/online.h"
 #include "run/run_data.h"
@@ -19,7 +19,6 @@ void tide_run_options_init(tide_run_options *options) {
 /* ---- preparing ---- */
 
 static tide_status check_options(const tide_run_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_run_options: wrong size");
     if (!o->device || !o->program || !o->machine || (!o->plan && !o->online) || !o->op)
         return tide__fail(TIDE_E_ARGUMENT,
                           "a run needs a device, a program, a machine, op closures, and a plan or an online policy");
@@ -33,6 +32,7 @@ static tide_status check_options(const tide_run_options *o) {
 }
 
 tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets) {
+    TIDE_NEED(device, machine, budgets);
     tide_device_info info;
     uint32_t ram = tide_machine_find_tier(machine, TIDE_TIER_RAM);
     TIDE_TRY(tide_device_get_info(device, &info));
@@ -114,8 +114,12 @@ static tide_status prepare(tide_run *run) {
 }
 
 tide_status tide_run_create(const tide_run_options *options, tide_run **out) {
-    TIDE_TRY(check_options(options));
-    return tide__run_create(options, false, out);
+    tide_run_options taken;
+    tide_run_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "a run needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_run_options", options, sizeof taken, &taken));
+    TIDE_TRY(check_options(&taken));
+    return tide__run_create(&taken, false, out);
 }
 
 tide_status tide__run_create(const tide_run_options *options, bool growing, tide_run **out) {
@@ -189,7 +193,7 @@ static tide_status step(tide_run *run, const tide_step_args *args) {
 }
 
 tide_status tide__run_report_step(const tide_run *run, tide_step_report *report) {
-    *report = (tide_step_report){.arena_bytes = tide_plan_arena_bytes(run->options.plan),
+    *report = (tide_step_report){.arena_bytes = run->arena_bytes,
                                  .staging_bytes = run->staging_bytes,
                                  .saved_bytes = run->saved_bytes,
                                  .loaded_bytes = run->loaded_bytes,
@@ -211,6 +215,7 @@ tide_status tide__run_check_steps(const tide_run *run) {
 }
 
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
+    TIDE_NEED(run, args);
     if (run->poisoned) return tide__run_fail_poisoned(run);
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
     TIDE_TRY(tide__run_check_steps(run));

@@ -57,6 +57,7 @@ struct tide_run {
     tide__store calls; /* of tide_call_launch in this step */
     TIDE_VEC(tide__watch) watches;
     uint64_t staging_bytes; /* of the device */
+    uint64_t hauled_bytes;  /* by transitions, all together */
     bool stepped;           /* at least one step is complete: the end map holds */
     bool poisoned;          /* a step failed on the way, or what was parked did not come back */
     tide_status lost;       /* then: why what was parked did not come back; TIDE_OK: it is something else */

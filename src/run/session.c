@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "run/session_data.h"
 
@@ -54,8 +55,9 @@ static tide_status make_ready(tide_session *s) {
 /* ---- life ---- */
 
 static tide_status check_options(const tide_session_options *o) {
-    if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_session_options: wrong size");
     if (!o->device || !o->machine) return tide__fail(TIDE_E_ARGUMENT, "a session needs a device and a machine");
+    if ((unsigned)o->effort > TIDE_EFFORT_HIGH)
+        return tide__fail(TIDE_E_ARGUMENT, "tide_session_options: there is no effort %d", (int)o->effort);
     if (o->budgets.arena_bytes == UINT64_MAX)
         return tide__fail(TIDE_E_ARGUMENT, "a session needs a budget for its arena: what steps will need is not known");
     return tide_machine_validate(o->machine);
@@ -117,10 +119,14 @@ static tide_status open_session(tide_session *s) {
 }
 
 tide_status tide_session_create(const tide_session_options *options, tide_session **out) {
-    TIDE_TRY(check_options(options));
+    tide_session_options taken;
+    tide_session_options_init(&taken);
+    if (!out) return tide__fail(TIDE_E_ARGUMENT, "a session needs a place for its handle");
+    TIDE_TRY(tide__options_take("tide_session_options", options, sizeof taken, &taken));
+    TIDE_TRY(check_options(&taken));
     tide_session *s = calloc(1, sizeof *s);
     if (!s) return tide__fail_memory();
-    s->options = *options;
+    s->options = taken;
     s->pending = TIDE_NONE;
     tide_status status = open_session(s);
     if (status == TIDE_OK)
@@ -155,6 +161,7 @@ static tide_status check_resting(const tide_session *s) {
 }
 
 tide_status tide_session_state(tide_session *s, const tide_tensor *tensor, tide_id *out) {
+    TIDE_NEED(s, tensor, out);
     tide_tensor state = *tensor;
     tide_id id;
     state.start = TIDE_START_PRESENT;
@@ -180,17 +187,20 @@ tide_status tide_session_state(tide_session *s, const tide_tensor *tensor, tide_
 }
 
 tide_status tide_session_write(tide_session *s, tide_id state, const void *data, uint64_t size_bytes) {
+    TIDE_NEED(s, data);
     TIDE_TRY(check_resting(s));
     if (state >= s->states.count) return tide__fail(TIDE_E_ARGUMENT, "there is no state %u", state);
     return tide_run_write(s->run, state, data, size_bytes);
 }
 
 tide_status tide_session_read(tide_session *s, tide_id tensor, void *data, uint64_t size_bytes) {
+    TIDE_NEED(s, data);
     TIDE_TRY(check_resting(s));
     return tide_run_read(s->run, tensor, data, size_bytes);
 }
 
 tide_status tide_session_set_budget(tide_session *s, uint64_t arena_bytes) {
+    TIDE_NEED(s);
     TIDE_TRY(check_resting(s));
     if (arena_bytes == UINT64_MAX) return tide__fail(TIDE_E_ARGUMENT, "a session needs a budget for its arena");
     TIDE_TRY(make_ready(s));
@@ -215,6 +225,7 @@ tide_status tide__session_fail(tide_session *s, tide_status status) {
 }
 
 tide_status tide_session_begin(tide_session *s, const tide_step_args *args) {
+    TIDE_NEED(s, args);
     TIDE_TRY(check_resting(s));
     TIDE_TRY(make_ready(s));
     s->args = *args;
@@ -282,6 +293,7 @@ static tide_status end_step(tide_session *s, tide_step_report *report) {
 }
 
 tide_status tide_session_end(tide_session *s, tide_step_report *report) {
+    TIDE_NEED(s);
     if (s->run->poisoned) return check_resting(s);
     if (s->phase != TIDE__STEPPING) return tide__fail(TIDE_E_ARGUMENT, "no step has begun");
     TIDE_TRY(tide__session_flush(s));

@@ -146,7 +146,7 @@ tide_status tide__session_issue_planned(tide_session *s) {
 
 /* Times far from what the plan was made for, step after step: the costs are measured anew, online. */
 static void judge(tide_session *s, const tide_step_report *report) {
-    if (!tide_drift_note(&s->entry->drift, s->entry->plan, report->step_ns)) return;
+    if (!tide__run_drift_note(&s->entry->drift, s->entry->plan, report->step_ns)) return;
     s->stats.n_replans++;
     tide__plan_cache_forget_plan(s->entry);
 }

@@ -60,6 +60,7 @@ static tide_status add_tensor(tide_session *s, tide_tensor tensor, tide_id *out)
 }
 
 tide_status tide_session_tensor(tide_session *s, const tide_tensor *tensor, tide_id *out) {
+    TIDE_NEED(s, tensor, out);
     tide_tensor copy = *tensor;
     copy.start = TIDE_START_ABSENT;
     TIDE_TRY(check_stepping(s));
@@ -67,6 +68,7 @@ tide_status tide_session_tensor(tide_session *s, const tide_tensor *tensor, tide
 }
 
 tide_status tide_session_input(tide_session *s, const tide_tensor *tensor, const void *data, tide_id *out) {
+    TIDE_NEED(s, tensor, data, out);
     tide__session_input input = {.data = data};
     tide_tensor copy = *tensor;
     copy.start = TIDE_START_CLIENT;
@@ -97,6 +99,7 @@ static bool has_value(const tide_session *s, tide_id tensor) {
 }
 
 tide_status tide_session_release(tide_session *s, tide_id tensor) {
+    TIDE_NEED(s);
     TIDE_TRY(check_stepping(s));
     if (tensor >= s->released.count) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u to release", tensor);
     if (s->kept.data[tensor]) return tide__fail(TIDE_E_ARGUMENT, "tensor %u is kept or carried", tensor);
@@ -138,10 +141,11 @@ static tide_status check_op(const tide_session *s, const tide_op *op) {
 }
 
 tide_status tide_session_op(tide_session *s, const tide_op *op, tide_op_fn fn, void *context) {
+    TIDE_NEED(s, op);
     static const tide_variant unknown = {.cost_ns = 0};
     tide__session_call call = {.fn = fn, .context = context};
     TIDE_TRY(check_stepping(s));
-    if (!op || !fn) return tide__fail(TIDE_E_ARGUMENT, "an op needs a description and a closure");
+    if (!fn) return tide__fail(TIDE_E_ARGUMENT, "an op needs a closure");
     tide_op copy = *op;
     if (copy.n_variants == 0) {
         copy.variants = &unknown;
@@ -181,6 +185,7 @@ tide_status tide__session_add_carry(tide_session *s, tide_carry carry) {
 }
 
 tide_status tide_session_carry(tide_session *s, tide_id from, tide_id to) {
+    TIDE_NEED(s);
     TIDE_TRY(check_stepping(s));
     if (to >= s->states.count) return tide__fail(TIDE_E_ARGUMENT, "there is no state %u to carry to", to);
     if (from >= s->released.count) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u to carry", from);

@@ -63,6 +63,7 @@ static tide_status read_trace(const tide_run *run, const tide__trace *trace, tid
 
 tide_status tide_run_step_traced(tide_run *run, const tide_step_args *args, tide_step_report *report,
                                  tide_timeline **out) {
+    TIDE_NEED(run, args, out);
     tide__trace trace = {0};
     if (!run->options.plan) return tide__fail(TIDE_E_UNSUPPORTED, "only steps that follow a plan can be traced");
     tide_status status = open_trace(run, &trace);

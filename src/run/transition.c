@@ -67,6 +67,7 @@ static tide_status move_in_arena(tide_run *run, tide__site from, tide__site to, 
 
 tide_status tide__transition_copy(tide_run *run, tide__site from, tide__site to, uint64_t size) {
     if (size == 0) return TIDE_OK;
+    run->hauled_bytes += size;
     if (from.space == 0 && to.space == 0) return move_in_arena(run, from, to, size);
     if (from.space == 0) return move_by_tier(run, from, to, size, true);
     if (to.space == 0) return move_by_tier(run, to, from, size, false);

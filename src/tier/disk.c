@@ -4,10 +4,11 @@
  * Where the filesystem allows and slots are whole disk blocks, the file is used past the page cache (O_DIRECT): then
  * file offsets, sizes and memory must be multiples of TIDE__DISK_BLOCK. Aligned data goes straight to and from the
  * arena; the rest goes through a small buffer on the stack, with a read before the write where only part of a disk
- * block changes. Slots never share a disk block, so that read and write race with nobody. The same way is taken with
- * checksums, which cover whole blocks.
+ * block changes. The same way is taken with checksums, which cover whole disk blocks.
  *
- * There is a lane for each direction, so saves and loads run side by side; two saves take turns. */
+ * There is a lane for each direction, so saves and loads run side by side; two saves take turns. Only where slots are
+ * smaller than disk blocks and share one do saves and loads that go by whole blocks take turns, too: a load would read,
+ * and check, what a save of its neighbour is about to rewrite. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -30,6 +31,7 @@ typedef struct disk_tier {
     tide__disk_lane lane[2]; /* in, out: read, write */
     pthread_mutex_t lock[2]; /* a lane serves one thread at a time */
     bool whole_blocks;
+    bool by_turns;  /* saves and loads: slots share disk blocks that are moved whole */
     uint32_t *sums; /* per block of the file; NULL: no checksums */
 } disk_tier;
 
@@ -98,10 +100,11 @@ static tide_status move_parts(disk_tier *disk, bool out, uint64_t offset, char *
 }
 
 static tide_status transfer(disk_tier *disk, bool out, uint64_t offset, char *data, uint64_t size) {
-    pthread_mutex_lock(&disk->lock[out]);
+    pthread_mutex_t *lock = &disk->lock[out && !disk->by_turns];
+    pthread_mutex_lock(lock);
     tide_status status =
         disk->whole_blocks ? move_parts(disk, out, offset, data, size) : move(disk, out, out, offset, data, size);
-    pthread_mutex_unlock(&disk->lock[out]);
+    pthread_mutex_unlock(lock);
     return status;
 }
 
@@ -207,6 +210,7 @@ static tide_status prepare(disk_tier *disk, const tide__tier_options *o, uint64_
     TIDE_TRY(reserve(disk, file_bytes));
     disk->base.direct = go_direct(disk, o->block_bytes, file_bytes);
     disk->whole_blocks = disk->base.direct || o->checksums;
+    disk->by_turns = disk->whole_blocks && o->block_bytes % TIDE__DISK_BLOCK != 0;
     if (!o->checksums) return TIDE_OK;
     disk->sums = calloc(file_bytes / TIDE__DISK_BLOCK + 1, sizeof *disk->sums);
     return disk->sums ? TIDE_OK : tide__fail_memory();

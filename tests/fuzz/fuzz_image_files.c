@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_PIXELS = 1 << 20, MAX_SAMPLES = 64 };
 
-static void read_samples(const tide__image_shape *shape, const tide__block *block) {
+static void read_samples(const tide__image_shape *shape, const tide__image_block *block) {
     uint64_t pixels = (uint64_t)shape->channels * shape->height * shape->width;
     tide__images images = {{0}};
     if (tide__images_add(&images, shape, block, "fuzz") != TIDE_OK) abort();
@@ -28,7 +28,7 @@ static void read_samples(const tide__image_shape *shape, const tide__block *bloc
 
 static void read_idx(const uint8_t *data, size_t size) {
     tide__image_shape shape;
-    tide__block block;
+    tide__image_block block;
     if (tide__idx_images(data, size, "fuzz", &shape, &block) != TIDE_OK) return;
     if (block.n * block.pixel_stride > size) abort();
     unsigned char *labels = calloc(block.n, 1);
@@ -41,7 +41,7 @@ static void read_idx(const uint8_t *data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const tide__image_shape cifar = {3, TIDE__CIFAR_SIDE, TIDE__CIFAR_SIDE};
-    tide__block block = {.n = 4};
+    tide__image_block block = {.n = 4};
     if (size == 0) return 0;
     switch (data[0] % 3) {
     case 0: read_idx(data + 1, size - 1); break;

@@ -9,12 +9,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    tide__run_file r;
-    if (tide__run_file_read_memory((const char *)data, size, "fuzz", &r) != TIDE_OK) return 0;
-    if (r.start_ns.count != tide_plan_action_count(r.plan) || r.end_ns.count != r.start_ns.count) abort();
-    if (r.shapes.count != tide_program_tensor_count(r.program)) abort();
-    for (size_t i = 0; i < r.start_ns.count; i++)
-        if (r.end_ns.data[i] < r.start_ns.data[i]) abort();
-    tide__run_file_free(&r);
+    tide_record *r;
+    if (tide_record_read_memory(data, size, "fuzz", &r) != TIDE_OK) return 0;
+    if (r->start_ns.count != tide_plan_action_count(r->plan) || r->end_ns.count != r->start_ns.count) abort();
+    if (r->shapes.count != tide_program_tensor_count(r->program)) abort();
+    for (size_t i = 0; i < r->start_ns.count; i++)
+        if (r->end_ns.data[i] < r->start_ns.data[i]) abort();
+    tide_record_destroy(r);
     return 0;
 }

@@ -113,3 +113,7 @@ head -1 "$work/shared/share/zsh/site-functions/_tidemark" | grep -q '^#compdef t
 forbidden='printf|__printf_chk|vprintf|__vprintf_chk|puts|putchar|perror|stderr|exit|_exit|quick_exit|abort'
 calls=$(nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $2); print $2 }' | grep -xE "$forbidden" || true)
 [ -z "$calls" ] || die "the library must not use:" $calls
+
+# Profiles of machines are found wherever the source tree is by now.
+! grep -qF "$source_dir/machines" "$library" || die "the library knows where it was built"
+(cd / && "$work/shared/bin/tidemark" plan lenet --machine a100 --json >/dev/null) || die "no profile of the a100"

@@ -7,6 +7,7 @@
 
 #include <tidemark/tidemark.h>
 
+#include "run/drift.h"
 #include "run/ranges.h"
 
 enum { STEPS = 4 };
@@ -226,16 +227,16 @@ static void test_drift(void **state) {
     (void)state;
     rig r;
     tide_trainer *trainer;
-    tide_drift drift = {0};
+    tide__run_drift drift = {0};
     uint32_t n_replans = 0;
     rig_open(&r, "lenet");
     assert_ok(tide_trainer_create(&r.options, NULL, &trainer));
     const tide_plan *plan = tide_trainer_plan(trainer);
     uint64_t predicted = tide_plan_prediction(plan)->step_ns;
-    for (int i = 0; i < 20; i++) assert_false(tide_drift_note(&drift, plan, predicted + predicted / 3));
-    for (int i = 0; i < 3; i++) assert_false(tide_drift_note(&drift, plan, predicted * 2));
-    assert_false(tide_drift_note(&drift, plan, predicted));
-    for (int i = 0; i < 40; i++) n_replans += tide_drift_note(&drift, plan, i % 2 ? predicted * 2 : predicted / 2);
+    for (int i = 0; i < 20; i++) assert_false(tide__run_drift_note(&drift, plan, predicted + predicted / 3));
+    for (int i = 0; i < 3; i++) assert_false(tide__run_drift_note(&drift, plan, predicted * 2));
+    assert_false(tide__run_drift_note(&drift, plan, predicted));
+    for (int i = 0; i < 40; i++) n_replans += tide__run_drift_note(&drift, plan, i % 2 ? predicted * 2 : predicted / 2);
     assert_int_equal(n_replans, 3);
     tide_trainer_destroy(trainer);
     rig_close(&r);

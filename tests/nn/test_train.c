@@ -1,7 +1,8 @@
 /* Training for real: networks learn, and whatever the plan, the bits are the same. */
 #include "support/test.h"
 
-#include <tidemark/tidemark.h>
+#include "device/device_vtable.h"
+#include "support/training.h"
 
 enum { STEPS = 4 };
 
@@ -306,6 +307,42 @@ static void test_refusals(void **state) {
     tide_device_close(device);
 }
 
+/* The device's own table, and how many kernels were made. */
+static const tide__device_vtable *real;
+static uint32_t n_kernels;
+
+static tide_status count_kernel(tide_device *device, const tide_op_desc *desc, tide_kernel **out) {
+    n_kernels++;
+    return real->kernel_create(device, desc, out);
+}
+
+/* A trainer under a share runs with the kernels that its step was sized with, and settles its budget by the same step. */
+static void test_kernels_are_made_once(void **state) {
+    (void)state;
+    training t;
+    tide_step *step;
+    training_open(&t, "lenet", 4);
+    real = t.device->v;
+    tide__device_vtable counting = *real;
+    counting.kernel_create = count_kernel;
+    t.device->v = &counting;
+    tide_step_options o = t.options.step;
+    o.device = t.device;
+    o.machine = &t.machine;
+    assert_ok(tide_step_create(t.model, &o, &step));
+    tide_step_destroy(step);
+    uint32_t once = n_kernels;
+    n_kernels = 0;
+    t.options.plan.policy = "hybrid";
+    t.options.plan.arena_budget = (tide_budget){.kind = TIDE_BUDGET_SHARE, .share = 0.8};
+    tide_trainer *trainer = training_start(&t);
+    training_run(trainer, 1);
+    assert_int_equal(n_kernels, once);
+    tide_trainer_destroy(trainer);
+    t.device->v = real;
+    training_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_policies_agree),
@@ -315,6 +352,7 @@ int main(void) {
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_kernels_are_made_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

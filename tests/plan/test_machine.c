@@ -94,8 +94,8 @@ static void rules_are_checked(void **state) {
     BROKEN(m.bytes_per_s = strtod("inf", NULL), "bytes_per_s");
     BROKEN(m.matrix_efficiency = 1.5, "matrix_efficiency");
     BROKEN(m.vector_efficiency = 0, "vector_efficiency");
-    BROKEN(m.n_tiers = TIDE_MACHINE_MAX_TIERS + 1, "tiers");
-    BROKEN(m.n_channels = TIDE_MACHINE_MAX_CHANNELS + 1, "channels");
+    BROKEN(m.n_tiers = TIDE_MACHINE_MAX_TIERS, "tiers");
+    BROKEN(m.n_channels = TIDE_MACHINE_MAX_CHANNELS - 1, "channels");
     BROKEN(m.tier[1].name[0] = 0, "tiers[1]");
     BROKEN(strcpy(m.tier[1].name, "ram"), "two tiers");
     BROKEN(m.tier[0].kind = (tide_tier_kind)9, "kind");

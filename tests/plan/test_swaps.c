@@ -7,6 +7,7 @@
 
 #include "plan/decide/swap_search.h"
 #include "plan/plan_data.h"
+#include "plan_swap/bound.h"
 #include "support/hand_made.h"
 #include "support/interpreter.h"
 #include "support/random_program.h"
@@ -85,7 +86,7 @@ static tide__swaps_outcome search(tide__swaps *s, uint64_t wait_ns, bool *chosen
 /* Waiting helps, within its own bound, and stretches the clock by no more than it may. */
 static void check_waits(tide__swaps *s, bool *chosen) {
     uint64_t step_ns = s->slot_ns[s->n_ops], wait_ns = step_ns / 4, bound, waited = 0;
-    assert_ok(tide__swap_bound(s, wait_ns, &bound));
+    assert_ok(swap_bound(s, wait_ns, &bound));
     tide__swaps_outcome o = search(s, wait_ns, chosen);
     for (uint32_t k = 0; k <= s->n_ops; k++) {
         waited += s->wait_ns[k];
@@ -113,7 +114,7 @@ static void test_search(void **state) {
         bool *chosen = test_calloc(s.gaps.count + 1, sizeof *chosen);
         for (size_t i = 0; i < s.gaps.count; i++) chosen[i] = s.gaps.data[i].forced;
         uint64_t start = tide__swaps_settle(&s, chosen, 0).peak_bytes, bound;
-        assert_ok(tide__swap_bound(&s, 0, &bound));
+        assert_ok(swap_bound(&s, 0, &bound));
         tide__swaps_outcome first = search(&s, 0, chosen), again = search(&s, 0, chosen);
         assert_true(bound <= first.peak_bytes && first.peak_bytes <= start);
         assert_true(first.peak_bytes == again.peak_bytes && first.n_idle == 0);

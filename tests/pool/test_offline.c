@@ -30,10 +30,10 @@ static void add_free(text *t, const char *name, size_t turn) {
     add_line(t, line, snprintf(line, sizeof line, "Free %s%zu %zu\n", name, turn, t->time++));
 }
 
-static tide__comparison compare(const text *t, uint64_t alignment) {
+static tide_replay_others compare(const text *t, uint64_t alignment) {
     tide__import in = {.text = t->bytes, .size = t->n, .name = "text"};
     tide__stream stream;
-    tide__comparison c;
+    tide_replay_others c;
     assert_ok(tide__import_stream(&in, &stream));
     assert_ok(tide__compare(&stream, alignment, 0, 0.05, &c));
     tide__stream_deinit(&stream);
@@ -62,7 +62,7 @@ static void test_two_slots_cost_what_a_circle_does_not(void **state) {
         add_malloc(&t, "m", i, 8);
         add_free(&t, "p", i);
     }
-    tide__comparison c = compare(&t, 1);
+    tide_replay_others c = compare(&t, 1);
     assert_true(c.repeats);
     assert_int_equal(c.offline.period_events, 6);
     assert_int_equal(c.offline.n_blocks, 3);
@@ -84,7 +84,7 @@ static void test_lives_longer_than_a_period(void **state) {
         if (i > 0) add_free(&t, "m", i - 1);
         add_free(&t, "a", i);
     }
-    tide__comparison c = compare(&t, 1);
+    tide_replay_others c = compare(&t, 1);
     assert_true(c.repeats);
     assert_int_equal(c.offline.period_events, 4);
     assert_int_equal(c.offline.resident_bytes, 0);
@@ -99,7 +99,7 @@ static void test_no_iteration(void **state) {
     static text t;
     t = (text){0};
     for (size_t i = 0; i < 20; i++) add_malloc(&t, "b", i, 100 + i * i);
-    tide__comparison c = compare(&t, 1);
+    tide_replay_others c = compare(&t, 1);
     assert_false(c.repeats);
     assert_int_equal(c.load_bytes, 20 * 100 + 19 * 20 * 39 / 6);
     for (int k = 0; k < 2; k++) assert_int_equal(c.online[k].peak_held_bytes, c.load_bytes);
@@ -109,7 +109,7 @@ static void test_more_than_there_are_addresses(void **state) {
     static const char lines[] = "Malloc a 4611686018427387900 1\nMalloc b 4611686018427387900 2\nFree a 3\nFree b 4\n";
     tide__import in = {.text = lines, .size = sizeof lines - 1, .name = "text"};
     tide__stream stream;
-    tide__comparison c;
+    tide_replay_others c;
     assert_ok(tide__import_stream(&in, &stream));
     assert_status(tide__compare(&stream, 256, 0, 0, &c), TIDE_E_OVERFLOW);
     assert_error_has("2^62");
@@ -159,14 +159,14 @@ static void test_nobody_is_below_the_load(void **state) {
                 if (tide__random_u64(seed, 2, k) % 3 == 2) add_free(&t, name, i);
             }
         }
-        tide__comparison c = compare(&t, 64);
+        tide_replay_others c = compare(&t, 64);
         assert_true(c.repeats);
-        const tide__offline_result *o = &c.offline;
+        const tide_replay_offline *o = &c.offline;
         assert_true(o->load_bytes <= c.load_bytes && o->load_bytes <= o->bound_bytes);
         assert_true(o->bound_bytes <= o->engine_bytes);
         assert_true(o->engine_bytes <= o->two_turns_bytes);
         assert_true(o->load_bytes <= o->two_slots_bytes);
-        for (int k = 0; k < TIDE__N_ONLINE; k++) assert_true(c.online[k].peak_held_bytes >= c.load_bytes);
+        for (int k = 0; k < TIDE_REPLAY_N_ONLINE; k++) assert_true(c.online[k].peak_held_bytes >= c.load_bytes);
     }
 }
 

@@ -17,7 +17,7 @@ static void table_keeps_what_it_is_given(void **state) {
     static char memory[N];
     static bool present[N];
     uint64_t random = 0, count = 0;
-    tide__blocks blocks;
+    tide__pool_blocks blocks;
     assert_ok(tide__blocks_init(&blocks));
     for (int i = 0; i < 200000; i++) {
         uint64_t k = draw(&random, N);
@@ -49,13 +49,13 @@ static void spans_answer_like_a_bitmap(void **state) {
         uint64_t begin = draw(&random, BYTES - 20), end = begin + 1 + draw(&random, 19);
         bool hit = false;
         for (uint64_t b = begin; b < end; b++) hit = hit || taken[b];
-        assert_int_equal(tide__spans_hit(&spans, (tide__span){begin, end}), hit || spans.unlisted > 0);
+        assert_int_equal(tide__spans_hit(&spans, (tide__pool_span){begin, end}), hit || spans.unlisted > 0);
         if (!hit) {
-            listed[begin] = tide__spans_add(&spans, (tide__span){begin, end});
+            listed[begin] = tide__spans_add(&spans, (tide__pool_span){begin, end});
             length[begin] = end - begin;
         } else if (length[begin]) {
             end = begin + length[begin];
-            tide__spans_remove(&spans, (tide__span){begin, end}, listed[begin]);
+            tide__spans_remove(&spans, (tide__pool_span){begin, end}, listed[begin]);
             length[begin] = 0;
         } else {
             continue;

@@ -46,8 +46,8 @@ static void forget(recording *r) {
     free(r->text);
 }
 
-static tide__replay_options default_options(void) {
-    tide__replay_options o = {0};
+static tide_replay_options default_options(void) {
+    tide_replay_options o = {0};
     tide_pool_options_init(&o.pool);
     o.pool.plan_seconds = 0;
     return o;
@@ -56,8 +56,8 @@ static tide__replay_options default_options(void) {
 static void test_is_planned_early_and_served(void **state) {
     for (int momenta = 0; momenta < 2; momenta++) {
         recording rec;
-        tide__replay_options o = default_options();
-        tide__replay_result r;
+        tide_replay_options o = default_options();
+        tide_replay_result r;
         record(&rec, momenta);
         assert_ok(tide__pool_replay(&rec.stream, &o, &r));
         assert_int_equal(r.stats.period_events, rec.period);
@@ -75,12 +75,12 @@ static void test_is_planned_early_and_served(void **state) {
 static void test_is_back_within_one_iteration_each_time(void **state) {
     for (int momenta = 0; momenta < 2; momenta++) {
         recording rec;
-        tide__replay_options o = default_options();
+        tide_replay_options o = default_options();
         uint64_t n_deviations[5] = {0};
         record(&rec, momenta);
         for (o.deviate_every = 1; o.deviate_every <= 4; o.deviate_every++)
             for (o.seed = 0; o.seed < 25; o.seed++) {
-                tide__replay_result r;
+                tide_replay_result r;
                 assert_ok(tide__pool_replay(&rec.stream, &o, &r));
                 n_deviations[o.deviate_every] += r.n_extra + r.n_missing;
                 assert_true(r.longest_off_events <= rec.period);
@@ -97,8 +97,8 @@ static void test_is_back_within_one_iteration_each_time(void **state) {
 
 static void test_the_same_seed_deviates_the_same(void **state) {
     recording rec;
-    tide__replay_options o = default_options();
-    tide__replay_result a, b;
+    tide_replay_options o = default_options();
+    tide_replay_result a, b;
     record(&rec, true);
     o.deviate_every = 2;
     o.seed = 5;

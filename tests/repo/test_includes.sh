@@ -44,5 +44,7 @@ plant src/base/a.c '#include "a.h"' '"a.h": write the room, "base/a.h"'
 plant include/tidemark/a.h '#include "base/vec.h"' \
     'a public header includes "base/vec.h": installed headers use <...> only'
 plant cli/a.c '#include "cli.h"' ''
+plant cli/a.c '#include <tidemark/report.h>' ''
+plant cli/a.c '#include "report/report.h"' 'cli may not include "report/report.h"'
 
 check "$source_dir"

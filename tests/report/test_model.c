@@ -22,7 +22,7 @@ typedef struct fixture {
     tide_model *model;
     tide_step *step;
     tide_plan *plan;
-    tide__report report;
+    tide_report *report;
 } fixture;
 
 static void open_fixture(fixture *f, const char *policy) {
@@ -34,7 +34,8 @@ static void open_fixture(fixture *f, const char *policy) {
     fclose(file);
     tide_step_options step;
     tide_plan_options plan;
-    tide__report_options options = {.budget_bytes = UINT64_MAX};
+    tide_report_options options;
+    tide_report_options_init(&options);
     tide_step_options_init(&step);
     tide_plan_options_init(&plan);
     tide_machine_init_default(&f->machine);
@@ -45,19 +46,19 @@ static void open_fixture(fixture *f, const char *policy) {
     assert_ok(tide_model_create("lenet", NULL, &f->model));
     assert_ok(tide_step_create(f->model, &step, &f->step));
     assert_ok(tide_plan_create(tide_step_program(f->step), &f->machine, &plan, NULL, &f->plan));
-    assert_ok(tide__report_init(tide_step_program(f->step), &f->machine, f->plan, &options, &f->report));
+    assert_ok(tide_report_create(tide_step_program(f->step), &f->machine, f->plan, &options, &f->report));
     remove(path);
 }
 
 static void close_fixture(fixture *f) {
-    tide__report_deinit(&f->report);
+    tide_report_destroy(f->report);
     tide_plan_destroy(f->plan);
     tide_step_destroy(f->step);
     tide_model_destroy(f->model);
 }
 
 static const char *tensor_name(const fixture *f, tide_id tensor) {
-    return tide_program_tensor(f->report.program, tensor)->name;
+    return tide_program_tensor(f->report->program, tensor)->name;
 }
 
 /* ---- decisions ---- */
@@ -66,41 +67,41 @@ static void decisions_are_found_again(void **state) {
     fixture f;
     open_fixture(&f, "manual");
     uint32_t counts[3] = {0};
-    for (size_t i = 0; i < f.report.choices.count; i++) {
-        const tide__choice *c = &f.report.choices.data[i];
+    for (size_t i = 0; i < f.report->choices.count; i++) {
+        const tide_choice *c = &f.report->choices.data[i];
         counts[c->kind]++;
         assert_true(c->from_ns <= c->to_ns);
-        if (c->kind == TIDE__DECIDED_SWAP) {
+        if (c->kind == TIDE_CHOICE_SWAP) {
             assert_string_equal(tensor_name(&f, c->tensor), "relu1");
             assert_string_equal(f.machine.tier[c->tier].name, "ram");
             assert_int_equal(tide_plan_action(f.plan, c->out).kind, TIDE_SAVE);
             assert_int_equal(tide_plan_action(f.plan, c->in).kind, TIDE_LOAD);
-            assert_string_equal(tide_program_op(f.report.program, tide_plan_action(f.plan, c->next_run).op)->name,
+            assert_string_equal(tide_program_op(f.report->program, tide_plan_action(f.plan, c->next_run).op)->name,
                                 "relu1.bwd");
-            assert_int_equal(f.report.stays[c->before].fate, TIDE__FATE_SWAP_OUT);
-            assert_int_equal(f.report.stays[c->after].fate, TIDE__FATE_SWAP_IN);
+            assert_int_equal(f.report->stays[c->before].fate, TIDE_FATE_SWAP_OUT);
+            assert_int_equal(f.report->stays[c->after].fate, TIDE_FATE_SWAP_IN);
         }
-        if (c->kind == TIDE__DECIDED_RECOMPUTE) {
+        if (c->kind == TIDE_CHOICE_RECOMPUTE) {
             assert_string_equal(tensor_name(&f, c->tensor), "conv2");
-            assert_true(f.report.acts[c->in].rerun);
-            assert_int_equal(f.report.stays[c->before].fate, TIDE__FATE_DROP);
-            assert_int_equal(f.report.stays[c->after].fate, TIDE__FATE_RECOMPUTE);
+            assert_true(f.report->acts[c->in].rerun);
+            assert_int_equal(f.report->stays[c->before].fate, TIDE_FATE_DROP);
+            assert_int_equal(f.report->stays[c->after].fate, TIDE_FATE_RECOMPUTE);
         }
     }
-    assert_int_equal(counts[TIDE__DECIDED_INPUT], 2);
-    assert_int_equal(counts[TIDE__DECIDED_SWAP], 1);
-    assert_int_equal(counts[TIDE__DECIDED_RECOMPUTE], 1);
+    assert_int_equal(counts[TIDE_CHOICE_INPUT], 2);
+    assert_int_equal(counts[TIDE_CHOICE_SWAP], 1);
+    assert_int_equal(counts[TIDE_CHOICE_RECOMPUTE], 1);
     close_fixture(&f);
 }
 
 static void liveness_decides_nothing(void **state) {
     fixture f;
     open_fixture(&f, "liveness");
-    for (size_t i = 0; i < f.report.choices.count; i++)
-        assert_int_equal(f.report.choices.data[i].kind, TIDE__DECIDED_INPUT);
+    for (size_t i = 0; i < f.report->choices.count; i++)
+        assert_int_equal(f.report->choices.data[i].kind, TIDE_CHOICE_INPUT);
     for (uint32_t i = 0; i < tide_plan_residency_count(f.plan); i++)
-        assert_true(f.report.stays[i].fate == TIDE__FATE_KEEP || f.report.stays[i].fate == TIDE__FATE_INPUT ||
-                    f.report.stays[i].fate == TIDE__FATE_WORKSPACE);
+        assert_true(f.report->stays[i].fate == TIDE_FATE_KEEP || f.report->stays[i].fate == TIDE_FATE_INPUT ||
+                    f.report->stays[i].fate == TIDE_FATE_WORKSPACE);
     close_fixture(&f);
 }
 
@@ -110,10 +111,10 @@ static void liveness_decides_nothing(void **state) {
 static void stays_add_up_to_the_peak(void **state) {
     fixture f;
     open_fixture(&f, "manual");
-    const tide__report *r = &f.report;
+    const tide_report *r = f.report;
     uint64_t at_action = 0, arena = tide_plan_arena_bytes(f.plan);
     for (uint32_t i = 0; i < tide_plan_residency_count(f.plan); i++) {
-        const tide__stay *s = &r->stays[i];
+        const tide_stay *s = &r->stays[i];
         assert_true(s->from_ns <= s->to_ns && s->to_ns <= r->timeline->prediction.step_ns);
         assert_true(s->begin <= s->end);
         if (s->begin <= r->peak_action && r->peak_action < s->end)
@@ -128,14 +129,14 @@ static void waits_have_causes(void **state) {
     fixture f;
     open_fixture(&f, "manual");
     uint64_t waited = 0;
-    for (uint32_t i = 0; i < f.report.timeline->n_actions; i++) {
-        const tide__act *act = &f.report.acts[i];
+    for (uint32_t i = 0; i < f.report->timeline->n_actions; i++) {
+        const tide__act *act = &f.report->acts[i];
         assert_true((act->wait_ns > 0) == (act->cause != TIDE_NONE));
         if (act->cause != TIDE_NONE)
-            assert_int_equal(f.report.timeline->end_ns[act->cause], f.report.timeline->start_ns[i]);
+            assert_int_equal(f.report->timeline->end_ns[act->cause], f.report->timeline->start_ns[i]);
         if (tide_plan_action(f.plan, i).queue == 0) waited += act->wait_ns;
     }
-    assert_true(waited > 0 && waited <= f.report.timeline->prediction.exposed_ns);
+    assert_true(waited > 0 && waited <= f.report->timeline->prediction.exposed_ns);
     close_fixture(&f);
 }
 
@@ -218,28 +219,29 @@ static void pickled_numbers_are_signed(void **state) {
 
 /* The record of a run that took twice as long as predicted. The caller frees it. */
 static char *make_record(const fixture *f, const char *path) {
-    uint32_t n = f->report.timeline->n_actions, tensors = tide_program_tensor_count(f->report.program);
-    tide_timeline slow = *f->report.timeline;
+    uint32_t n = f->report->timeline->n_actions, tensors = tide_program_tensor_count(f->report->program);
+    tide_timeline slow = *f->report->timeline;
     tide_shape *shapes = calloc(tensors, sizeof *shapes);
     slow.start_ns = calloc(n, sizeof *slow.start_ns);
     slow.end_ns = calloc(n, sizeof *slow.end_ns);
     for (uint32_t i = 0; i < n; i++) {
-        slow.start_ns[i] = 2 * f->report.timeline->start_ns[i];
-        slow.end_ns[i] = 2 * f->report.timeline->end_ns[i];
+        slow.start_ns[i] = 2 * f->report->timeline->start_ns[i];
+        slow.end_ns[i] = 2 * f->report->timeline->end_ns[i];
     }
     shapes[3] = (tide_shape){32, 6, 28, 28};
-    const tide__run_record record = {.machine = &f->machine,
-                                     .program = f->report.program,
-                                     .plan = f->plan,
-                                     .timeline = &slow,
-                                     .shapes = shapes,
-                                     .budget_bytes = 12345678};
+    const tide_record_parts record = {.size = sizeof record,
+                                      .machine = &f->machine,
+                                      .program = f->report->program,
+                                      .plan = f->plan,
+                                      .timeline = &slow,
+                                      .shapes = shapes,
+                                      .budget_bytes = 12345678};
     static const char measured[] = "{\"model\":\"lenet\",\"steps\":2,\"runs\":[{\"policy\":\"manual\","
                                    "\"arena_bytes\":10,\"step_ns\":7}]}";
     char *text;
     size_t size;
-    assert_ok(tide__run_record_begin(&record, &text, &size));
-    assert_ok(tide__run_record_write(text, size, measured, sizeof measured - 1, path));
+    assert_ok(tide_record_begin(&record, &text, &size));
+    assert_ok(tide_record_write(text, size, measured, sizeof measured - 1, path));
     free(text);
     free(shapes);
     free(slow.start_ns);
@@ -258,24 +260,27 @@ static void records_come_back(void **state) {
     fixture f;
     open_fixture(&f, "manual");
     char *text = make_record(&f, path);
-    tide__run_file r;
-    assert_true(tide__run_file_is(text, strlen(text)));
-    assert_ok(tide__run_file_read_memory(text, strlen(text), "record", &r));
-    assert_int_equal(r.budget_bytes, 12345678);
-    assert_true(tide_plan_fingerprint(r.plan) == tide_plan_fingerprint(f.plan));
-    assert_int_equal(r.shapes.data[3].c, 6);
-    assert_int_equal(r.measured.runs.count, 1);
-    tide__report_options options = {
-        .budget_bytes = UINT64_MAX, .start_ns = r.start_ns.data, .end_ns = r.end_ns.data, .shapes = r.shapes.data};
-    tide__report report;
-    assert_ok(tide__report_init(r.program, &r.machine, r.plan, &options, &report));
-    const tide_prediction *planned = &report.timeline->prediction, *ran = &report.ran->timeline->prediction;
-    assert_int_equal(planned->step_ns, f.report.timeline->prediction.step_ns);
+    tide_record *r;
+    assert_true(tide_record_is(text, strlen(text)));
+    assert_ok(tide_record_read_memory(text, strlen(text), "record", &r));
+    assert_int_equal(tide_record_budget_bytes(r), 12345678);
+    assert_true(tide_plan_fingerprint(tide_record_plan(r)) == tide_plan_fingerprint(f.plan));
+    assert_int_equal(r->shapes.data[3].c, 6);
+    assert_int_equal(r->measured.runs.count, 1);
+    tide_report_options options;
+    tide_report *report;
+    tide_report_options_init(&options);
+    options.record = r;
+    assert_ok(tide_report_create(r->program, &r->machine, r->plan, &options, &report));
+    assert_ptr_equal(report->shapes, r->shapes.data);
+    assert_ptr_equal(tide__report_measured(report), &r->measured);
+    const tide_prediction *planned = &report->timeline->prediction, *ran = &report->ran->timeline->prediction;
+    assert_int_equal(planned->step_ns, f.report->timeline->prediction.step_ns);
     assert_int_equal(ran->step_ns, 2 * planned->step_ns);
     assert_int_equal(ran->exposed_ns, 2 * planned->exposed_ns);
     assert_int_equal(ran->peak_bytes, planned->peak_bytes);
-    tide__report_deinit(&report);
-    tide__run_file_free(&r);
+    tide_report_destroy(report);
+    tide_record_destroy(r);
     free(text);
     remove(path);
     close_fixture(&f);
@@ -289,20 +294,20 @@ static void damaged_records_are_refused(void **state) {
     open_fixture(&f, "liveness");
     char *text = make_record(&f, path);
     size_t size = strlen(text);
-    tide__run_file r;
+    tide_record *r;
     for (size_t cut = 0; cut + 1 < size; cut += 1 + cut / 40) /* without the last newline it is whole */
-        assert_int_equal(tide__run_file_read_memory(text, cut, "record", &r), TIDE_E_FORMAT);
+        assert_int_equal(tide_record_read_memory(text, cut, "record", &r), TIDE_E_FORMAT);
     static const char *const words[] = {"\"run\"",       "\"version\":1,", "\"part\":\"times\"",
                                         "\"start_ns\":", "\"shape\":[",    "{\"end\":{\"parts\""};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char *at = strstr(text, words[i]);
         assert_non_null(at);
         at[2] ^= 4;
-        assert_int_equal(tide__run_file_read_memory(text, size, "record", &r), TIDE_E_FORMAT);
+        assert_int_equal(tide_record_read_memory(text, size, "record", &r), TIDE_E_FORMAT);
         at[2] ^= 4;
     }
-    assert_ok(tide__run_file_read_memory(text, size, "record", &r));
-    tide__run_file_free(&r);
+    assert_ok(tide_record_read_memory(text, size, "record", &r));
+    tide_record_destroy(r);
     free(text);
     remove(path);
     close_fixture(&f);

@@ -70,7 +70,7 @@ static tide_plan *exchange(const tide_plan *plan) {
     return other;
 }
 
-static void rig_open(rig *r, bool with_ram, bool repeating) {
+static void rig_open_with(rig *r, bool with_ram, bool repeating, uint64_t arena_bytes, const char *online) {
     tide_plan_options plan;
     tide_run_options o;
     tide_device_options device;
@@ -91,12 +91,16 @@ static void rig_open(rig *r, bool with_ram, bool repeating) {
     o.machine = &r->machine;
     o.plan = r->plan;
     o.op = run_op;
+    o.arena_bytes = arena_bytes;
+    o.online = online;
     assert_ok(tide_run_create(&o, &r->run));
     for (tide_id t = 0; t < 2; t++) {
         memset(bytes, (int)t + 1, sizeof bytes);
         assert_ok(tide_run_write(r->run, t, bytes, sizeof bytes));
     }
 }
+
+static void rig_open(rig *r, bool with_ram, bool repeating) { rig_open_with(r, with_ram, repeating, 0, NULL); }
 
 static void rig_close(rig *r) {
     tide_run_destroy(r->run);
@@ -168,12 +172,40 @@ static void test_one_shot(void **state) {
     rig_close(&r);
 }
 
+/* What fails before the first byte moves, here for a policy that there is none of, changes nothing. */
+static void test_failure_before_anything_moved(void **state) {
+    (void)state;
+    rig r;
+    rig_open_with(&r, true, true, 0, "nosuch");
+    check(&r);
+    assert_status(tide_run_follow(r.run, r.next), TIDE_E_ARGUMENT);
+    check(&r);
+    check(&r);
+    rig_close(&r);
+}
+
+/* An arena with room for later plans is what the run has allocated, whatever the plan at hand needs of it. */
+static void test_report_tells_what_is_allocated(void **state) {
+    (void)state;
+    enum { ARENA = 8 * BYTES };
+    const tide_step_args args = {0};
+    tide_step_report report;
+    rig r;
+    rig_open_with(&r, true, true, ARENA, NULL);
+    assert_true(tide_plan_arena_bytes(r.plan) < ARENA);
+    assert_ok(tide_run_step(r.run, &args, &report));
+    assert_int_equal(report.arena_bytes, ARENA);
+    rig_close(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_through_a_tier),
         cmocka_unit_test(test_no_way),
         cmocka_unit_test(test_tier_that_the_system_refuses),
         cmocka_unit_test(test_one_shot),
+        cmocka_unit_test(test_failure_before_anything_moved),
+        cmocka_unit_test(test_report_tells_what_is_allocated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,11 +40,26 @@ static void note_step(tide__journal *j, tide__place *places, fault f) {
     tide__journal_saw_run(j, tide__journal_run(j, 1));
 }
 
+/* As many tiers and channels as a machine may have: a journal needs more. */
+static void fill_up(tide_machine *m) {
+    for (; m->n_tiers < 8; m->n_tiers++) {
+        m->tier[m->n_tiers] = m->tier[DISK];
+        snprintf(m->tier[m->n_tiers].name, sizeof m->tier[m->n_tiers].name, "disk%u", m->n_tiers);
+        for (int out = 0; out < 2 && m->n_channels < 16; out++, m->n_channels++) {
+            m->channel[m->n_channels] = m->channel[(out ? OUT : IN) - 1];
+            m->channel[m->n_channels].tier = m->n_tiers;
+        }
+    }
+    assert_int_equal(m->n_channels, 16 - 1);
+    assert_ok(tide_machine_validate(m));
+}
+
 static void test_verdicts(void **state) {
     (void)state;
     tide_program *p = small_program();
     tide_machine m;
     assert_ok(tide_machine_load("cpu", &m));
+    fill_up(&m);
     for (int f = NONE; f < N_FAULTS; f++) {
         tide__place places[2] = {{.tier = TIDE_NONE}, {.tier = TIDE_NONE}};
         tide_run run = {.options = {.program = p, .machine = &m}};

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -250,6 +251,43 @@ static void test_two_threads(void **state) {
     tide__tier_destroy(tier);
 }
 
+/* Slots that share a disk block, with checksums, which are of whole disk blocks: a save of one is no damage to the other,
+ * whose bytes a load has just read. */
+enum { LOADS = 1000, LOADED_BYTES = (256 << 10) - 512 };
+static atomic_bool loads_are_done;
+
+static void *save_again(void *context) {
+    char data[512];
+    for (int i = 0; !loads_are_done; i++) {
+        memset(data, i, sizeof data);
+        if (tide__tier_save(context, 0, data, sizeof data) != TIDE_OK) return context;
+    }
+    return NULL;
+}
+
+static void test_neighbours_with_checksums(void **state) {
+    (void)state;
+    tide__tier *tier = NULL;
+    const tide__tier_options o = {
+        .kind = TIDE_TIER_DISK, .capacity_bytes = 256 << 10, .block_bytes = 512, .path = folder, .checksums = true};
+    assert_ok(tide__tier_open(&o, &tier));
+    tide__tier_slot saved = {tier, 0}, loaded = {tier, 512};
+    static char expected[LOADED_BYTES], got[LOADED_BYTES];
+    pthread_t thread;
+    void *bad = NULL;
+    fill(expected, sizeof expected, 3);
+    assert_ok(tide__tier_save(&loaded, 0, expected, sizeof expected));
+    assert_int_equal(pthread_create(&thread, NULL, save_again, &saved), 0);
+    for (int i = 0; i < LOADS; i++) {
+        assert_ok(tide__tier_load(&loaded, 0, got, sizeof got));
+        assert_memory_equal(got, expected, sizeof got);
+    }
+    loads_are_done = true;
+    pthread_join(thread, &bad);
+    assert_null(bad);
+    tide__tier_destroy(tier);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_round_trip, &ram),
@@ -270,6 +308,7 @@ int main(void) {
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test_prestate(test_two_threads, &ram),
         cmocka_unit_test_prestate(test_two_threads, &disk),
+        cmocka_unit_test(test_neighbours_with_checksums),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

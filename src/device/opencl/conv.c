@@ -43,7 +43,7 @@ static tide_status add_convolve(tide__opencl_kernel *k, const tide_op_desc *d, u
     const weights_view v = view_of(d, by_outputs);
     const tide_shape *out = to_small ? i.small : i.wide;
     const uint32_t result = bias ? 3 : 2;
-    const tide__blocks b = tide__cut_blocks((tide__opencl *)k->base.device, v.m, out->h * out->w, out->n);
+    const tide__gemm_blocks b = tide__cut_blocks((tide__opencl *)k->base.device, v.m, out->h * out->w, out->n);
     return TIDE__LAUNCH(k, "conv", "convolve", b.rows, b.columns, out->n, tide__place(w), tide__place(in),
                         tide__place(result), tide__place(bias ? 2 : 0), tide__local(b.a_bytes), tide__local(b.b_bytes),
                         tide__local(b.c_bytes), tide__int(v.m), tide__int(v.groups), tide__long((uint64_t)v.row),
@@ -133,7 +133,7 @@ static tide_status build_weights(tide__opencl_kernel *k, const tide_op_desc *d) 
     const images i = images_of(d);
     const bool up = is_transposed(d);
     const weights_view v = view_of(d, !up);
-    const tide__blocks b = tide__cut_blocks((tide__opencl *)k->base.device, v.m, v.groups * window_of(d), 1);
+    const tide__gemm_blocks b = tide__cut_blocks((tide__opencl *)k->base.device, v.m, v.groups * window_of(d), 1);
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->x)));
     TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->y)));
     TIDE_TRY(tide__cl_writes(k, TIDE__F32, weights_elements(d)));

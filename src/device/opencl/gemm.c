@@ -22,9 +22,9 @@ static int64_t cut(int64_t n, int64_t most, int64_t panel) {
     return ceil_div(ceil_div(n, blocks), panel) * panel;
 }
 
-static uint64_t local_bytes(const tide__blocks *b) { return b->a_bytes + b->b_bytes + b->c_bytes; }
+static uint64_t local_bytes(const tide__gemm_blocks *b) { return b->a_bytes + b->b_bytes + b->c_bytes; }
 
-static void measure(tide__blocks *b, int64_t m, int64_t n) {
+static void measure(tide__gemm_blocks *b, int64_t m, int64_t n) {
     b->rows = (size_t)ceil_div(m, b->mc);
     b->columns = (size_t)ceil_div(n, b->nc);
     b->a_bytes = (uint64_t)(b->mc * b->kc) * sizeof(float);
@@ -33,9 +33,9 @@ static void measure(tide__blocks *b, int64_t m, int64_t n) {
 }
 
 /* As large as local memory allows, but so many that every unit has a few. */
-tide__blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times) {
+tide__gemm_blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times) {
     const limits *l = limits_of(opencl);
-    tide__blocks b = {.kc = l->kc};
+    tide__gemm_blocks b = {.kc = l->kc};
     int64_t most_nc = l->nc;
     b.mc = cut(m, l->mc, l->rows);
     for (;;) {
@@ -62,7 +62,7 @@ tide_status tide__cl_sum_rows(tide__opencl_kernel *k, uint32_t from, uint32_t to
 tide_status tide__cl_gemm(tide__opencl_kernel *k, const tide__gemm *g) {
     if (tide__product_is_clblast((tide__opencl *)k->base.device, g)) return tide__product_add(k, g);
     const int64_t heads = g->heads ? g->heads : 1, samples = g->samples ? g->samples : 1;
-    const tide__blocks b = tide__cut_blocks((tide__opencl *)k->base.device, g->m, g->n, samples * heads);
+    const tide__gemm_blocks b = tide__cut_blocks((tide__opencl *)k->base.device, g->m, g->n, samples * heads);
     const bool bias = g->flags & (TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS);
     return TIDE__LAUNCH(
         k, "gemm", "multiply", b.rows, b.columns, samples * heads, tide__place_at(g->a.operand, g->a.first * 4),

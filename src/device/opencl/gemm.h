@@ -5,14 +5,14 @@
 #include "device/opencl/kernel.h"
 
 /* A block is mc x nc, its depth taken kc at a time (kernels/tile.cl). */
-typedef struct tide__blocks {
+typedef struct tide__gemm_blocks {
     int64_t mc, nc, kc;
     size_t rows, columns;               /* blocks of the whole product */
     uint64_t a_bytes, b_bytes, c_bytes; /* of local memory */
-} tide__blocks;
+} tide__gemm_blocks;
 
 /* For `times` products of m x n at once. */
-tide__blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times);
+tide__gemm_blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times);
 
 /* The flags of kernels/gemm.cl. */
 enum {

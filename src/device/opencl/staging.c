@@ -1,5 +1,6 @@
 /* Copies where the host cannot see the arena: through pinned memory. A copy takes a slot, and waits for one while all
- * are in use; who has one never waits for another copy. While the tier works on one half of the slot, the driver moves the
+ * are in use. Who has one waits for another copy only if its io function does (device.h), which one at a time may: the
+ * others then give theirs back in the end, and there are several. While the tier works on one half of the slot, the driver moves the
  * other. The pinned memory has one size, however many queues there are, and counts as the host's (device_info). */
 #include "base/size.h"
 #include "device/opencl/opencl.h"

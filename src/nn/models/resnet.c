@@ -47,7 +47,7 @@ static uint32_t leave_out(tide__graph *g, uint32_t x, bool project) {
 static uint32_t block(tide__graph *g, uint32_t x, const stage *s, uint32_t stride, bool skip) {
     uint32_t outputs = s->bottleneck ? 4 * s->channels : s->channels;
     bool project = stride != 1 || tide__layer_shape(g, x).c != outputs;
-    if (g->status == TIDE_OK) g->status = tide__vec_push(&g->blocks, ((tide__block){project, skip}));
+    if (g->status == TIDE_OK) g->status = tide__vec_push(&g->blocks, ((tide__graph_block){project, skip}));
     if (skip) return leave_out(g, x, project);
     uint32_t main = s->bottleneck ? bottleneck_path(g, x, s->channels, stride) : basic_path(g, x, s->channels, stride);
     if (project) x = conv_bn(g, x, "downsample.0", "downsample.1", conv1x1(outputs, stride));

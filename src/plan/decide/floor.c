@@ -15,16 +15,16 @@ typedef struct overlap {
     uint32_t n_staying;
 } overlap;
 
-static uint64_t end_of(const tide__block *b) { return b->offset + b->size; }
+static uint64_t end_of(const tide__floor_block *b) { return b->offset + b->size; }
 
 static void take_in(const tide__floor *f, overlap *o) {
-    const tide__block *b = &f->blocks.data[o->to++];
+    const tide__floor_block *b = &f->blocks.data[o->to++];
     o->cost += b->cost;
     o->n_staying += b->stays;
 }
 
 static void leave_out(const tide__floor *f, overlap *o) {
-    const tide__block *b = &f->blocks.data[o->from++];
+    const tide__floor_block *b = &f->blocks.data[o->from++];
     o->cost -= b->cost;
     o->n_staying -= b->stays;
 }
@@ -71,10 +71,10 @@ size_t tide__floor_at(const tide__floor *f, uint64_t offset) {
     return low;
 }
 
-tide_status tide__floor_insert(tide__floor *f, tide__block block) {
+tide_status tide__floor_insert(tide__floor *f, tide__floor_block block) {
     TIDE_TRY(tide__vec_reserve(&f->blocks, 1));
     size_t at = tide__floor_at(f, block.offset);
-    tide__block *place = f->blocks.data + at;
+    tide__floor_block *place = f->blocks.data + at;
     memmove(place + 1, place, (f->blocks.count - at) * sizeof *place);
     *place = block;
     f->blocks.count++;

@@ -13,15 +13,15 @@
 
 #include "base/vec.h"
 
-typedef struct tide__block {
+typedef struct tide__floor_block {
     uint64_t offset, size; /* size > 0 */
     tide_id tensor;        /* TIDE_NONE: a workspace */
     uint64_t cost;         /* of clearing it away; the sum over all blocks is within 64 bits */
     bool stays;            /* it cannot be */
-} tide__block;
+} tide__floor_block;
 
 typedef struct tide__floor {
-    TIDE_VEC(tide__block) blocks; /* by offset, disjoint */
+    TIDE_VEC(tide__floor_block) blocks; /* by offset, disjoint */
     uint64_t capacity;
 } tide__floor;
 
@@ -30,7 +30,7 @@ bool tide__floor_find(const tide__floor *f, uint64_t size, uint64_t *offset);
 /* The first block that ends above `offset`, or the number of blocks. */
 size_t tide__floor_at(const tide__floor *f, uint64_t offset);
 /* It overlaps no other. */
-tide_status tide__floor_insert(tide__floor *f, tide__block block);
+tide_status tide__floor_insert(tide__floor *f, tide__floor_block block);
 /* Takes out what overlaps the stretch. */
 void tide__floor_clear(tide__floor *f, uint64_t offset, uint64_t size);
 

@@ -125,7 +125,7 @@ static void forget(shuttle *s, tide_id t) {
 /* ---- who leaves ---- */
 
 /* Bytes to move, the sooner it is needed again the more: those of a block that may leave for an op. */
-static void price(shuttle *s, tide__block *b) {
+static void price(shuttle *s, tide__floor_block *b) {
     uint32_t use = next_use(s, b->tensor);
     bool is_clean = s->tier[b->tensor] != TIDE_NONE;
     uint64_t distance = use > s->slot ? use - s->slot : 1;
@@ -224,7 +224,7 @@ static tide_status place_first(shuttle *s, size_t n, bool *found) {
         *found = tide__floor_find(&s->draft, w->size, &w->place);
         if (!*found) break;
         tide__floor_clear(&s->draft, w->place, w->size);
-        TIDE_TRY(tide__floor_insert(&s->draft, (tide__block){w->place, w->size, w->tensor, 0, true}));
+        TIDE_TRY(tide__floor_insert(&s->draft, (tide__floor_block){w->place, w->size, w->tensor, 0, true}));
     }
     return TIDE_OK;
 }
@@ -266,7 +266,7 @@ static bool is_moved(const shuttle *s, const want *w) { return w->is_read && s->
 /* What lies where a want is to lie, and is none of them. */
 static tide_status evict_under(shuttle *s, const want *w) {
     for (size_t i = tide__floor_at(&s->floor, w->place); i < s->floor.blocks.count; i++) {
-        const tide__block *b = &s->floor.blocks.data[i];
+        const tide__floor_block *b = &s->floor.blocks.data[i];
         if (b->offset >= w->place + w->size) break;
         if (s->wanted[b->tensor] == s->slot + 1) continue;
         TIDE_TRY(save(s, b->tensor));
@@ -292,7 +292,7 @@ static tide_status save_all(shuttle *s) {
 static void sweep(shuttle *s) {
     size_t kept = 0;
     for (size_t i = 0; i < s->floor.blocks.count; i++) {
-        tide__block b = s->floor.blocks.data[i];
+        tide__floor_block b = s->floor.blocks.data[i];
         if (b.tensor != TIDE_NONE && s->place[b.tensor] == b.offset) s->floor.blocks.data[kept++] = b;
     }
     s->floor.blocks.count = kept;
@@ -311,7 +311,8 @@ static tide_status load_all(shuttle *s) {
         if (w->is_read && !loads) continue;
         if (w->tensor != TIDE_NONE) s->place[w->tensor] = w->place;
         if (loads) TIDE_TRY(load(s, w->tensor));
-        if (w->size) TIDE_TRY(tide__floor_insert(&s->floor, (tide__block){w->place, w->size, w->tensor, 0, true}));
+        if (w->size)
+            TIDE_TRY(tide__floor_insert(&s->floor, (tide__floor_block){w->place, w->size, w->tensor, 0, true}));
     }
     return TIDE_OK;
 }
@@ -359,9 +360,9 @@ static tide_status trim(shuttle *s) {
     if (s->floor.blocks.count <= MAX_BLOCKS) return TIDE_OK;
     for (size_t i = 0; i < s->floor.blocks.count; i++) price(s, &s->floor.blocks.data[i]);
     for (size_t surplus = s->floor.blocks.count - MAX_BLOCKS; surplus > 0; surplus--) {
-        tide__block *best = NULL;
+        tide__floor_block *best = NULL;
         for (size_t i = 0; i < s->floor.blocks.count; i++) {
-            tide__block *b = &s->floor.blocks.data[i];
+            tide__floor_block *b = &s->floor.blocks.data[i];
             bool may_go = s->place[b->tensor] != NOWHERE && (s->tier[b->tensor] != TIDE_NONE || !b->stays);
             if (may_go && (!best || b->cost < best->cost)) best = b;
         }

@@ -1,4 +1,4 @@
-/* Local search over choices of gaps, and a bound below which no choice can get. */
+/* Local search over choices of gaps. */
 #ifndef TIDE_PLAN_DECIDE_SWAP_SEARCH_H
 #define TIDE_PLAN_DECIDE_SWAP_SEARCH_H
 
@@ -17,10 +17,5 @@ typedef struct tide__swap_search_options {
  * same for the same arguments on every machine. */
 tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *options, bool *chosen,
                               tide__swaps_outcome *out);
-
-/* Less than this load swapping alone does not reach on the clock s->slot_ns when compute waits for up to wait_ns in all,
- * wherever that is best. Any order of transfers counts, not only that of swaps.h; what tiers have room for does not. The
- * options of `s` say what swapping is: so every way of it has a bound of its own. About a second or two, at most. */
-tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out);
 
 #endif

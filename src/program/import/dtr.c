@@ -33,7 +33,7 @@ typedef struct storage {
 
 typedef struct reader {
     tide__lines lines;
-    tide__names names;
+    tide__import_names names;
     TIDE_VEC(uint32_t) bound; /* per name: its storage, or TIDE_NONE */
     TIDE_VEC(storage) storages;
     tide_program_builder *b;

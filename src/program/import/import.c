@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/options.h"
 
 static const tide__importer *const FORMATS[] = {&tide__import_dtr, &tide__import_singa_access,
                                                 &tide__import_singa_malloc};
@@ -38,15 +39,9 @@ static tide_status choose(const tide__import *in, const tide__importer **out) {
     return TIDE_OK;
 }
 
-/* A caller built against an older, shorter struct gets the defaults for what it does not know. */
 static tide_status take_options(const tide_import_options *given, tide_import_options *out) {
     *out = (tide_import_options){.size = sizeof *out};
-    if (!given) return TIDE_OK;
-    if (given->size < sizeof given->size || given->size > sizeof *out)
-        return tide__fail(TIDE_E_ARGUMENT, "import options: size is not that of tide_import_options");
-    memcpy(out, given, given->size);
-    out->size = sizeof *out;
-    return TIDE_OK;
+    return tide__options_take("tide_import_options", given, sizeof *out, out);
 }
 
 /* Replaces a repeating program by several of its iterations: `wanted`, or as many as it takes to place them. */
@@ -96,6 +91,7 @@ tide_status tide__import_stream(const tide__import *in, struct tide__stream *out
 
 tide_status tide_program_import_stats(const char *path, const tide_import_options *options, tide_program **out,
                                       tide_import_stats *stats) {
+    TIDE_NEED(path, out);
     if (!path || !out) return tide__fail(TIDE_E_ARGUMENT, "import: no path or no output");
     tide__file file;
     TIDE_TRY(tide__file_open(path, &file));

@@ -51,12 +51,12 @@ static tide_status start_block(tide__stream *stream, uint32_t name, const tide__
     uint32_t event = (uint32_t)stream->events.count, size;
     TIDE_TRY(tide__names_intern(&stream->sizes, (const char *)&record->size_bytes, sizeof record->size_bytes, &size));
     if (size >= MAX_SIZES) return tide__stream_fail(stream, "too many different sizes");
-    tide__block block = {.size_bytes = record->size_bytes,
-                         .name = name,
-                         .size = size,
-                         .malloc_event = event,
-                         .free_event = TIDE_NONE,
-                         .last_event = event};
+    tide__stream_block block = {.size_bytes = record->size_bytes,
+                                .name = name,
+                                .size = size,
+                                .malloc_event = event,
+                                .free_event = TIDE_NONE,
+                                .last_event = event};
     TIDE_TRY(tide__vec_push(&stream->blocks, block));
     stream->live.data[name] = (uint32_t)(stream->blocks.count - 1);
     return TIDE_OK;
@@ -66,7 +66,7 @@ static tide_status start_block(tide__stream *stream, uint32_t name, const tide__
 static tide_status check_use(const tide__stream *stream, uint32_t name, const tide__record *record) {
     const char *shown = tide__names_text(&stream->names, name);
     if (stream->live.data[name] == TIDE_NONE) return tide__stream_fail(stream, "block %.40s is not live", shown);
-    const tide__block *block = &stream->blocks.data[stream->live.data[name]];
+    const tide__stream_block *block = &stream->blocks.data[stream->live.data[name]];
     if (record->has_size && record->size_bytes != block->size_bytes)
         return tide__stream_fail(stream, "block %.40s has %llu bytes, not %llu", shown,
                                  (unsigned long long)block->size_bytes, (unsigned long long)record->size_bytes);
@@ -82,7 +82,7 @@ static tide_status check_order(const tide__stream *stream, const tide__record *r
 }
 
 static tide_status push_event(tide__stream *stream, uint32_t block, const tide__record *record) {
-    tide__block *b = &stream->blocks.data[block];
+    tide__stream_block *b = &stream->blocks.data[block];
     uint32_t now = (uint32_t)stream->events.count;
     uint64_t kind = (uint64_t)record->kind;
     uint64_t symbol = kind << KIND_SHIFT | (uint64_t)b->size << SIZE_SHIFT | (now - b->last_event);

@@ -43,21 +43,21 @@ typedef struct tide__event {
 } tide__event;
 
 /* One lifetime of an address. Events are indices into the stream's events. */
-typedef struct tide__block {
+typedef struct tide__stream_block {
     uint64_t size_bytes;
     uint32_t name, size;               /* ids in the stream's names and sizes */
     uint32_t malloc_event, free_event; /* free_event: TIDE_NONE if the stream ends first */
     uint32_t last_event;
-} tide__block;
+} tide__stream_block;
 
 typedef struct tide__stream {
     const tide__import *in;
-    size_t at, line;          /* place in the text; number of the current line, from 1 */
-    uint64_t first_index;     /* of the first event, in formats that number their lines */
-    tide__names names, sizes; /* sizes: each number of bytes that occurs */
-    TIDE_VEC(uint32_t) live;  /* per name: its block, or TIDE_NONE */
+    size_t at, line;                 /* place in the text; number of the current line, from 1 */
+    uint64_t first_index;            /* of the first event, in formats that number their lines */
+    tide__import_names names, sizes; /* sizes: each number of bytes that occurs */
+    TIDE_VEC(uint32_t) live;         /* per name: its block, or TIDE_NONE */
     TIDE_VEC(tide__event) events;
-    TIDE_VEC(tide__block) blocks;
+    TIDE_VEC(tide__stream_block) blocks;
     /* Per event, independent of addresses: kind, size, and for all but Mallocs the distance to the block's previous
      * event. */
     TIDE_VEC(uint64_t) symbols;

@@ -23,7 +23,7 @@ typedef struct maker {
     bool *is_read;    /* per block: its bytes matter after they are written; true for all unless asked for */
 } maker;
 
-static bool is_live(const tide__block *block, size_t at) {
+static bool is_live(const tide__stream_block *block, size_t at) {
     return block->malloc_event < at && (block->free_event == TIDE_NONE || block->free_event >= at);
 }
 
@@ -68,7 +68,7 @@ static size_t best_cut(const maker *m, const uint64_t *load) {
 
 /* ---- what a block was one iteration ago ---- */
 
-static tide_status refuse_block(const maker *m, const tide__block *block) {
+static tide_status refuse_block(const maker *m, const tide__stream_block *block) {
     return tide__fail(
         TIDE_E_REPEAT,
         "%s:%zu: the stream repeats, but its blocks do not (%.40s, malloced here): memory grows with every "
@@ -175,7 +175,7 @@ static bool event_reads(const maker *m, const tide__event *event) {
 }
 
 static tide_status add_tensor(maker *m, uint32_t block, tide_start start, tide_id *out) {
-    const tide__block *from = &m->stream->blocks.data[block];
+    const tide__stream_block *from = &m->stream->blocks.data[block];
     tide_tensor tensor = {.name = tide__names_text(&m->stream->names, from->name),
                           .size_bytes = from->size_bytes,
                           .dtype = TIDE_BYTES,

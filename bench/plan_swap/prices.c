@@ -1,5 +1,5 @@
 /* See swap_prices.h: places, lines and transfers of a step. */
-#include "plan/decide/swap_prices.h"
+#include "plan_swap/prices.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ enum { MAX_WATCHED = 512 };
 /* ---- places, lines and transfers ---- */
 
 /* Moments that differ by rounding only count as the same, or as in common: one piece more or less does no harm. */
-static void face(const tide__prices *p, const double *at, const double *other, double end_ns, uint32_t *const *facing) {
+static void face(const swap_prices *p, const double *at, const double *other, double end_ns, uint32_t *const *facing) {
     uint32_t last = p->n_places - 2, first = last;
     for (uint32_t i = 0; i <= p->n_places - 2; i++) {
         while (last > 0 && other[last] >= end_ns - at[i]) last--;
@@ -21,7 +21,7 @@ static void face(const tide__prices *p, const double *at, const double *other, d
     }
 }
 
-static void watch(tide__prices *p) {
+static void watch(swap_prices *p) {
     const tide__swaps *s = p->s;
     uint32_t n = p->n_watched, slots = s->n_ops + 1, last = p->n_places - 1;
     double end_ns = (double)s->slot_ns[s->n_ops];
@@ -38,14 +38,14 @@ static void watch(tide__prices *p) {
     for (uint32_t d = 0; d < 2; d++) {
         p->at[d][0] = 0;
         p->at[d][last] = end_ns;
-        p->axes[d] = (tide__axis){.n = p->n_places, .at = p->at[d], .lost = p->lost[d]};
+        p->axes[d] = (swap_axis){.n = p->n_places, .at = p->at[d], .lost = p->lost[d]};
         p->axes[d].first_facing = p->facing[d][0];
         p->axes[d].last_facing = p->facing[d][1];
     }
     for (uint32_t d = 0; d < 2; d++) face(p, p->at[d], p->at[1 - d], end_ns, p->facing[d]);
 }
 
-static uint32_t watched_before(const tide__prices *p, uint32_t slot) {
+static uint32_t watched_before(const swap_prices *p, uint32_t slot) {
     uint32_t low = 0, high = p->n_watched;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -57,41 +57,41 @@ static uint32_t watched_before(const tide__prices *p, uint32_t slot) {
     return low;
 }
 
-static tide__price_channel *find_channel(tide__prices *p, uint32_t tier, bool out) {
+static swap_price_channel *find_channel(swap_prices *p, uint32_t tier, bool out) {
     for (uint32_t i = 0; i < p->n_channels; i++)
         if (p->channels[i].tier == tier && p->channels[i].out == out) return &p->channels[i];
-    p->channels[p->n_channels] = (tide__price_channel){.tier = tier, .out = out};
-    p->channels[p->n_channels].line = (tide__line){.axis = &p->axes[out], .wait_ns = p->wait_ns};
+    p->channels[p->n_channels] = (swap_price_channel){.tier = tier, .out = out};
+    p->channels[p->n_channels].line = (swap_line){.axis = &p->axes[out], .wait_ns = p->wait_ns};
     return &p->channels[p->n_channels++];
 }
 
 /* With the channel for itself; both directions are taken to be busy by the gap's own times. */
-static uint64_t alone_ns(const tide__prices *p, const tide__swap_gap *g, uint32_t tier, bool out) {
+static uint64_t alone_ns(const swap_prices *p, const tide__swap_gap *g, uint32_t tier, bool out) {
     const tide_machine *m = p->s->in->machine;
     uint32_t queue = tide_machine_queue(m, tier, out);
     return queue == TIDE_NONE ? 0 : tide_machine_transfer_ns(m, queue - 1, g->size_bytes);
 }
 
 /* A value may go to any tier where the best has too little room. */
-static bool has_tiers(const tide__prices *p, const tide__swap_gap *g) {
+static bool has_tiers(const swap_prices *p, const tide__swap_gap *g) {
     bool one_of_them = false;
     for (uint32_t i = 0; i < p->s->tiers.n; i++) one_of_them = one_of_them || p->s->tiers.tier[i] == g->tier;
     return p->s->limited && p->s->tiers.n > 1 && one_of_them;
 }
 
-static uint64_t least_ns(const tide__prices *p, const tide__swap_gap *g, bool out) {
+static uint64_t least_ns(const swap_prices *p, const tide__swap_gap *g, bool out) {
     uint64_t ns = alone_ns(p, g, g->tier, out);
     for (uint32_t i = 0; i < p->s->tiers.n && has_tiers(p, g); i++)
         ns = tide__min_u64(ns, alone_ns(p, g, p->s->tiers.tier[i], out));
     return tide__min_u64(ns, out ? g->out_ns : g->in_ns);
 }
 
-static void set_transfer(tide__prices *p, uint32_t gap, bool out, tide__line_transfer *t) {
+static void set_transfer(swap_prices *p, uint32_t gap, bool out, swap_line_transfer *t) {
     const tide__swaps *s = p->s;
     const tide__swap_gap *g = &s->gaps.data[gap];
-    tide__price_channel *c = find_channel(p, has_tiers(p, g) ? TIDE_NONE : g->tier, out);
+    swap_price_channel *c = find_channel(p, has_tiers(p, g) ? TIDE_NONE : g->tier, out);
     uint32_t needed = g->to == TIDE_NONE ? s->n_ops : g->to;
-    *t = (tide__line_transfer){.line = &c->line, .bytes = (double)g->size_bytes, .ns = (double)least_ns(p, g, out)};
+    *t = (swap_line_transfer){.line = &c->line, .bytes = (double)g->size_bytes, .ns = (double)least_ns(p, g, out)};
     if (out) {
         t->ready_ns = (double)s->slot_ns[s->options.late_saves ? g->from : g->ready];
         t->least = 1 + watched_before(p, g->from);
@@ -99,7 +99,7 @@ static void set_transfer(tide__prices *p, uint32_t gap, bool out, tide__line_tra
         t->ready_ns = (double)(s->slot_ns[s->n_ops] - s->slot_ns[needed]);
         t->least = 1 + p->n_watched - watched_before(p, needed);
     }
-    tide__line_transfer_place(t);
+    swap_line_transfer_place(t);
     if (t->ns > 0) c->rate = fmax(c->rate, t->bytes / t->ns);
     p->best_rate = fmax(p->best_rate, c->rate);
     if (!g->forced && !(out && g->clean) && t->waited_end < p->n_places) p->alike[p->n_alike++] = t;
@@ -108,29 +108,29 @@ static void set_transfer(tide__prices *p, uint32_t gap, bool out, tide__line_tra
 static int compare(double a, double b) { return a < b ? -1 : a > b; }
 
 static int by_kind(const void *a, const void *b) {
-    const tide__line_transfer *x = *(tide__line_transfer *const *)a, *y = *(tide__line_transfer *const *)b;
+    const swap_line_transfer *x = *(swap_line_transfer *const *)a, *y = *(swap_line_transfer *const *)b;
     if (x->line != y->line) return x->line < y->line ? -1 : 1;
     return compare(x->ns, y->ns) ? compare(x->ns, y->ns) : compare(x->bytes, y->bytes);
 }
 
-static tide__price_member member_of(const tide__prices *p, uint32_t gap) {
+static swap_price_member member_of(const swap_prices *p, uint32_t gap) {
     const tide__swap_gap *gaps = p->s->gaps.data, *g = &gaps[gap];
-    tide__price_member m = {.value = g->tensor, .part = TIDE__INSIDE, .from = g->from, .gap = gap};
+    swap_price_member m = {.value = g->tensor, .part = INSIDE, .from = g->from, .gap = gap};
     if (g->head != TIDE_NONE)
-        m.part = TIDE__ACROSS;
+        m.part = ACROSS;
     else if (g->across != TIDE_NONE)
-        m.value = gaps[g->across].tensor, m.part = TIDE__CARRIED_TO;
+        m.value = gaps[g->across].tensor, m.part = CARRIED_TO;
     return m;
 }
 
 static int by_value(const void *a, const void *b) {
-    const tide__price_member *x = a, *y = b;
+    const swap_price_member *x = a, *y = b;
     if (x->value != y->value) return x->value < y->value ? -1 : 1;
     if (x->part != y->part) return x->part < y->part ? -1 : 1;
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static void set_gaps(tide__prices *p) {
+static void set_gaps(swap_prices *p) {
     for (uint32_t i = 0; i < p->s->gaps.count; i++) {
         set_transfer(p, i, false, &p->loads[i]);
         set_transfer(p, i, true, &p->saves[i]);
@@ -142,7 +142,7 @@ static void set_gaps(tide__prices *p) {
 
 /* ---- the whole ---- */
 
-static tide_status allocate(tide__prices *p) {
+static tide_status allocate(swap_prices *p) {
     size_t gaps = p->s->gaps.count + 1, places = p->n_places;
     p->watched = calloc(places, sizeof *p->watched);
     p->load = calloc(places, sizeof *p->load);
@@ -158,12 +158,12 @@ static tide_status allocate(tide__prices *p) {
         for (uint32_t k = 0; k < 2; k++) ok = (p->facing[d][k] = calloc(places, sizeof *p->facing[d][k])) && ok;
         ok = ok && p->at[d] && p->lost[d];
     }
-    TIDE_TRY(tide__line_costs_init(&p->costs, p->n_places));
+    TIDE_TRY(swap_line_costs_init(&p->costs, p->n_places));
     return ok ? TIDE_OK : tide__fail_memory();
 }
 
 /* When the lines are known. */
-static tide_status allocate_numbers(tide__prices *p) {
+static tide_status allocate_numbers(swap_prices *p) {
     size_t pieces = p->n_places - 1, row = p->n_places;
     p->n_numbers = p->n_watched + p->n_channels * pieces + 1;
     p->rows = calloc(3 * p->n_channels + (size_t)1, row * sizeof *p->rows);
@@ -174,7 +174,7 @@ static tide_status allocate_numbers(tide__prices *p) {
     p->square = calloc(p->n_numbers, sizeof *p->square);
     if (!p->rows || !p->last_dear || !p->number || !p->gradient || !p->mean || !p->square) return tide__fail_memory();
     for (uint32_t c = 0; c < p->n_channels; c++) {
-        tide__line *l = &p->channels[c].line;
+        swap_line *l = &p->channels[c].line;
         l->price = p->number + p->n_watched + c * pieces;
         l->used = p->gradient + p->n_watched + c * pieces;
         l->sum = p->rows + 3 * c * row;
@@ -186,7 +186,7 @@ static tide_status allocate_numbers(tide__prices *p) {
     return TIDE_OK;
 }
 
-void tide__prices_deinit(tide__prices *p) {
+void swap_prices_deinit(swap_prices *p) {
     free(p->watched);
     free(p->load);
     free(p->absent);
@@ -206,21 +206,21 @@ void tide__prices_deinit(tide__prices *p) {
     free(p->gradient);
     free(p->mean);
     free(p->square);
-    tide__line_costs_deinit(&p->costs);
+    swap_line_costs_deinit(&p->costs);
 }
 
-static tide_status set_up(tide__prices *p) {
+static tide_status set_up(swap_prices *p) {
     TIDE_TRY(allocate(p));
     watch(p);
     set_gaps(p);
     return allocate_numbers(p);
 }
 
-tide_status tide__prices_init(tide__prices *p, const tide__swaps *s, uint64_t wait_ns) {
-    *p = (tide__prices){.s = s, .wait_ns = (double)wait_ns};
+tide_status swap_prices_init(swap_prices *p, const tide__swaps *s, uint64_t wait_ns) {
+    *p = (swap_prices){.s = s, .wait_ns = (double)wait_ns};
     p->n_watched = (uint32_t)tide__min_u64(MAX_WATCHED, s->n_ops + UINT64_C(1));
     p->n_places = p->n_watched + 2;
     tide_status status = set_up(p);
-    if (status != TIDE_OK) tide__prices_deinit(p);
+    if (status != TIDE_OK) swap_prices_deinit(p);
     return status;
 }

@@ -2,7 +2,7 @@
  * where one value is all there is, the bound is what can be reached; and it is not far from it where there are more. */
 #include "support/test.h"
 
-#include "plan/decide/swap_search.h"
+#include "plan_swap/bound.h"
 #include "support/hand_made.h"
 #include "support/random_program.h"
 
@@ -167,7 +167,7 @@ static void test_small_steps(void **state) {
         instance x;
         uint64_t bound, rng = seed + 1;
         begin(&x, seed, 2 + seed % (MAX_GAPS - 1), seed % 2);
-        assert_ok(tide__swap_bound(&x.swaps, 0, &bound));
+        assert_ok(swap_bound(&x.swaps, 0, &bound));
         uint64_t least = try_all(&x.swaps);
         if (bound > least) fail_msg("seed %u: bound %u, reached %u", (unsigned)seed, (unsigned)bound, (unsigned)least);
         for (int i = 0; i < 300; i++) {
@@ -189,7 +189,7 @@ static void test_one_value(void **state) {
         instance x;
         uint64_t bound, base = 0;
         begin(&x, seed, 1, seed % 2);
-        assert_ok(tide__swap_bound(&x.swaps, 0, &bound));
+        assert_ok(swap_bound(&x.swaps, 0, &bound));
         uint64_t least = try_all(&x.swaps);
         for (uint32_t k = 0; k <= x.swaps.n_ops; k++) base = x.loads[k] > base ? x.loads[k] : base;
         if (bound > least || bound + 1 < least)
@@ -221,7 +221,7 @@ static void test_waits(void **state) {
         instance x;
         uint64_t bound, rng = seed + 1, wait_ns = 1 + seed * 2 % 70, least = UINT64_MAX;
         begin(&x, seed, 1 + seed % 6, seed % 2);
-        assert_ok(tide__swap_bound(&x.swaps, wait_ns, &bound));
+        assert_ok(swap_bound(&x.swaps, wait_ns, &bound));
         for (int i = 0; i < 40; i++) {
             wait_anywhere(&x.swaps, wait_ns, &rng);
             uint64_t peak = try_all(&x.swaps), other = try_order(&x.swaps, &rng);
@@ -256,7 +256,7 @@ static void test_programs(void **state) {
         assert_ok(tide__swaps_init(&s, &in, &modes));
         if (s.gaps.count <= MAX_GAPS) {
             uint64_t bound, least = try_all(&s);
-            assert_ok(tide__swap_bound(&s, 0, &bound));
+            assert_ok(swap_bound(&s, 0, &bound));
             if (bound > least)
                 fail_msg("seed %u: bound %u, reached %u", (unsigned)seed, (unsigned)bound, (unsigned)least);
             ratio += (double)bound / (double)least;

@@ -9,10 +9,10 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "plan/decide/swap_lines.h"
+#include "plan_swap/lines.h"
 
 /* The sum of the prices of one direction in one of its pieces. */
-static double price_in(tide__line *const *lines, uint32_t n, const tide__axis *axis, bool same, uint32_t piece) {
+static double price_in(swap_line *const *lines, uint32_t n, const swap_axis *axis, bool same, uint32_t piece) {
     double sum = 0;
     for (uint32_t l = 0; l < n; l++)
         if ((lines[l]->axis == axis) == same) sum += lines[l]->price[piece];
@@ -20,7 +20,7 @@ static double price_in(tide__line *const *lines, uint32_t n, const tide__axis *a
 }
 
 /* The facing piece of the highest price. */
-static uint32_t dearest_facing(tide__line *const *lines, uint32_t n, const tide__axis *axis, uint32_t piece) {
+static uint32_t dearest_facing(swap_line *const *lines, uint32_t n, const swap_axis *axis, uint32_t piece) {
     uint32_t best = axis->first_facing[piece];
     double most = price_in(lines, n, axis, false, best);
     for (uint32_t i = best + 1; i <= axis->last_facing[piece]; i++) {
@@ -31,13 +31,13 @@ static uint32_t dearest_facing(tide__line *const *lines, uint32_t n, const tide_
 }
 
 /* Of all lines together. */
-static double total_in(tide__line *const *lines, uint32_t n, const tide__axis *axis, uint32_t piece) {
+static double total_in(swap_line *const *lines, uint32_t n, const swap_axis *axis, uint32_t piece) {
     uint32_t facing = dearest_facing(lines, n, axis, piece);
     return price_in(lines, n, axis, true, piece) + price_in(lines, n, axis, false, facing);
 }
 
 /* All in the same proportion: what faces what has been lowered at least as much as that needs. */
-static void lower_to_most(tide__line *const *lines, uint32_t n, double most) {
+static void lower_to_most(swap_line *const *lines, uint32_t n, double most) {
     for (uint32_t l = 0; l < n; l++)
         for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++) {
             double total = total_in(lines, n, lines[l]->axis, i);
@@ -48,7 +48,7 @@ static void lower_to_most(tide__line *const *lines, uint32_t n, double most) {
 }
 
 /* A stack of the pieces before b, each dearer than all after it: the last that is dearer than some price is on it. */
-static void find_last_dear(tide__line *l) {
+static void find_last_dear(swap_line *l) {
     uint32_t pieces = l->axis->n - 1, *stack = l->last_dear + pieces, n = 0, last = 0;
     for (uint32_t b = 0; b < pieces; b++) {
         for (uint32_t i = n; i-- > 0 && stack[i] >= last;)
@@ -59,7 +59,7 @@ static void find_last_dear(tide__line *l) {
     }
 }
 
-void tide__lines_set_waits(tide__line *const *lines, uint32_t n, double most) {
+void swap_lines_set_waits(swap_line *const *lines, uint32_t n, double most) {
     lower_to_most(lines, n, most);
     for (uint32_t l = 0; l < n; l++)
         for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++) {
@@ -69,7 +69,7 @@ void tide__lines_set_waits(tide__line *const *lines, uint32_t n, double most) {
     for (uint32_t l = 0; l < n; l++) find_last_dear(lines[l]);
 }
 
-static double gain_piece(tide__line *const *lines, uint32_t n, const tide__line *line, uint32_t piece) {
+static double gain_piece(swap_line *const *lines, uint32_t n, const swap_line *line, uint32_t piece) {
     double part = line->waited[piece] / n;
     uint32_t facing = dearest_facing(lines, n, line->axis, piece);
     line->used[piece] += line->waited[piece];
@@ -77,7 +77,7 @@ static double gain_piece(tide__line *const *lines, uint32_t n, const tide__line 
     return part;
 }
 
-double tide__lines_gain_waits(tide__line *const *lines, uint32_t n, double most) {
+double swap_lines_gain_waits(swap_line *const *lines, uint32_t n, double most) {
     double gained = 0;
     for (uint32_t l = 0; l < n; l++)
         for (uint32_t i = 0; i + 1 < lines[l]->axis->n; i++)

@@ -1,6 +1,6 @@
 /* The time of channels, cut into pieces with a price each, and the cheapest way to have a transfer done in it.
  *
- * Part of the bound for swapping (swap_bound.c). A *line* is one channel. Its time runs in the direction in which a
+ * Part of the bound for swapping (bound.c). A *line* is one channel. Its time runs in the direction in which a
  * transfer's end decides: forwards for SAVEs, whose bytes are gone when they are over; backwards for LOADs, whose bytes are
  * there as soon as they begin. So on both, a transfer does not start before it is ready and takes its time in one piece, and
  * when it is done, some of the watched slots are *lost*: they had the bytes nevertheless.
@@ -11,8 +11,8 @@
  *
  * Compute may wait, in all for some time, wherever that is best. While it does, the time of a line stands still, but
  * transfers go on, at a price of its own. */
-#ifndef TIDE_PLAN_DECIDE_SWAP_LINES_H
-#define TIDE_PLAN_DECIDE_SWAP_LINES_H
+#ifndef TIDE_BENCH_PLAN_SWAP_LINES_H
+#define TIDE_BENCH_PLAN_SWAP_LINES_H
 
 #include <stdint.h>
 
@@ -20,16 +20,16 @@
 
 /* One direction of time, in ns from where it starts. Place 0 is the start, place i > 0 the last moment at which a transfer
  * is done for the i-th watched slot in this direction, the last place the end. Piece i is from place i to the next. */
-typedef struct tide__axis {
+typedef struct swap_axis {
     uint32_t n;         /* places */
     const double *at;   /* per place, ascending */
     const double *lost; /* per place: the weight of the watched slots before it */
     /* Per piece: the pieces of the other direction that have time in common with it, [first, last]. */
     const uint32_t *first_facing, *last_facing;
-} tide__axis;
+} swap_axis;
 
-typedef struct tide__line {
-    const tide__axis *axis;
+typedef struct swap_line {
+    const swap_axis *axis;
     double *price; /* per piece and ns */
     double *sum;   /* per place: the price of all time before it */
     double *used;  /* per piece: ns of the transfers made */
@@ -40,10 +40,10 @@ typedef struct tide__line {
                             is. And as many to work with. */
     double *waited; /* per piece: ns of waiting that transfers made use of */
     double wait_ns; /* of all waits */
-} tide__line;
+} swap_line;
 
-typedef struct tide__line_transfer {
-    tide__line *line;
+typedef struct swap_line_transfer {
+    swap_line *line;
     double ns, bytes, ready_ns;
     uint32_t least;       /* the place before which it is of no use to be done */
     uint32_t first_start; /* the first place at or after ready_ns */
@@ -54,40 +54,40 @@ typedef struct tide__line_transfer {
     double start_ns;
     double waited_ns; /* of `ns`, on top of what is under way from start_ns on, while compute waits */
     uint32_t done;    /* place */
-} tide__line_transfer;
+} swap_line_transfer;
 
 /* Of all transfers of some length and size, wherever they start. */
-typedef struct tide__line_costs {
+typedef struct swap_line_costs {
     uint32_t n;
     double *from, *upto;               /* n: price of the one that starts at a place; that ends there */
     double *best_from, *best_upto;     /* n + 1: the least cost of these and all later ones */
     uint32_t *end;                     /* n: the first place at or after the end of the one that starts there */
     uint32_t *which_from, *which_upto; /* n: places of the least costs */
-} tide__line_costs;
+} swap_line_costs;
 
-tide_status tide__line_costs_init(tide__line_costs *c, uint32_t n);
-void tide__line_costs_deinit(tide__line_costs *c);
+tide_status swap_line_costs_init(swap_line_costs *c, uint32_t n);
+void swap_line_costs_deinit(swap_line_costs *c);
 
 /* Of a transfer whose line, ns, bytes, ready_ns and `least` are set: the rest, with no way found. */
-void tide__line_transfer_place(tide__line_transfer *t);
+void swap_line_transfer_place(swap_line_transfer *t);
 /* After a change of prices. */
-void tide__line_sum(tide__line *l);
+void swap_line_sum(swap_line *l);
 /* For transfers like this one, with the present prices. */
-void tide__line_costs_of(tide__line_costs *c, const tide__line_transfer *like);
+void swap_line_costs_of(swap_line_costs *c, const swap_line_transfer *like);
 /* Prices are constant within pieces, so a cheapest way starts when it is ready, or starts or ends at a place. Exact without
  * waits. With them it is at most what a way costs, all waits at the cheapest moment from any piece to the way's end:
  * then time that is dearer than that is waited for instead, without a limit but where the way starts when it is ready. */
-void tide__line_find(const tide__line_costs *c, tide__line_transfer *t);
+void swap_line_find(const swap_line_costs *c, swap_line_transfer *t);
 /* Makes the transfer in the way found. */
-void tide__line_use(const tide__line_transfer *t);
+void swap_line_use(const swap_line_transfer *t);
 
-/* ---- waits (swap_waits.c) ---- */
+/* ---- waits (waits.c) ---- */
 
 /* A wait serves all lines, so at no moment do their prices for it sum up to more than `most`. Lowers the prices of time
  * where that needs it, and sets those of waits, as high as they can be. */
-void tide__lines_set_waits(tide__line *const *lines, uint32_t n, double most);
+void swap_lines_set_waits(swap_line *const *lines, uint32_t n, double most);
 /* When `used` is less the length of the pieces, a gradient: adds what prices of time change those of waits; returns the
  * gradient of `most`, but for the waits themselves. */
-double tide__lines_gain_waits(tide__line *const *lines, uint32_t n, double most);
+double swap_lines_gain_waits(swap_line *const *lines, uint32_t n, double most);
 
 #endif

@@ -1,4 +1,4 @@
-/* A bound for swapping (swap_search.h), by Lagrange multipliers of the loads and of the channels' time.
+/* A bound for swapping (bound.h), by Lagrange multipliers of the loads and of the channels' time.
  *
  * Give every slot k a weight w(k) >= 0, all together 1, and the time of every channel a price >= 0. Then in any schedule
  *
@@ -14,19 +14,20 @@
  *
  * Waits have a price, too, at most some number at any moment for all channels together; that number for all of the waiting
  * is taken off as well. */
+#include "plan_swap/bound.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/swap_prices.h"
-#include "plan/decide/swap_search.h"
+#include "plan_swap/prices.h"
 
 enum { STEPS = 200, STEPS_PER_SLOT = 8, MIN_STEPS = 50, WORK = 1400 * 1000 * 1000 };
 
 /* ---- the bound of some weights and prices ---- */
 
-static void sum_weights(tide__prices *p) {
+static void sum_weights(swap_prices *p) {
     const double *weight = p->number;
     for (uint32_t d = 0; d < 2; d++) p->lost[d][0] = p->lost[d][1] = 0;
     for (uint32_t i = 1; i <= p->n_watched; i++) {
@@ -35,47 +36,46 @@ static void sum_weights(tide__prices *p) {
     }
 }
 
-static bool is_alike(const tide__line_transfer *a, const tide__line_transfer *b) {
+static bool is_alike(const swap_line_transfer *a, const swap_line_transfer *b) {
     return a->line == b->line && a->ns <= b->ns && a->ns >= b->ns && a->bytes <= b->bytes && a->bytes >= b->bytes;
 }
 
-static void find_ways(tide__prices *p) {
+static void find_ways(swap_prices *p) {
     for (size_t i = 0; i < p->n_alike; i++) {
-        if (i == 0 || !is_alike(p->alike[i - 1], p->alike[i])) tide__line_costs_of(&p->costs, p->alike[i]);
-        tide__line_find(&p->costs, p->alike[i]);
+        if (i == 0 || !is_alike(p->alike[i - 1], p->alike[i])) swap_line_costs_of(&p->costs, p->alike[i]);
+        swap_line_find(&p->costs, p->alike[i]);
     }
 }
 
-static double *price_of_waits(const tide__prices *p) { return &p->number[p->n_numbers - 1]; }
+static double *price_of_waits(const swap_prices *p) { return &p->number[p->n_numbers - 1]; }
 
 /* Loads that remain, and time that is wanted but not there. */
-static void find_gradient(tide__prices *p) {
+static void find_gradient(swap_prices *p) {
     double absent = 0;
     for (uint32_t k = 0; k < p->n_watched; k++) p->gradient[k] = p->load[k] - (absent += p->absent[k]);
     for (uint32_t c = 0; c < p->n_channels; c++) {
-        const tide__line *l = p->lines[c];
+        const swap_line *l = p->lines[c];
         for (uint32_t i = 0; i + 1 < p->n_places; i++) l->used[i] -= l->axis->at[i + 1] - l->axis->at[i];
     }
     if (p->wait_ns > 0)
-        p->gradient[p->n_numbers - 1] =
-            tide__lines_gain_waits(p->lines, p->n_channels, *price_of_waits(p)) - p->wait_ns;
+        p->gradient[p->n_numbers - 1] = swap_lines_gain_waits(p->lines, p->n_channels, *price_of_waits(p)) - p->wait_ns;
     for (uint32_t c = 0; c < p->n_channels; c++)
         if (p->channels[c].tier == TIDE_NONE) memset(p->lines[c]->used, 0, (p->n_places - 1) * sizeof(double));
 }
 
-static double evaluate(tide__prices *p) {
+static double evaluate(swap_prices *p) {
     double bound = -p->wait_ns * *price_of_waits(p);
     sum_weights(p);
     memset(p->absent, 0, (p->n_watched + (size_t)1) * sizeof *p->absent);
     memset(p->gradient, 0, p->n_numbers * sizeof *p->gradient);
     for (uint32_t c = 0; c < p->n_channels; c++) {
-        tide__line_sum(p->lines[c]);
+        swap_line_sum(p->lines[c]);
         bound -= p->lines[c]->sum[p->n_places - 1];
         if (p->wait_ns > 0) memset(p->lines[c]->waited, 0, p->n_places * sizeof(double));
     }
     for (uint32_t k = 0; k < p->n_watched; k++) bound += p->number[k] * p->load[k];
     find_ways(p);
-    bound -= tide__prices_take(p);
+    bound -= swap_prices_take(p);
     find_gradient(p);
     return bound;
 }
@@ -97,7 +97,7 @@ static void project(double *weight, uint32_t n) {
 }
 
 /* Of weights only differences matter; and nothing falls below 0. */
-static void restrict_gradient(tide__prices *p) {
+static void restrict_gradient(swap_prices *p) {
     double sum = 0;
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_watched; k++)
@@ -108,7 +108,7 @@ static void restrict_gradient(tide__prices *p) {
 }
 
 /* What a number changes by in a step, at first. */
-static double size_of_step(const tide__prices *p, size_t i) {
+static double size_of_step(const swap_prices *p, size_t i) {
     if (i < p->n_watched) return fmin(0.1, 10.0 / p->n_watched);
     size_t c = (i - p->n_watched) / (p->n_places - 1);
     return c < p->n_channels ? p->channels[c].rate / 4 : p->best_rate / 4;
@@ -117,7 +117,7 @@ static double size_of_step(const tide__prices *p, size_t i) {
 static const double keep[] = {0.9, 0.99}; /* of the means over gradients and their squares, from step to step */
 
 /* Weights have one square for all of them: what one gains others lose. */
-static void mean_of_weights(tide__prices *p) {
+static void mean_of_weights(swap_prices *p) {
     double sum = 0;
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_watched; k++) {
@@ -129,7 +129,7 @@ static void mean_of_weights(tide__prices *p) {
 }
 
 /* i: the steps made before. */
-static void step(tide__prices *p, uint32_t i, double size) {
+static void step(swap_prices *p, uint32_t i, double size) {
     double mean_part = 1 - pow(keep[0], i + 1.0), square_part = 1 - pow(keep[1], i + 1.0);
     mean_of_weights(p);
     for (size_t k = 0; k < p->n_numbers; k++) {
@@ -142,27 +142,27 @@ static void step(tide__prices *p, uint32_t i, double size) {
         if (k >= p->n_watched) p->number[k] = fmax(0, p->number[k]);
     }
     project(p->number, p->n_watched);
-    if (p->wait_ns > 0) tide__lines_set_waits(p->lines, p->n_channels, *price_of_waits(p));
+    if (p->wait_ns > 0) swap_lines_set_waits(p->lines, p->n_channels, *price_of_waits(p));
 }
 
 /* At first only what is full counts, and time costs nothing. */
-static void begin(tide__prices *p) {
+static void begin(swap_prices *p) {
     double peak = 0;
     for (uint32_t k = 0; k < p->n_watched; k++) peak = fmax(peak, p->load[k]);
     for (uint32_t k = 0; k < p->n_watched; k++) p->number[k] = (p->load[k] >= 0.9 * peak) * 1e6;
     project(p->number, p->n_watched);
     if (p->wait_ns > 0) *price_of_waits(p) = p->best_rate / 2;
-    if (p->wait_ns > 0) tide__lines_set_waits(p->lines, p->n_channels, *price_of_waits(p));
+    if (p->wait_ns > 0) swap_lines_set_waits(p->lines, p->n_channels, *price_of_waits(p));
 }
 
-static uint32_t count_steps(const tide__prices *p) {
+static uint32_t count_steps(const swap_prices *p) {
     uint64_t kinds = 0;
     for (size_t i = 0; i < p->n_alike; i++) kinds += i == 0 || !is_alike(p->alike[i - 1], p->alike[i]);
     uint64_t work = (10 * kinds + 8 * p->n_channels) * p->n_places + 20 * p->n_alike + 1;
     return (uint32_t)tide__max_u64(MIN_STEPS, tide__min_u64(STEPS + STEPS_PER_SLOT * p->n_watched, WORK / work));
 }
 
-static double ascend(tide__prices *p) {
+static double ascend(swap_prices *p) {
     double best = 0;
     uint32_t n = count_steps(p);
     begin(p);
@@ -174,11 +174,11 @@ static double ascend(tide__prices *p) {
     return best;
 }
 
-tide_status tide__swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out) {
-    tide__prices p;
-    TIDE_TRY(tide__prices_init(&p, s, wait_ns));
+tide_status swap_bound(const tide__swaps *s, uint64_t wait_ns, uint64_t *out) {
+    swap_prices p;
+    TIDE_TRY(swap_prices_init(&p, s, wait_ns));
     /* Sums of doubles: a little less is surely right. */
     *out = (uint64_t)(ascend(&p) * (1 - 1e-9));
-    tide__prices_deinit(&p);
+    swap_prices_deinit(&p);
     return TIDE_OK;
 }

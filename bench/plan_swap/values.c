@@ -5,21 +5,21 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "plan/decide/swap_prices.h"
+#include "plan_swap/prices.h"
 
 /* ---- what a gap gains ---- */
 
 static bool is_across(const tide__swap_gap *g) { return g->head != TIDE_NONE; }
 
 /* Weighted bytes absent less the price of the transfers. */
-static double gain(const tide__prices *p, uint32_t gap, bool saves) {
+static double gain(const swap_prices *p, uint32_t gap, bool saves) {
     const tide__swap_gap *g = &p->s->gaps.data[gap];
     double bytes = (double)g->size_bytes;
     double leaving = saves ? p->saves[gap].cost : bytes * p->lost[1][p->saves[gap].least];
     return (is_across(g) ? 2 : 1) * bytes - leaving - p->loads[gap].cost;
 }
 
-static void leave(tide__prices *p, uint32_t from, uint32_t to, double bytes) {
+static void leave(swap_prices *p, uint32_t from, uint32_t to, double bytes) {
     p->absent[from] += bytes;
     p->absent[to] -= bytes;
 }
@@ -27,22 +27,22 @@ static void leave(tide__prices *p, uint32_t from, uint32_t to, double bytes) {
 /* Watched slots before a place. */
 static uint32_t slots_before(uint32_t place) { return place > 0 ? place - 1 : 0; }
 
-static void take(tide__prices *p, uint32_t gap, bool saves) {
+static void take(swap_prices *p, uint32_t gap, bool saves) {
     const tide__swap_gap *g = &p->s->gaps.data[gap];
     double bytes = (double)g->size_bytes;
     uint32_t from = slots_before(saves ? p->saves[gap].done : p->saves[gap].least);
     uint32_t to = p->n_watched - slots_before(p->loads[gap].done);
     if (is_across(g)) leave(p, 0, p->n_watched, bytes);
     leave(p, from, to, bytes);
-    if (saves) tide__line_use(&p->saves[gap]);
-    if (!g->forced) tide__line_use(&p->loads[gap]);
+    if (saves) swap_line_use(&p->saves[gap]);
+    if (!g->forced) swap_line_use(&p->loads[gap]);
 }
 
 /* ---- what a value gains ---- */
 
 /* A SAVE of the members [begin, end) serves the first that is chosen and all after it. Which is that, if the gain is to be
  * the largest? `end`: none. A last one that has to be chosen counts even if it gains nothing. */
-static size_t first_chosen(const tide__prices *p, size_t begin, size_t end, bool last_too, double *best) {
+static size_t first_chosen(const swap_prices *p, size_t begin, size_t end, bool last_too, double *best) {
     double later = 0;
     size_t first = end;
     *best = last_too ? -INFINITY : 0;
@@ -55,14 +55,14 @@ static size_t first_chosen(const tide__prices *p, size_t begin, size_t end, bool
     return first;
 }
 
-static void take_chosen(tide__prices *p, size_t first, size_t end, bool last_too) {
+static void take_chosen(swap_prices *p, size_t first, size_t end, bool last_too) {
     if (first == end) return;
     take(p, p->members[first].gap, true);
     for (size_t i = first + 1; i < end; i++)
         if ((last_too && i + 1 == end) || gain(p, p->members[i].gap, false) > 0) take(p, p->members[i].gap, false);
 }
 
-static double take_saved(tide__prices *p, size_t begin, size_t end, bool really) {
+static double take_saved(swap_prices *p, size_t begin, size_t end, bool really) {
     double sum = 0;
     for (size_t i = begin; i < end; i++) {
         double gained = gain(p, p->members[i].gap, false);
@@ -74,7 +74,7 @@ static double take_saved(tide__prices *p, size_t begin, size_t end, bool really)
 
 /* Members [begin, middle) are of what the last member is carried to: absent over the end of the step, it has a copy at the
  * start, which serves them. */
-static double take_carried(tide__prices *p, size_t begin, size_t middle, size_t end) {
+static double take_carried(swap_prices *p, size_t begin, size_t middle, size_t end) {
     double over, head, tail;
     size_t first = first_chosen(p, middle, end, true, &over);
     size_t first_head = first_chosen(p, begin, middle, false, &head);
@@ -91,9 +91,9 @@ static double take_carried(tide__prices *p, size_t begin, size_t middle, size_t 
 }
 
 /* What is always chosen: absent from the start on; its way in is not charged for, it may have no time at all. */
-static double take_forced(tide__prices *p, uint32_t gap) {
+static double take_forced(swap_prices *p, uint32_t gap) {
     const tide__swap_gap *g = &p->s->gaps.data[gap];
-    tide__line_transfer *t = &p->loads[gap];
+    swap_line_transfer *t = &p->loads[gap];
     double bytes = (double)g->size_bytes;
     if (g->to == TIDE_NONE) {
         leave(p, 0, p->n_watched, bytes);
@@ -105,26 +105,26 @@ static double take_forced(tide__prices *p, uint32_t gap) {
 }
 
 /* Of the members [begin, end), all of one value. */
-static double take_value(tide__prices *p, size_t begin, size_t end) {
+static double take_value(swap_prices *p, size_t begin, size_t end) {
     const tide__swap_gap *g = &p->s->gaps.data[p->members[begin].gap];
     size_t middle = begin;
     double best;
     if (g->forced) return take_forced(p, p->members[begin].gap);
     if (g->clean) return take_saved(p, begin, end, true);
-    while (middle < end && p->members[middle].part == TIDE__CARRIED_TO) middle++;
-    if (p->members[end - 1].part == TIDE__ACROSS) return take_carried(p, begin, middle, end);
+    while (middle < end && p->members[middle].part == CARRIED_TO) middle++;
+    if (p->members[end - 1].part == ACROSS) return take_carried(p, begin, middle, end);
     size_t first = first_chosen(p, begin, end, false, &best);
     take_chosen(p, first, end, false);
     return best;
 }
 
 /* Every absence by itself, where it saves in any case and where none does. */
-static bool is_together(const tide__prices *p, size_t a, size_t b) {
+static bool is_together(const swap_prices *p, size_t a, size_t b) {
     const tide__swap_gap *x = &p->s->gaps.data[p->members[a].gap], *y = &p->s->gaps.data[p->members[b].gap];
     return !p->s->options.always_save && !x->clean && !y->clean && p->members[a].value == p->members[b].value;
 }
 
-double tide__prices_take(tide__prices *p) {
+double swap_prices_take(swap_prices *p) {
     double sum = 0;
     for (size_t i = 0, end; i < p->s->gaps.count; i = end) {
         for (end = i + 1; end < p->s->gaps.count && is_together(p, i, end); end++) {
