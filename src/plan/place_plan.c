@@ -241,20 +241,58 @@ tide_status tide__plan_load(const tide_program *program, const tide_machine *mac
 
 /* ---- the tiers ---- */
 
-/* begins[copy]: when the value to be saved comes into being. A SAVE starts then if its channel is free, wherever in
- * the issue order it stands; a slot that somebody else still needs would make it wait. What is carried has to share
- * its slot, and takes it as late as it can. */
-static void find_save_begins(const tide_plan *plan, uint32_t *begins) {
-    for (uint32_t i = 0; i < plan->copies.count; i++) begins[i] = plan->copies.data[i].begin;
+/* The stretch in which a copy has its slot to itself where the tier has room. It takes the slot when the value to be saved comes
+ * into being: a SAVE starts then if its channel is free, wherever in the issue order it stands, and a slot that somebody
+ * else still needs would make it wait. It gives the slot back when an op uses what was loaded from it, as its LOAD is
+ * complete then; the next SAVE to that slot, and whoever waits for its bytes, would wait for that LOAD otherwise. What is
+ * carried has to share its slot, and has it as short as it can. */
+typedef struct stretch {
+    uint32_t begin, end;
+} stretch;
+
+static void stretch_saves(const tide_plan *plan, stretch *of) {
     for (uint32_t i = 0; i < plan->actions.count; i++) {
         const tide__action *a = &plan->actions.data[i];
         if (a->kind != TIDE_SAVE || plan->copies.data[a->copy].at_end) continue;
-        begins[a->copy] = plan->residencies.data[plan->uses.data[a->uses]].begin;
+        of[a->copy].begin = plan->residencies.data[plan->uses.data[a->uses]].begin;
     }
 }
 
-/* begins: per copy, when it takes its slot; NULL: with its SAVE. */
-static tide_status place_copies(const tide_machine *machine, uint32_t tier, tide__groups *g, const uint32_t *begins,
+/* made: per residency, scratch. */
+static void stretch_loads(const tide_plan *plan, tide__groups *g, tide_id *made, stretch *of) {
+    for (size_t i = 0; i < plan->residencies.count; i++) made[i] = TIDE_NONE;
+    for (uint32_t i = 0; i < plan->actions.count; i++) {
+        const tide__action *a = &plan->actions.data[i];
+        if (a->kind == TIDE_LOAD) made[plan->uses.data[a->uses]] = a->copy;
+        for (uint32_t k = 0; a->kind == TIDE_RUN && k < a->n_uses; k++) {
+            tide_id copy = made[plan->uses.data[a->uses + k]];
+            if (copy == TIDE_NONE || g->joined[tide__groups_find(g, copy)]) continue;
+            if (of[copy].end < i + 1) of[copy].end = i + 1;
+            made[plan->uses.data[a->uses + k]] = TIDE_NONE;
+        }
+    }
+}
+
+/* One per copy, freed by the caller. */
+static tide_status find_stretches(const tide_plan *plan, tide__groups *g, stretch **out) {
+    stretch *of = malloc((plan->copies.count + 1) * sizeof *of);
+    tide_id *made = malloc((plan->residencies.count + 1) * sizeof *made);
+    if (!of || !made) {
+        free(of);
+        free(made);
+        return tide__fail_memory();
+    }
+    for (uint32_t i = 0; i < plan->copies.count; i++)
+        of[i] = (stretch){plan->copies.data[i].begin, plan->copies.data[i].end};
+    stretch_saves(plan, of);
+    stretch_loads(plan, g, made, of);
+    free(made);
+    *out = of;
+    return TIDE_OK;
+}
+
+/* of: per copy, when it has its slot; NULL: from its SAVE to its last LOAD. */
+static tide_status place_copies(const tide_machine *machine, uint32_t tier, tide__groups *g, const stretch *of,
                                 uint64_t capacity, effort e, tide_plan *plan, tide__place_answer *answer) {
     size_t n = plan->copies.count, used = 0;
     claim *claims = malloc((n ? n : 1) * sizeof *claims);
@@ -266,8 +304,8 @@ static tide_status place_copies(const tide_machine *machine, uint32_t tier, tide
         if (c->tier != tier) continue;
         claims[used++] = (claim){.member = i,
                                  .group = tide__groups_find(g, i),
-                                 .begin = c->at_start ? 0 : (begins ? begins[i] : c->begin) + 1,
-                                 .end = c->end + 1,
+                                 .begin = c->at_start ? 0 : (of ? of[i].begin : c->begin) + 1,
+                                 .end = (of ? of[i].end : c->end) + 1,
                                  .size = c->size_bytes,
                                  .align = machine->tier[tier].block_bytes};
     }
@@ -280,15 +318,14 @@ done:
     return status;
 }
 
-/* Where slots that are free early are too many for the tier, a SAVE has to wait for its slot. Every copy gets an
- * offset, if need be above the room. */
+/* Where slots for so long are too many for the tier, a SAVE has to wait for its slot. Every copy gets an offset, if need be
+ * above the room. */
 static tide_status place_tier(const tide_machine *machine, uint32_t tier, tide__groups *g, uint64_t room, effort e,
                               tide_plan *plan, tide__place_answer *answer) {
-    uint32_t *begins = malloc((plan->copies.count + 1) * sizeof *begins);
-    if (!begins) return tide__fail_memory();
-    find_save_begins(plan, begins);
-    tide_status status = place_copies(machine, tier, g, begins, e.is_question ? room : UINT64_MAX, e, plan, answer);
-    free(begins);
+    stretch *of;
+    TIDE_TRY(find_stretches(plan, g, &of));
+    tide_status status = place_copies(machine, tier, g, of, e.is_question ? room : UINT64_MAX, e, plan, answer);
+    free(of);
     if (status == TIDE_OK && plan->tier_bytes[tier] > room)
         status = place_copies(machine, tier, g, NULL, room, e, plan, answer);
     if (status == TIDE_OK && *answer == TIDE__PLACE_TOO_SMALL)
@@ -346,5 +383,6 @@ tide_status tide__place_draft(const tide_program *program, const tide_machine *m
 tide_status tide__place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
                               tide_plan *plan) {
     tide__place_answer answer = TIDE__PLACE_FITS;
-    return place_tiers(program, machine, budgets, (effort){0}, plan, &answer);
+    const effort bounded = {.is_question = true, .work = draft_work(plan->copies.count)};
+    return place_tiers(program, machine, budgets, bounded, plan, &answer);
 }
