@@ -18,7 +18,7 @@
 
 #include "common.h"
 #include "plan/decide/autoswap_scores.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/swap_choice.h"
 #include "plan/decide/swap_search.h"
 #include "plan/relocate.h"
@@ -110,7 +110,7 @@ static void print_relocated(experiment *x, uint64_t load, tide_plan *plan) {
     }
     require(tide__sync(plan));
     require(tide_plan_verify(plan, x->program, &x->machine, &budgets, NULL));
-    require(tide__draft_simulate(&x->in, plan));
+    require(tide__plan_predict_times(plan, x->program, &x->machine, &plan->prediction));
     const tide_prediction *p = tide_plan_prediction(plan);
     printf("\n%36s relocated in %.1f s: arena %.1f, %.1f MiB copied in %.2f %% of the step, waits %.2f %%", "", t,
            mib(tide_plan_arena_bytes(plan)), mib(p->relocated_bytes),
@@ -121,7 +121,10 @@ static void print_plan(experiment *x, uint64_t load) {
     tide__decisions d = {0};
     tide_plan *plan;
     require(tide__swaps_decide(&x->swaps, x->chosen, &d));
-    require(tide__draft(&x->in, &d, &plan));
+    require(tide__evaluate(
+        &x->in, &d,
+        &(tide__evaluate_options){.capacity_bytes = x->in.options->budgets.arena_bytes, .place_work = 0, .worth_ns = 0},
+        &plan));
     require(tide_plan_verify(plan, x->program, &x->machine, NULL, NULL));
     const tide_prediction *p = tide_plan_prediction(plan);
     printf("  arena %6.1f, waits %.2f %%", mib(tide_plan_arena_bytes(plan)),

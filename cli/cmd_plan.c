@@ -2,11 +2,13 @@
 #include <string.h>
 
 #include "plan_output.h"
+#include "plan_watch.h"
 
 typedef struct plan_options {
     model_args model;
     planning_args planning;
     const char *output, *bits;
+    double plan_time;
     bool json;
 } plan_options;
 
@@ -18,7 +20,12 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     tide_status status = plan_unconstrained(p, m, &whole);
     if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, &options);
     options.bits_any = strcmp(o->bits, "any") == 0;
-    if (status == TIDE_OK) status = tide_plan_create(p, m, &options, &fit, &plan);
+    plan_watch watch = {.seconds = o->plan_time, .whole_ns = whole.step_ns};
+    if (status == TIDE_OK) {
+        plan_watch_begin(&watch, &options);
+        status = tide_plan_create(p, m, &options, &fit, &plan);
+        plan_watch_end(&watch, &options);
+    }
     if (status == TIDE_OK && o->output) status = tide_plan_write(plan, o->output);
     if (status != TIDE_OK) {
         tide_plan_destroy(plan);
@@ -37,6 +44,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
 static tide_status check(const plan_options *o) {
     if (strcmp(o->bits, "same") != 0 && strcmp(o->bits, "any") != 0)
         return complain(TIDE_E_ARGUMENT, "--bits: \"%s\" is neither same nor any", o->bits);
+    if (!(o->plan_time >= 0)) return complain(TIDE_E_ARGUMENT, "--plan-time: not a number of seconds");
     tide_status status = check_planning(&o->planning);
     return status == TIDE_OK ? check_output(o->output, o->json) : status;
 }
@@ -48,6 +56,7 @@ int cmd_plan(int argc, char **argv) {
         MODEL_OPTIONS(o.model),
         PLANNING_OPTIONS(o.planning),
         {"--bits", ARG_TEXT, &o.bits, "same|any", "any: variants with other roundings are allowed [same]"},
+        {"--plan-time", ARG_NUMBER, &o.plan_time, "S", "take the best plan after so many seconds [no limit]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the plan (JSON Lines)"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
     };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan_exact/exact.h"
 
 /* At most 3 reads per op, so as many gaps per run. */
@@ -74,12 +74,19 @@ static void judge(search *s) {
     tide_plan *plan;
     fill_decisions(s, &d);
     s->drafts++;
-    require(tide__draft(&s->in, &d, &plan));
+    require(tide__evaluate(
+        &s->in, &d,
+        &(tide__evaluate_options){.capacity_bytes = s->in.options->budgets.arena_bytes, .place_work = 0, .worth_ns = 0},
+        &plan));
     bool care = plan->arena_bytes > s->options.budgets.arena_bytes && plan->prediction.step_ns < s->best_ns;
     take(s, plan);
     tide_plan_destroy(plan);
     if (care) {
-        require(tide__draft_with_care(&s->in, &d, &plan));
+        require(tide__evaluate(&s->in, &d,
+                               &(tide__evaluate_options){.capacity_bytes = s->in.options->budgets.arena_bytes,
+                                                         .place_work = 100000,
+                                                         .worth_ns = UINT64_MAX},
+                               &plan));
         take(s, plan);
         tide_plan_destroy(plan);
     }

@@ -123,6 +123,16 @@ typedef enum tide_effort {
 #undef TIDE_ENUM_MEMBER
 } tide_effort;
 
+/* How far planning is. */
+typedef struct tide_plan_progress {
+    size_t size;       /* sizeof(tide_plan_progress) */
+    const char *phase; /* what is tried */
+    uint64_t
+        best_ns; /* the step time of the best plan so far for the budget, or the smallest of several; UINT64_MAX: none */
+    uint64_t bound_ns; /* proved: no plan for it is faster */
+    double share;      /* of the work that is done, 0 to 1; a guess */
+} tide_plan_progress;
+
 typedef struct tide_plan_options {
     size_t size;           /* sizeof(tide_plan_options) */
     const char *policy;    /* a name of tide_policy_name, with ":argument" where it takes one; NULL: "liveness" */
@@ -133,6 +143,10 @@ typedef struct tide_plan_options {
     /* tide_plan_smallest, for whomever, tells of every budget it is about to try; NULL: nobody asks. */
     void (*trying)(void *self, uint64_t budget_bytes);
     void *trying_self;
+    /* Policy "hybrid" tells how far it is, some times a second at least on programs of up to some thousand ops. On false it stops
+     * and gives the best plan so far, as soon as there is one. The plan then depends on when that was. NULL: nobody asks. */
+    bool (*progress)(void *self, const tide_plan_progress *progress);
+    void *progress_self;
     /* Of the arena, of every RAM tier and of every disk tier; they and `budgets` hold, whichever is less. */
     tide_budget arena_budget, host_budget, disk_budget;
 } tide_plan_options;
@@ -162,10 +176,10 @@ typedef struct tide_fit_report {
 } tide_fit_report;
 
 /* liveness, decide, schedule, place, sync, verify, simulate. TIDE_E_FIT and TIDE_E_TIER_FULL fill *fit (may be NULL). The
- * same arguments give the same plan. With policy "hybrid", more than low effort and up to 20,000 ops, no other policy gives a
- * smaller predicted step_ns in these budgets. With "hybrid:steady", and with "hybrid" from 31 ops up wherever none of the
- * others is faster than its own searches, a larger budgets.arena_bytes never gives a larger step_ns, nor a smaller one a larger
- * arena, all else being equal. docs/policies/hybrid.md has the small print. */
+ * same arguments give the same plan. With policy "hybrid", and all else being equal, a larger budgets.arena_bytes never gives a
+ * larger step_ns, nor a smaller one a larger arena; more effort never gives a larger step_ns; and what a smaller budget or
+ * less effort fits is never refused. The same holds for "hybrid:nomove" and "hybrid:norerun", than which "hybrid" is never
+ * slower. */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
@@ -175,9 +189,8 @@ TIDE_API tide_status tide_plan_fits(const tide_program *program, const tide_mach
                                     const tide_plan_options *options, bool *fits);
 
 /* Plans for n budgets of the arena at once, instead of the one in options: plans[i] is for budgets[i], NULL where
- * it does not fit; fits[i] then says why. fits may be NULL. With policy "hybrid" the searches at smaller budgets serve the
- * larger ones as well, which takes a fraction of the time of as many single plans, and none of them is slower than one for
- * a smaller budget. */
+ * it does not fit; fits[i] then says why. fits may be NULL. With policy "hybrid" they take about as long as a single plan, and
+ * are the same plans. */
 TIDE_API tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,
                                         const tide_plan_options *options, const uint64_t *budgets, size_t n,
                                         tide_fit_report *fits, tide_plan **plans);

@@ -1,26 +1,15 @@
 /* See ask.h. */
 #include "plan/ask.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
 #include "plan/decide/tiers.h"
-#include "plan/schedule.h"
 
 /* Policies decide on loads, budgets bind the arena, and placement may stay above the load. */
 enum { MAX_TRIES = 8, MAX_STALLS = 3 };
-
-static tide_status try_target(const tide__policy *policy, const tide__policy_input *in, tide_plan *plan) {
-    tide__decisions decisions = {0};
-    tide__plan_clear(plan);
-    tide_status status = policy->decide(in, &decisions);
-    if (status == TIDE_OK) status = tide__schedule(in->program, in->machine, &decisions, plan);
-    if (status == TIDE_OK)
-        status = tide__place_plan(in->program, in->machine, decisions.keep_everything, &in->options->budgets, plan);
-    tide__decisions_free(&decisions);
-    return status;
-}
+/* What a place within the budget is worth: about 0.1 s. */
+enum { PLACE_WORK = 100 * 1000 };
 
 /* What is asked for next, after a plan whose arena is above the budget: less by what it is over, and twice as much less
  * as the last time when that did not help. */
@@ -41,35 +30,22 @@ static bool narrow(narrowing *n, tide__policy_input *in, uint64_t arena_bytes) {
     return true;
 }
 
-/* Asks for smaller and smaller loads as long as the arena or a tier is above its budget. */
-tide_status tide__ask(const tide__policy *policy, tide__policy_input *in, tide_plan *plan) {
+tide_status tide__ask(const tide__policy *policy, const tide__policy_input *in, tide__plans *plans) {
     narrowing n = {.last_bytes = UINT64_MAX};
-    in->target_bytes = in->options->budgets.arena_bytes;
-    for (int i = 1;; i++) {
-        TIDE_TRY(try_target(policy, in, plan));
-        bool is_tier_missed = tide__tiers_shrink(in, plan->tier_bytes);
-        if (plan->arena_bytes <= in->options->budgets.arena_bytes && !is_tier_missed) return TIDE_OK;
-        if (i == MAX_TRIES || !policy->budgeted || !narrow(&n, in, plan->arena_bytes)) return TIDE_OK;
+    tide__policy_input asked = *in;
+    uint64_t budget = in->options->budgets.arena_bytes;
+    tide__evaluate_options placed = {.capacity_bytes = budget, .place_work = PLACE_WORK, .relocates = true};
+    asked.target_bytes = budget;
+    for (int i = 1; i <= MAX_TRIES; i++) {
+        tide__decisions d = {0};
+        tide__plans_outcome o = {0};
+        tide_status status = policy->decide(&asked, &d);
+        if (status == TIDE_OK) status = tide__plans_offer(plans, &d, &placed, &o);
+        tide__decisions_free(&d);
+        TIDE_TRY(status);
+        if ((o.arena_bytes <= budget && o.holds_tiers) || !policy->budgeted) break;
+        if (!narrow(&n, &asked, o.arena_bytes)) break;
+        if (!o.holds_tiers) (void)tide__tiers_shrink(&asked, o.tier_bytes);
     }
-}
-
-tide_status tide__ask_by_name(const char *name, const tide__policy_input *in, tide_plan **out) {
-    const char *colon = strchr(name, ':');
-    const tide__policy *policy = tide__policy_find(name);
-    tide__policy_input asked = {
-        .program = in->program, .machine = in->machine, .options = in->options, .argument = colon ? colon + 1 : ""};
-    tide_plan *plan;
-    if (!policy) return tide__fail(TIDE_E_ARGUMENT, "there is no policy \"%s\"", name);
-    TIDE_TRY(tide__draft_new(in, &plan));
-    tide_status status = tide__ask(policy, &asked, plan);
-    bool fits = status == TIDE_OK && plan->arena_bytes <= in->options->budgets.arena_bytes &&
-                tide__tiers_hold(in, plan->tier_bytes);
-    if (fits) status = tide__sync(plan);
-    if (fits && status == TIDE_OK) status = tide__draft_simulate(in, plan);
-    if (fits && status == TIDE_OK)
-        *out = plan;
-    else
-        tide_plan_destroy(plan);
-    if (!fits && status == TIDE_OK) *out = NULL;
-    return status;
+    return TIDE_OK;
 }

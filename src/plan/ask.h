@@ -1,16 +1,11 @@
-/* Asking a policy: decide, schedule, place, and again for a smaller load where placement misses a budget. */
+/* Asking a policy for plans within a budget: it decides on a load, and is asked for a smaller one where placement misses the
+ * budget. */
 #ifndef TIDE_PLAN_ASK_H
 #define TIDE_PLAN_ASK_H
 
-#include "plan/decide/decide.h"
-#include "plan/plan_data.h"
+#include "plan/plans.h"
 
-/* Fills the plan, which knows its queues and tiers; it may still miss the budgets of in->options. The target and the
- * missed bytes of tiers in *in are what was asked for last. */
-tide_status tide__ask(const tide__policy *policy, tide__policy_input *in, tide_plan *plan);
-
-/* The whole plan that a policy of this name would give, but for its proof; NULL: it does not fit. The caller owns it.
- * Budgets are those of in->options. */
-tide_status tide__ask_by_name(const char *name, const tide__policy_input *in, tide_plan **out);
+/* Offers what the policy decides to the pool, for in->options->budgets, until a plan is within them or nothing helps. */
+tide_status tide__ask(const tide__policy *policy, const tide__policy_input *in, tide__plans *plans);
 
 #endif

@@ -8,7 +8,7 @@
 /* A policy that searches has a plan wherever there is a shuttle, which is quick to make. */
 static bool can_shuttle(const char *name, const char *argument) {
     const tide__policy *policy = tide__policy_find(name);
-    return policy && policy->plan && tide__policy_moves(policy, argument);
+    return policy && policy->generate && tide__policy_moves(policy, argument);
 }
 
 tide_status tide_plan_fits(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,

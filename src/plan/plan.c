@@ -7,7 +7,6 @@
 #include "plan/ask.h"
 #include "plan/budget.h"
 #include "plan/decide/bound.h"
-#include "plan/decide/draft.h"
 #include "plan/refuse.h"
 #include "plan/schedule.h"
 
@@ -18,17 +17,6 @@ static tide_status fail_unknown_policy(const char *name) {
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", tide_policy_name(i, NULL));
     }
     return tide__fail(TIDE_E_ARGUMENT, "there is no policy \"%s\" (known: %s)", name, known);
-}
-
-static void describe(const tide_program *program, const tide_machine *machine, const char *name,
-                     const tide_plan_options *options, tide_plan *plan) {
-    plan->signature = tide_program_signature(program);
-    plan->machine_fingerprint = tide_machine_fingerprint(machine);
-    plan->n_queues = 1 + machine->n_channels;
-    plan->n_tiers = machine->n_tiers;
-    plan->bits_any = options->bits_any;
-    snprintf(plan->machine_name, sizeof plan->machine_name, "%s", machine->name);
-    snprintf(plan->policy, sizeof plan->policy, "%s", name);
 }
 
 /* Where the write of a RUN takes over the bytes of a read, they count once. */
@@ -67,43 +55,30 @@ tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *pla
     return TIDE_OK;
 }
 
-/* Who made the plan does not matter: what it holds is taken over. */
-static void adopt(tide_plan *plan, tide_plan *made) {
-    tide_plan whole = *made;
-    *made = *plan;
-    *plan = whole;
-    plan->signature = made->signature;
-    plan->machine_fingerprint = made->machine_fingerprint;
-    plan->bits_any = made->bits_any;
-    memcpy(plan->machine_name, made->machine_name, sizeof plan->machine_name);
-    memcpy(plan->policy, made->policy, sizeof plan->policy);
-    tide_plan_destroy(made);
+/* What the policy has to offer for the budgets of in->options, or whatever the budgets are. */
+static tide_status fill_pool(const tide__policy *policy, const tide__policy_input *in, tide__plans *plans) {
+    if (!policy->generate) return tide__ask(policy, in, plans);
+    if (in->options->progress) TIDE_TRY(tide__bound_step(in, plans->wanted_bytes, &plans->bound_ns));
+    return policy->generate(in, plans);
 }
 
-/* What the policy handed over, or what it decides. */
-static tide_status fill_plan(const tide__policy *policy, tide__policy_input *in, tide_plan **made, tide_plan *plan,
-                             tide_fit_report *fit) {
-    bool whole = *made != NULL;
-    if (whole) adopt(plan, *made);
-    *made = NULL;
-    if (!whole) TIDE_TRY(tide__ask(policy, in, plan));
-    TIDE_TRY(tide__refuse_late(policy, in, plan, fit));
-    return whole ? TIDE_OK : tide__sync(plan);
+static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
+    tide_timeline *timeline;
+    TIDE_TRY(tide_plan_simulate(plan, in->program, in->machine, &timeline));
+    plan->prediction = timeline->prediction;
+    tide_timeline_destroy(timeline);
+    return TIDE_OK;
 }
 
-static tide_status prove(const tide__policy_input *in, tide_plan *plan) {
-    TIDE_TRY(tide_plan_verify(plan, in->program, in->machine, &in->options->budgets, NULL));
-    return tide__draft_simulate(in, plan);
-}
-
-/* One plan for the budgets of in->options; takes *made over. */
-static tide_status finish(const tide__policy *policy, tide__policy_input *in, tide_plan **made, tide_fit_report *fit,
-                          tide_plan **out) {
+/* The answer to the budgets of in->options: from the pool, proved. */
+static tide_status answer(const tide__policy *policy, const tide__policy_input *in, const tide__plans *plans,
+                          tide_fit_report *fit, tide_plan **out) {
     tide_plan *plan;
-    TIDE_TRY(tide__plan_new(&plan));
-    describe(in->program, in->machine, in->options->policy ? in->options->policy : "liveness", in->options, plan);
-    tide_status status = fill_plan(policy, in, made, plan, fit);
-    if (status == TIDE_OK) status = prove(in, plan);
+    TIDE_TRY(tide__plans_take(plans, in->options->budgets.arena_bytes, &plan));
+    if (!plan) return tide__fail(TIDE_E_INTERNAL, "the policy has offered no plan");
+    tide_status status = tide__refuse_late(policy, in, plan, fit);
+    if (status == TIDE_OK) status = tide_plan_verify(plan, in->program, in->machine, &in->options->budgets, NULL);
+    if (status == TIDE_OK) status = simulate(in, plan);
     if (status == TIDE_OK)
         *out = plan;
     else
@@ -127,86 +102,66 @@ tide_status tide_plan_create(const tide_program *program, const tide_machine *ma
     const tide__policy *policy;
     tide__policy_input in;
     tide_plan_options settled;
-    tide_plan *made = NULL;
+    tide__plans plans;
     TIDE_TRY(tide__budget_settle(program, machine, options, &settled));
     TIDE_TRY(begin(program, machine, &settled, &policy, &in));
     TIDE_TRY(tide__refuse_early(policy, &in, fit));
-    tide_status status = policy->plan ? policy->plan(&in, &settled.budgets.arena_bytes, 1, &made) : TIDE_OK;
-    if (status == TIDE_OK) status = finish(policy, &in, &made, fit, out);
-    tide_plan_destroy(made);
+    tide__plans_init(&in, settled.budgets.arena_bytes, &plans);
+    tide_status status = fill_pool(policy, &in, &plans);
+    if (status == TIDE_OK) status = answer(policy, &in, &plans, fit, out);
+    tide__plans_deinit(&plans);
     return status;
 }
 
 /* ---- several budgets ---- */
 
-typedef struct frontier {
-    const tide__policy *policy;
-    tide__policy_input in;
-    tide_plan_options options; /* the budget changes */
-    uint64_t *budgets;         /* those that are not refused at once */
-    tide_plan **made;          /* for them */
-    size_t n, *origin;         /* per one of them: which it is */
-} frontier;
-
 static bool is_misfit(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
 
-static tide_status frontier_init(frontier *f, const tide_program *program, const tide_machine *machine,
-                                 const tide_plan_options *options, size_t n) {
-    *f = (frontier){0};
-    TIDE_TRY(tide__budget_limit(program, machine, options, &f->options));
-    TIDE_TRY(begin(program, machine, &f->options, &f->policy, &f->in));
-    f->budgets = calloc(n + 1, sizeof *f->budgets);
-    f->made = calloc(n + 1, sizeof(tide_plan *));
-    f->origin = calloc(n + 1, sizeof *f->origin);
-    return f->budgets && f->made && f->origin ? TIDE_OK : tide__fail_memory();
-}
-
-static void frontier_deinit(frontier *f) {
-    for (size_t i = 0; i < f->n; i++) tide_plan_destroy(f->made[i]);
-    free(f->budgets);
-    free((void *)f->made);
-    free(f->origin);
-}
-
-static tide_status list_budgets(frontier *f, const uint64_t *budgets, size_t n, tide_fit_report *fits) {
-    for (size_t i = 0; i < n; i++) {
-        f->options.budgets.arena_bytes = budgets[i];
-        tide_status status = tide__refuse_early(f->policy, &f->in, &fits[i]);
-        if (status != TIDE_OK && !is_misfit(status)) return status;
-        if (status != TIDE_OK) continue;
-        f->origin[f->n] = i;
-        f->budgets[f->n++] = budgets[i];
+/* One pool for all of them, or one each where the policy decides for a budget. *filled: the pool is, for good. */
+static tide_status answer_next(const tide__policy *policy, const tide__policy_input *in, uint64_t wanted_bytes,
+                               tide__plans *plans, bool *filled, tide_fit_report *fit, tide_plan **out) {
+    TIDE_TRY(tide__refuse_early(policy, in, fit));
+    if (!*filled) {
+        tide__plans_deinit(plans);
+        tide__plans_init(in, wanted_bytes, plans);
+        TIDE_TRY(fill_pool(policy, in, plans));
+        *filled = policy->generate != NULL;
     }
-    return TIDE_OK;
+    return answer(policy, in, plans, fit, out);
 }
 
-static tide_status make_frontier(frontier *f, tide_fit_report *fits, tide_plan **plans) {
-    if (f->policy->plan && f->n) TIDE_TRY(f->policy->plan(&f->in, f->budgets, f->n, f->made));
-    for (size_t i = 0; i < f->n; i++) {
-        size_t at = f->origin[i];
-        tide__policy_input in = f->in;
-        f->options.budgets.arena_bytes = f->budgets[i];
-        tide_status status = finish(f->policy, &in, &f->made[i], &fits[at], &plans[at]);
-        if (status != TIDE_OK && !is_misfit(status)) return status;
+static tide_status make_frontier(const tide__policy *policy, const tide__policy_input *in, const uint64_t *budgets,
+                                 size_t n, tide_fit_report *fits, tide_plan **plans) {
+    tide_plan_options options = *in->options;
+    tide__policy_input at = *in;
+    tide__plans pool = {0};
+    tide_status status = TIDE_OK;
+    bool filled = false;
+    uint64_t least = UINT64_MAX;
+    at.options = &options;
+    for (size_t i = 0; i < n; i++) least = tide__min_u64(least, budgets[i]);
+    for (size_t i = 0; i < n && (status == TIDE_OK || is_misfit(status)); i++) {
+        options.budgets.arena_bytes = budgets[i];
+        fits[i] =
+            (tide_fit_report){.op = TIDE_NONE, .bound_op = TIDE_NONE, .tier = TIDE_NONE, .tier_tensor = TIDE_NONE};
+        status = answer_next(policy, &at, least, &pool, &filled, &fits[i], &plans[i]);
     }
-    return TIDE_OK;
+    tide__plans_deinit(&pool);
+    return is_misfit(status) ? TIDE_OK : status;
 }
 
 tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,
                                const tide_plan_options *options, const uint64_t *budgets, size_t n,
                                tide_fit_report *fits, tide_plan **plans) {
     TIDE_NEED(program, machine, options, budgets, plans);
-    frontier f;
+    const tide__policy *policy;
+    tide__policy_input in;
+    tide_plan_options limited;
+    TIDE_TRY(tide__budget_limit(program, machine, options, &limited));
+    TIDE_TRY(begin(program, machine, &limited, &policy, &in));
     tide_plan **made = calloc(n + 1, sizeof(tide_plan *));
     tide_fit_report *reports = calloc(n + 1, sizeof *reports);
-    tide_status status = made && reports ? frontier_init(&f, program, machine, options, n) : tide__fail_memory();
-    if (!made || !reports) f = (frontier){0};
-    for (size_t i = 0; status == TIDE_OK && i < n; i++)
-        reports[i] =
-            (tide_fit_report){.op = TIDE_NONE, .bound_op = TIDE_NONE, .tier = TIDE_NONE, .tier_tensor = TIDE_NONE};
-    if (status == TIDE_OK) status = list_budgets(&f, budgets, n, reports);
-    if (status == TIDE_OK) status = make_frontier(&f, reports, made);
-    frontier_deinit(&f);
+    tide_status status = made && reports ? make_frontier(policy, &in, budgets, n, reports, made) : tide__fail_memory();
     for (size_t i = 0; i < n && made; i++) {
         if (status == TIDE_OK) plans[i] = made[i];
         if (status == TIDE_OK && fits) fits[i] = reports[i];

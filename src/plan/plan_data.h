@@ -56,6 +56,10 @@ static inline uint64_t tide__relocate_ns(const tide_machine *machine, const tide
 /* The first op of the most bytes in the arena; TIDE_NONE if no op runs. */
 tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *plan, tide_id *out);
 
+/* tide_plan_simulate for whoever asks for the time alone: peak_bytes stays 0. */
+tide_status tide__plan_predict_times(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                     tide_prediction *out);
+
 /* tide_plan_read_memory without the comparison of the fingerprint: for fuzzing, which cannot guess one. */
 tide_status tide__plan_read_unchecked(const char *text, size_t size, const char *name, tide_plan **out);
 

@@ -138,7 +138,7 @@ tide_status tide__refuse_late(const tide__policy *policy, const tide__policy_inp
     if (!is_over && report.tier == TIDE_NONE) return TIDE_OK;
     TIDE_TRY(fill_bound(policy, in, &report));
     if (report.tier != TIDE_NONE) fill_tier(in, plan, report.tier, &report);
-    bool can_shuttle = policy->plan && tide__policy_moves(policy, in->argument) && tide__tiers_with_room(in).n > 0;
+    bool can_shuttle = policy->generate && tide__policy_moves(policy, in->argument) && tide__tiers_with_room(in).n > 0;
     if (is_over && can_shuttle) TIDE_TRY(blame_tier(in, &report));
     if (is_over && full_tier(in, plan) == TIDE_NONE) report.needed_bytes = plan->arena_bytes;
     if (is_over) TIDE_TRY(tide__plan_peak_op(in->program, plan, &report.op));

@@ -15,6 +15,7 @@ typedef struct simulator {
     const tide_machine *machine;
     const uint64_t *start_ns, *end_ns; /* measured; NULL: to be simulated */
     tide_timeline *out;
+    bool times_only; /* without the load curve and its peak */
 } simulator;
 
 /* ---- times ---- */
@@ -271,7 +272,7 @@ static tide_status make_timeline(simulator *s, tide_timeline **out) {
     s->out->end_ns = calloc(n, sizeof *s->out->end_ns);
     tide_status status = s->out->start_ns && s->out->end_ns ? find_times(s) : tide__fail_memory();
     if (status == TIDE_OK) status = sum_up(s);
-    if (status == TIDE_OK) status = draw_load(s);
+    if (status == TIDE_OK && !s->times_only) status = draw_load(s);
     if (status == TIDE_OK)
         *out = s->out;
     else
@@ -284,6 +285,16 @@ tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *progra
     TIDE_NEED(plan, program, machine, out);
     simulator s = {.plan = plan, .program = program, .machine = machine};
     return make_timeline(&s, out);
+}
+
+tide_status tide__plan_predict_times(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                     tide_prediction *out) {
+    simulator s = {.plan = plan, .program = program, .machine = machine, .times_only = true};
+    tide_timeline *timeline;
+    TIDE_TRY(make_timeline(&s, &timeline));
+    *out = timeline->prediction;
+    tide_timeline_destroy(timeline);
+    return TIDE_OK;
 }
 
 tide_status tide_timeline_create(const tide_plan *plan, const tide_program *program, const tide_machine *machine,

@@ -4,8 +4,8 @@
  *     ├────────────────┼─ ─ ─ ─ ─ ─┼──────────────────────────────┤
  *     proved           tried       tried, planned and verified
  *
- * Where a policy may move everything, a plan for the bound itself is made (decide/shuttle.h), and the two meet. Else it is
- * bisection over whole plans: first of low effort, which are quick, then some of the effort that was asked for.
+ * Where a policy may move everything, a plan for the bound itself is made (decide/shuttle.h), and the two meet. A policy that
+ * fills the pool of plans (plans.h) has its smallest there. Else it is bisection over whole plans.
  *
  * Invariant: a plan was made for works_bytes, and none could be made for failed_bytes < works_bytes. */
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "plan/budget.h"
 #include "plan/decide/least.h"
 #include "plan/decide/shuttle.h"
-#include "plan/plan_data.h"
+#include "plan/plans.h"
 
-enum { MAX_PLANS = 40, MAX_REFINED = 6 };
+enum { MAX_PLANS = 40 };
 
 typedef struct search {
     const tide_program *program;
@@ -96,17 +96,6 @@ static tide_status bisect(search *s, double tolerance) {
     return narrow(s, tolerance, MAX_PLANS);
 }
 
-/* More effort may fit what low effort did not. */
-static tide_status refine(search *s, tide_effort effort, double tolerance) {
-    if (!s->policy->plan || effort == TIDE_EFFORT_LOW) return TIDE_OK;
-    uint64_t failed = s->found.failed_bytes;
-    s->options.effort = effort;
-    TIDE_TRY(climb(s, s->found.works_bytes));
-    s->found.failed_bytes = s->found.bound_bytes ? s->found.bound_bytes - 1 : 0;
-    s->hint_bytes = failed;
-    return narrow(s, tolerance, MAX_REFINED);
-}
-
 /* ---- at the bound ---- */
 
 /* Makes the plan of the fewest bytes. *exact: it has as few as the bound allows, but for alignment. */
@@ -114,7 +103,7 @@ static tide_status meet_bound(search *s, const tide__policy_input *in, bool *exa
     tide_plan *plan = NULL;
     uint64_t budget;
     *exact = false;
-    if (!s->policy->plan || !tide__policy_moves(s->policy, in->argument)) return TIDE_OK;
+    if (!tide__policy_moves(s->policy, in->argument)) return TIDE_OK;
     if (!tide__align_up(s->found.bound_bytes, s->machine->align_bytes, &budget)) return TIDE_OK;
     s->options.budgets.arena_bytes = budget;
     TIDE_TRY(tide__shuttle(in, &plan));
@@ -134,24 +123,51 @@ static void settle(search *s) {
     s->found.failed_bytes = s->hint_bytes ? s->hint_bytes - 1 : 0;
 }
 
+/* ---- from the pool ---- */
+
+/* The smallest entry of a filled pool, proved. Without one within the limit, what tide_plan_create says of that. */
+static tide_status accept_smallest(search *s, const tide__plans *plans, uint64_t limit_bytes) {
+    uint64_t bytes = tide__plans_smallest(plans);
+    tide_plan *plan;
+    if (bytes > limit_bytes) return try_budget(s, limit_bytes);
+    s->options.budgets.arena_bytes = bytes;
+    TIDE_TRY(tide__plans_take(plans, bytes, &plan));
+    tide_status status = tide_plan_verify(plan, s->program, s->machine, &s->options.budgets, NULL);
+    if (status == TIDE_OK) status = accept(s, plan);
+    s->found.failed_bytes = bytes ? bytes - 1 : 0;
+    s->found.tried++;
+    tide_plan_destroy(plan);
+    return status;
+}
+
+static tide_status search_pool(search *s, const tide__policy_input *in) {
+    uint64_t limit = s->options.budgets.arena_bytes;
+    tide__plans plans;
+    bool exact;
+    TIDE_TRY(meet_bound(s, in, &exact));
+    if (exact) return TIDE_OK;
+    s->options.budgets.arena_bytes = limit;
+    if (s->options.trying) s->options.trying(s->options.trying_self, s->found.bound_bytes);
+    tide__plans_init(in, 0, &plans);
+    tide_status status = s->policy->generate(in, &plans);
+    if (status == TIDE_OK) status = accept_smallest(s, &plans, limit);
+    tide__plans_deinit(&plans);
+    return status;
+}
+
+/* ---- the whole ---- */
+
 static tide_status search_budget(search *s, double tolerance) {
-    tide_effort effort = s->options.effort;
     const char *name = s->options.policy ? s->options.policy : "liveness", *colon = strchr(name, ':');
     tide__policy_input in = {
         .program = s->program, .machine = s->machine, .options = &s->options, .argument = colon ? colon + 1 : ""};
     tide__least least;
-    bool exact;
-    s->options.effort = TIDE_EFFORT_LOW;
-    TIDE_TRY(try_budget(s, s->options.budgets.arena_bytes));
     s->policy = tide__policy_find(name);
+    if (!s->policy || !s->policy->generate) TIDE_TRY(try_budget(s, s->options.budgets.arena_bytes));
     TIDE_TRY(tide__policy_least(s->policy, &in, &least));
     s->found.bound_bytes = least.bytes;
     if (!s->policy->budgeted) return settle(s), TIDE_OK;
-    TIDE_TRY(meet_bound(s, &in, &exact));
-    if (!exact) {
-        TIDE_TRY(bisect(s, tolerance));
-        TIDE_TRY(refine(s, effort, tolerance));
-    }
+    TIDE_TRY(s->policy->generate ? search_pool(s, &in) : bisect(s, tolerance));
     if (s->found.works_bytes - least.bytes < s->machine->align_bytes && least.op != TIDE_NONE) s->found.op = least.op;
     return TIDE_OK;
 }

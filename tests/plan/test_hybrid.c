@@ -6,7 +6,7 @@
 
 #include <tidemark/tidemark.h>
 
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/workspaces.h"
 #include "support/hand_made.h"
@@ -66,7 +66,7 @@ static void sketch_loads(void **state) {
         bool simple = true; /* alternatives in workspace and inputs of the next step are not the sketch's matter */
         for (tide_id t = 0; t < model->n_tensors; t++) simple = simple && !(model->client[t] && model->keep[t]);
         assert_ok(tide__workspaces_shrink(&in, &d)); /* as the sketch counts them */
-        if (simple && tide__draft_loads(&in, &d, loads) == TIDE_OK) {
+        if (simple && tide__evaluate_loads(&in, &d, loads) == TIDE_OK) {
             for (uint32_t k = 0; k < model->n_ops; k++) {
                 uint64_t most = 0;
                 for (uint32_t e = s->slot_at[k]; e < s->slot_at[k + 1]; e++)
@@ -115,7 +115,9 @@ static void moves_beside_reruns(void **state) {
         assert_true(s->excess == excess);
         assert_ok(tide__swaps_decide(&t.swaps, t.chosen, &d));
         list_reruns(s, &d);
-        assert_ok(tide__draft(&in, &d, &plan));
+        assert_ok(tide__evaluate(
+            &in, &d, &(tide__evaluate_options){.capacity_bytes = o.budgets.arena_bytes, .place_work = 0, .worth_ns = 0},
+            &plan));
         assert_ok(tide_plan_verify(plan, p, &m, NULL, NULL));
         with_both += d.swaps.count > 0 && d.reruns.count > 0;
         tide_plan_destroy(plan);

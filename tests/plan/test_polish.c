@@ -2,7 +2,7 @@
  * polished plans of small programs are, too, and no slower than moves alone or re-runs alone. */
 #include <tidemark/tidemark.h>
 
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/hybrid/polish_edits.h"
 #include "support/network.h"
 #include "support/random_program.h"
@@ -24,7 +24,10 @@ static bool check_edits(const tide__policy_input *in, const tide__decisions *fro
     assert_ok(tide__edit_apply(a, &d));
     if (!tide__edits_clash(a, b)) assert_ok(tide__edit_apply(b, &d));
     tide__edits_clean(&d);
-    tide_status status = tide__draft(in, &d, &plan);
+    tide_status status = tide__evaluate(
+        in, &d,
+        &(tide__evaluate_options){.capacity_bytes = in->options->budgets.arena_bytes, .place_work = 0, .worth_ns = 0},
+        &plan);
     if (status == TIDE_OK) {
         check_plan(plan, in, seed);
         tide_plan_destroy(plan);

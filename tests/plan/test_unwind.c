@@ -2,7 +2,7 @@
  * plan, and passes after the step's end get near to it where what is kept is in the way. */
 #include <tidemark/tidemark.h>
 
-#include "plan/decide/draft.h"
+#include "plan/ask.h"
 #include "plan/decide/unwind.h"
 #include "support/plain_op.h"
 #include "support/random_program.h"
@@ -84,7 +84,7 @@ static void where_both_are_large_no_order_helps(void **state) {
 /* Every policy that does not move, asked for as little as it can. */
 static void no_plan_without_moves_is_below(void **state) {
     (void)state;
-    static const char *const names[] = {"liveness", "dtr", "checkpoint", "hybrid"};
+    static const char *const names[] = {"liveness", "dtr", "checkpoint", "hybrid:nomove"};
     for (uint64_t seed = 0; seed < rounds(60); seed++) {
         random_program_options o = random_program_varied(seed);
         tide_program *p = random_program(&o);
@@ -93,15 +93,15 @@ static void no_plan_without_moves_is_below(void **state) {
         begin(&s, p);
         uint64_t bound = bound_of(&s, &op);
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-            tide__decisions d = {0};
-            tide_plan *plan;
-            s.in.argument = strcmp(names[i], "hybrid") == 0 ? "nomove" : "";
-            s.in.target_bytes = s.options.budgets.arena_bytes = bound - bound / 8;
-            assert_ok(tide__policy_find(names[i])->decide(&s.in, &d));
-            assert_ok(tide__draft(&s.in, &d, &plan));
-            assert_true(plan->arena_bytes + s.machine.align_bytes > bound);
-            tide_plan_destroy(plan);
-            tide__decisions_free(&d);
+            tide__plans plans;
+            const tide__policy *policy = tide__policy_find(names[i]);
+            s.in.argument = policy->generate ? "nomove" : "";
+            s.options.effort = TIDE_EFFORT_LOW;
+            s.options.budgets.arena_bytes = bound - bound / 8;
+            tide__plans_init(&s.in, 0, &plans);
+            assert_ok(policy->generate ? policy->generate(&s.in, &plans) : tide__ask(policy, &s.in, &plans));
+            assert_true(tide__plans_smallest(&plans) > bound - s.machine.align_bytes);
+            tide__plans_deinit(&plans);
         }
         tide_program_destroy(p);
     }

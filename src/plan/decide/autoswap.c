@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "base/size.h"
 #include "plan/decide/autoswap_scores.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/swap_choice.h"
 #include "plan/decide/swap_search.h"
 
@@ -151,7 +151,8 @@ static tide_status decide_waiting(autoswap *a, const mix *m, tide__decisions *ou
 /* What a draft of these decisions is worth: the step's time; the worst of all if the load is above the target. */
 static tide_status judge(const autoswap *a, const tide__decisions *d, uint64_t *step_ns) {
     tide_plan *plan;
-    TIDE_TRY(tide__draft(a->swaps.in, d, &plan));
+    tide__evaluate_options placed = {.capacity_bytes = a->swaps.in->options->budgets.arena_bytes};
+    TIDE_TRY(tide__evaluate(a->swaps.in, d, &placed, &plan));
     *step_ns = plan->prediction.step_ns;
     tide_plan_destroy(plan);
     for (uint32_t k = 0; k <= a->swaps.n_ops; k++)

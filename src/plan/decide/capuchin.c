@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 #include "plan/decide/autoswap_scores.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/gap_heap.h"
 #include "plan/decide/swap_choice.h"
 
@@ -223,7 +223,7 @@ static tide_status renew_swaps(capuchin *c) {
     uint64_t *loads = calloc(n_ops + (size_t)1, sizeof *loads), *early = calloc(n_ops + (size_t)1, sizeof *early);
     tide__swap_gap *gaps = malloc((c->swaps.gaps.count + 1) * sizeof *gaps);
     tide__swaps_options options = {.op_ns = c->op_ns, .base_loads = loads, .gaps = gaps};
-    tide_status status = loads && early && gaps ? tide__draft_loads(c->in, &c->reruns, loads) : tide__fail_memory();
+    tide_status status = loads && early && gaps ? tide__evaluate_loads(c->in, &c->reruns, loads) : tide__fail_memory();
     if (status == TIDE_OK) {
         options.n_gaps = keep_gaps(c, gaps, early);
         uint64_t sum = 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/policies.h"
 #include "plan/decide/segments.h"
 
@@ -225,7 +225,7 @@ typedef struct trial {
 
 static tide_status try_out(chain *c, tide__decisions *out, trial *t) {
     TIDE_TRY(rerun_stretches(c, t->thinning, t->n, out));
-    TIDE_TRY(tide__draft_loads(c->in, out, c->loads));
+    TIDE_TRY(tide__evaluate_loads(c->in, out, c->loads));
     t->load_bytes = t->cost_ns = 0;
     for (uint32_t k = 0; k <= c->n_ops; k++) t->load_bytes = tide__max_u64(t->load_bytes, c->loads[k]);
     for (size_t i = 0; i < out->reruns.count; i++)

@@ -50,9 +50,8 @@ static const tide__policy table[] = {
      .takes_argument = true,
      .budgeted = true},
     {.name = "hybrid",
-     .summary = "keeps, moves or re-runs each value, for the least time inside the budget; :nomove, :norerun, :steady",
-     .decide = tide__decide_hybrid,
-     .plan = tide__plan_hybrid,
+     .summary = "keeps, moves or re-runs each value, for the least time inside the budget; :nomove, :norerun",
+     .generate = tide__generate_hybrid,
      .takes_argument = true,
      .budgeted = true},
 };
@@ -84,4 +83,14 @@ void tide__decisions_free(tide__decisions *d) {
     tide__vec_free(&d->reruns);
     tide__vec_free(&d->variants);
     tide__vec_free(&d->sequence);
+}
+
+tide_status tide__decisions_copy(const tide__decisions *from, tide__decisions *to) {
+    to->keep_everything = from->keep_everything;
+    to->swaps.count = to->reruns.count = to->variants.count = to->sequence.count = 0;
+    for (size_t i = 0; i < from->swaps.count; i++) TIDE_TRY(tide__vec_push(&to->swaps, from->swaps.data[i]));
+    for (size_t i = 0; i < from->reruns.count; i++) TIDE_TRY(tide__vec_push(&to->reruns, from->reruns.data[i]));
+    for (size_t i = 0; i < from->variants.count; i++) TIDE_TRY(tide__vec_push(&to->variants, from->variants.data[i]));
+    for (size_t i = 0; i < from->sequence.count; i++) TIDE_TRY(tide__vec_push(&to->sequence, from->sequence.data[i]));
+    return TIDE_OK;
 }

@@ -52,6 +52,8 @@ typedef struct tide__decisions {
 } tide__decisions;
 
 void tide__decisions_free(tide__decisions *d);
+/* *to keeps its room. */
+tide_status tide__decisions_copy(const tide__decisions *from, tide__decisions *to);
 
 /* What a policy decides on. */
 typedef struct tide__policy_input {
@@ -69,15 +71,13 @@ typedef struct tide__policy_input {
 /* A policy: program, machine, budgets -> decisions. One file each, one entry in the table of decide.c. One that
  * cannot reach the target gives the smallest load it can; the pipeline then says that it does not fit. */
 typedef tide_status (*tide__policy_fn)(const tide__policy_input *in, tide__decisions *out);
-/* A policy that places and simulates what it compares may hand over whole plans but their proofs: out[i] is within
- * budgets[i] of the arena and the tiers, or the smallest that it found, for the refusal; NULL: it has none, and is asked to
- * decide. The arena's budget in in->options has no meaning. On failure out[] may hold some, to be destroyed. */
-typedef tide_status (*tide__plan_fn)(const tide__policy_input *in, const uint64_t *budgets, size_t n,
-                                     struct tide_plan **out);
+/* A policy that looks for budgets of its own fills the pool of plans, from which every budget is answered. */
+struct tide__plans;
+typedef tide_status (*tide__generate_fn)(const tide__policy_input *in, struct tide__plans *plans);
 typedef struct tide__policy {
     const char *name, *summary;
     tide__policy_fn decide;
-    tide__plan_fn plan; /* NULL: it only decides */
+    tide__generate_fn generate; /* NULL: it decides for the budget that is asked for */
     bool takes_argument;
     bool budgeted; /* heeds target_bytes: worth asking again for less when placement misses the budget */
     bool stays;    /* it never moves a value to a tier */

@@ -1,249 +1,155 @@
 /* Policy `hybrid`: keep, move or re-run, per gap, jointly, for the least time inside the budget.
  *
- *   hybrid            both; above low effort a larger budget is never slower (hybrid/ladder.h)
+ *   hybrid            both
  *   hybrid:norerun    moves only
  *   hybrid:nomove     re-runs only
- *   hybrid:steady     never slower at every effort; also steady,nomove and so on
  *
- * Moves that hide behind compute are free, so they come first; re-runs take what they leave above the target; then a
- * search exchanges moves and re-runs together (hybrid/search.h).
- * Drafts of these, of either kind alone and of moves that compute waits for are compared by the simulator. */
+ * A list of generators fills the pool of plans (plan/plans.h), in one order, whatever budget was asked for. More effort begins
+ * with what less effort does, and `hybrid` does what the two others do: so neither more effort nor more liberty is ever slower.
+ * docs/policies/hybrid.md has the generators and what each of them wins. */
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
-#include "plan/decide/hybrid/climb.h"
-#include "plan/decide/hybrid/effort.h"
+#include "plan/decide/hybrid/descent.h"
 #include "plan/decide/hybrid/polish.h"
 #include "plan/decide/hybrid/ways.h"
 #include "plan/decide/policies.h"
-#include "plan/decide/tiers.h"
-#include "plan/decide/workspaces.h"
-
-/* So near to the ideal that looking further, at this size, takes longer than it could save. */
-static bool is_near_ideal(const tide__hybrid *h) {
-    uint64_t least = tide__workspaces_least_ns(&h->judge.in);
-    return h->judge.fits && h->judge.best_ns <= tide__add_capped(least, least / 100);
-}
-
-/* Moves alone, hidden or waited for, and what the papers do. */
-static tide_status try_large(tide__hybrid *h) {
-    bool reruns = h->reruns;
-    h->reruns = false;
-    tide_status status = h->moves ? tide__try_from(h, TIDE__MOVES_LEAST) : TIDE_OK;
-    if (status == TIDE_OK && h->moves && !is_near_ideal(h)) status = tide__try_alone(h, true);
-    h->reruns = reruns;
-    if (status == TIDE_OK && !is_near_ideal(h)) status = tide__try_others(h);
-    return status;
-}
-
-/* A third of what would be there without any decision: re-runs take the most then, and moves what those cannot. */
-static tide_status is_tight(const tide__hybrid *h, bool *out) {
-    tide_liveness *l;
-    TIDE_TRY(tide_liveness_create(h->judge.in.program, &l));
-    *out = h->moves && h->reruns && h->judge.in.target_bytes < l->peak_bytes / 3;
-    tide_liveness_destroy(l);
-    return TIDE_OK;
-}
-
-/* For another way: each overruns the limit by a little. */
-static bool has_time(const tide__hybrid *h) { return !h->judge.strict || h->judge.spent < h->limit / 2; }
-
-/* A plan soon, and a better one as long as there is work left. */
-static tide_status try_low(tide__hybrid *h) {
-    bool large = h->model->n_ops > TIDE__LARGE_OPS;
-    TIDE_TRY(tide__try_policies(h, TIDE__PEERS_FIRST, large ? TIDE__PEERS_FIRST : TIDE__PEERS_SECOND));
-    if (large && is_near_ideal(h)) return TIDE_OK;
-    bool dearest = h->moves && h->reruns, tight;
-    TIDE_TRY(is_tight(h, &tight));
-    if (tight && !large) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
-    if (!tight || large || has_time(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
-    if (tide__hybrid_is_ideal(h) || (large && h->found)) return TIDE_OK;
-    if (dearest && !tight && has_time(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
-    return tide__try_policies(h, TIDE__PEERS_QUICK, TIDE__PEERS_QUICK);
-}
-
-/* All ways, in turn; but LEAST where low effort has tried it before. */
-static tide_status try_every_way(tide__hybrid *h, bool least) {
-    bool both = h->moves && h->reruns;
-    if (least) TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
-    if (tide__hybrid_is_ideal(h)) return TIDE_OK;
-    if (both && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_from(h, TIDE__MOVES_DEAREST));
-    TIDE_TRY(tide__try_rooms(h));
-    if (both && !tide__hybrid_is_spent(h) && !h->found) TIDE_TRY(tide__try_waiting(h));
-    if (both && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_alone(h, false));
-    if (h->moves && !tide__hybrid_is_spent(h)) TIDE_TRY(tide__try_alone(h, true));
-    if (!tide__hybrid_is_ideal(h)) TIDE_TRY(tide__try_others(h));
-    if (h->model->n_ops <= TIDE__POLISH_OPS && !tide__hybrid_is_ideal(h)) TIDE_TRY(tide__polish(h));
-    return h->reruns && !h->judge.strict ? tide__try_passes(h) : TIDE_OK;
-}
-
-/* Small programs leave work to low effort once it has a plan: a part of it goes into a longer search. */
-static tide_status go_on(tide__hybrid *h) {
-    h->limit = tide__min_u64(h->limit, tide__effort_more(h->model->n_ops));
-    uint64_t left = h->limit - tide__min_u64(h->limit, h->judge.spent);
-    if (tide__hybrid_is_spent(h) || h->work >= left / 2) return TIDE_OK;
-    h->work = left / 2;
-    TIDE_TRY(tide__try_from(h, TIDE__MOVES_LEAST));
-    return h->moves && !tide__hybrid_is_spent(h) ? tide__try_alone(h, true) : TIDE_OK;
-}
-
-static tide_status try_all(tide__hybrid *h) {
-    bool low = h->judge.in.options->effort == TIDE_EFFORT_LOW;
-    if (h->model->n_ops > TIDE__LARGE_OPS && !low) {
-        TIDE_TRY(try_large(h));
-        if (h->judge.fits && (h->judge.in.options->effort != TIDE_EFFORT_HIGH || is_near_ideal(h))) return TIDE_OK;
-    }
-    if (!low) return try_every_way(h, true);
-    TIDE_TRY(try_low(h));
-    if (!h->judge.strict && h->judge.fits) TIDE_TRY(tide__judge_settle(&h->judge));
-    if (tide__hybrid_is_ideal(h) || tide__hybrid_is_spent(h)) return TIDE_OK;
-    if (h->judge.strict && h->found) return go_on(h);
-    uint64_t normal = tide__effort_work(TIDE_EFFORT_NORMAL, h->model->n_ops);
-    h->work = tide__max_u64(h->work, normal); /* else the search would find nothing */
-    if (!h->judge.strict) h->limit = UINT64_MAX;
-    return try_every_way(h, false);
-}
 
 static tide_status check_argument(const char *argument) {
-    static const char *const words[] = {"nomove", "norerun", "steady"};
+    static const char *const words[] = {"nomove", "norerun"};
     for (size_t length; *argument; argument += length + (argument[length] == ',')) {
         bool known = false;
         length = strcspn(argument, ",");
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             known = known || (strlen(words[i]) == length && strncmp(argument, words[i], length) == 0);
-        if (!known)
-            return tide__fail(TIDE_E_ARGUMENT, "policy hybrid:%.32s: it takes nomove, norerun or steady", argument);
+        if (!known) return tide__fail(TIDE_E_ARGUMENT, "policy hybrid:%.32s: it takes nomove or norerun", argument);
     }
     return TIDE_OK;
 }
 
-/* One search for the input's target. */
-static tide_status search_once(tide__hybrid *h, const tide__policy_input *in) {
-    uint32_t n_ops = tide_program_op_count(in->program);
-    h->work = in->options->effort == TIDE_EFFORT_LOW ? tide__effort_low_work(n_ops)
-                                                     : tide__effort_work(in->options->effort, n_ops);
-    h->limit = tide__effort_limit(in->options->effort, n_ops);
-    h->most = tide__effort_most(in->options->effort, n_ops);
-    bool one = tide__policy_has(in->argument, "nomove") && in->options->effort == TIDE_EFFORT_NORMAL;
-    if (one) {
-        h->work = tide__effort_alone_work(n_ops); /* with moves there are four */
-        h->most = tide__max_u64(h->most, 4 * h->work);
+/* How much a level of effort looks for. */
+typedef struct level {
+    uint32_t tenths_times_ops; /* rungs to a tenth of the whole, times ops: evaluations take as long for all sizes */
+    uint64_t work_per_op;      /* of one rung */
+    bool thorough;             /* with starts from scratch and the ascent */
+    uint64_t edits_times_ops2; /* candidates of polishing, times the square of the ops: entries times edits take that */
+} level;
+
+static const level levels[] = {
+    [TIDE_EFFORT_LOW] = {1500, 100, false, 100 * 1000},
+    [TIDE_EFFORT_NORMAL] = {4000, 300, true, 1000 * 1000},
+    [TIDE_EFFORT_HIGH] = {8000, 5000, true, 10 * 1000 * 1000},
+};
+
+/* Steps below a third of a percent of the whole are not worth a search. */
+enum { MAX_TENTHS = 30 };
+
+/* Greedy repair takes n builds of n events, at most so many times; and where nothing fits, so many rungs' work. */
+enum { GREEDY_TIMES = 8, MOST_TIMES = 10 };
+
+static tide_status descend(tide__generation *g, tide_effort effort, bool moves, bool reruns) {
+    const level *l = &levels[effort];
+    uint64_t n = g->model->n_ops + (uint64_t)1;
+    uint64_t tenths = tide__min_u64(tide__max_u64(l->tenths_times_ops / n, 1), MAX_TENTHS);
+    uint64_t work = l->work_per_op * n;
+    tide__descent_options o = {.fineness = (uint32_t)(10 * tenths),
+                               .work = work,
+                               .most = tide__max_u64(MOST_TIMES * work, GREEDY_TIMES * n * n),
+                               .moves = moves,
+                               .reruns = reruns,
+                               .fresh = l->thorough,
+                               .ascends = l->thorough,
+                               .seed = effort};
+    return tide__descend(g, &o);
+}
+
+/* ---- the generators, in their order ---- */
+
+static tide_status keep(tide__generation *g, tide_effort effort) {
+    return effort == TIDE_EFFORT_LOW ? tide__ways_keep(g) : TIDE_OK;
+}
+
+static tide_status rerun(tide__generation *g, tide_effort effort) {
+    return g->reruns ? descend(g, effort, false, true) : TIDE_OK;
+}
+
+static tide_status move(tide__generation *g, tide_effort effort) {
+    return g->moves ? descend(g, effort, true, false) : TIDE_OK;
+}
+
+static tide_status move_and_rerun(tide__generation *g, tide_effort effort) {
+    return g->moves && g->reruns ? descend(g, effort, true, true) : TIDE_OK;
+}
+
+/* Again with faster variants of the ops: what workspaces need is then not left over but part of the load, for which more moves
+ * and re-runs make room. It pays where blocks are few and large, and variants matter. */
+enum { FEW_TENTHS = 10, MATTER_PART = 50 };
+
+static tide_status make_room(tide__generation *g, tide_effort effort) {
+    static const uint32_t percents[] = {20, 40, 100}; /* of the whole: the largest workspace */
+    uint64_t n = g->model->n_ops + (uint64_t)1;
+    if (!levels[effort].thorough || levels[effort].tenths_times_ops / n < FEW_TENTHS) return TIDE_OK;
+    if (!g->has_variants || g->slowest_ns - g->least_ns < g->least_ns / MATTER_PART) return TIDE_OK;
+    for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
+        bool other;
+        tide__generation_want(g, percents[i], &other);
+        tide_status status = other ? descend(g, effort, g->moves, g->reruns) : TIDE_OK;
+        tide__generation_want(g, 0, &other);
+        TIDE_TRY(status);
     }
-    TIDE_TRY(tide__model_create(in, &h->model));
-    tide_status status = tide__hybrid_search(h, in, try_all);
-    tide__model_destroy(h->model);
-    h->model = NULL;
-    return status;
-}
-
-tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out) {
-    TIDE_TRY(check_argument(in->argument));
-    tide__hybrid h = {0};
-    if (in->target_bytes == UINT64_MAX) return TIDE_OK;
-    tide_status status = search_once(&h, in);
-    if (status == TIDE_OK) {
-        *out = h.judge.best;
-        h.judge.best = (tide__decisions){0};
-    }
-    tide__judge_deinit(&h.judge);
-    return status;
-}
-
-/* Attempts at smaller and smaller loads, where placement keeps missing the budget. */
-enum { MAX_ATTEMPTS = 8 };
-
-/* Half as much again below what the last load was too large by; 0: no hope. */
-static uint64_t smaller_target(const tide__hybrid *h, uint64_t target) {
-    uint64_t budget = h->judge.in.options->budgets.arena_bytes;
-    uint64_t over = h->judge.best_bytes - tide__min_u64(h->judge.best_bytes, budget), step = over + over / 2 + 1;
-    return step < target / 4 ? target - step : 0;
-}
-
-/* Of what was found the smallest, which is above the budgets: for whoever reports that. */
-static tide_status keep_smallest(const tide__judge *j, tide_plan **smallest) {
-    tide_plan *plan;
-    if (!j->any) return TIDE_OK;
-    TIDE_TRY(tide__draft(&j->in, &j->best, &plan));
-    bool is_smaller = !*smallest || plan->arena_bytes < (*smallest)->arena_bytes;
-    tide_plan_destroy(is_smaller ? *smallest : plan);
-    if (is_smaller) *smallest = plan;
     return TIDE_OK;
 }
 
-static tide_status plan_at(const tide__policy_input *in, uint64_t budget, tide_plan **out) {
-    tide__hybrid h = {0};
-    tide_plan_options options = *in->options;
-    tide__policy_input attempt = *in;
-    tide_plan *smallest = NULL;
-    tide_status status = TIDE_OK;
-    if (budget == UINT64_MAX) return TIDE_OK;
-    options.budgets.arena_bytes = attempt.target_bytes = budget;
-    attempt.options = &options;
-    for (int i = 0; i < MAX_ATTEMPTS && attempt.target_bytes && status == TIDE_OK && !*out; i++) {
-        status = search_once(&h, &attempt);
-        if (status == TIDE_OK) status = tide__judge_finish(&h.judge, out);
-        if (status == TIDE_OK && !*out) status = keep_smallest(&h.judge, &smallest);
-        attempt.target_bytes = tide__hybrid_is_spent(&h) ? 0 : smaller_target(&h, attempt.target_bytes);
-    }
-    tide__judge_deinit(&h.judge);
-    if (status == TIDE_OK && !*out)
-        *out = smallest;
-    else
-        tide_plan_destroy(smallest);
-    return status;
+static tide_status pass(tide__generation *g, tide_effort effort) {
+    uint64_t n = g->model->n_ops + (uint64_t)1;
+    return g->reruns ? tide__ways_pass(g, MOST_TIMES * levels[effort].work_per_op * n) : TIDE_OK;
 }
 
-/* Low effort is for quick plans, the restricted kinds are for single figures: one search, unless asked. */
-static bool is_steady(const tide__policy_input *in) {
-    uint32_t n_ops = tide_program_op_count(in->program);
-    if (n_ops > TIDE__LARGE_OPS || tide__policy_has(in->argument, "steady")) return n_ops <= TIDE__LARGE_OPS;
-    return !in->argument[0] && in->options->effort != TIDE_EFFORT_LOW && n_ops > TIDE__TINY_OPS &&
-           tide__tiers_with_room(in).n > 0;
+static tide_status shuttle(tide__generation *g, tide_effort effort) {
+    return effort == TIDE_EFFORT_LOW && g->moves ? tide__ways_shuttle(g) : TIDE_OK;
 }
 
-static bool is_within(const tide__policy_input *in, const tide_plan *plan, uint64_t budget) {
-    return plan && plan->arena_bytes <= budget && tide__tiers_hold(in, plan->tier_bytes);
+static tide_status polish(tide__generation *g, tide_effort effort) {
+    uint64_t n = g->model->n_ops + (uint64_t)1;
+    return tide__polish(g, levels[effort].edits_times_ops2 / (n * n));
 }
 
-/* A plan for another budget stands for one's own if it fits and is faster. */
-static tide_status stand_in(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide_plan **out) {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < n; k++) {
-            tide_plan *copy;
-            if (k == i || !is_within(in, out[k], budgets[i])) continue;
-            if (is_within(in, out[i], budgets[i]) && out[k]->prediction.step_ns >= out[i]->prediction.step_ns) continue;
-            TIDE_TRY(tide__plan_clone(out[k], &copy));
-            tide_plan_destroy(out[i]);
-            out[i] = copy;
+typedef struct generator {
+    const char *name; /* of the phase, for whoever watches */
+    tide_status (*run)(tide__generation *g, tide_effort effort);
+} generator;
+
+static const generator generators[] = {
+    {"keep", keep},
+    {"re-runs", rerun},
+    {"moves", move},
+    {"moves and re-runs", move_and_rerun},
+    {"workspaces", make_room},
+    {"passes", pass},
+    {"shuttle", shuttle},
+    {"polish", polish},
+};
+
+enum { N_GENERATORS = sizeof generators / sizeof *generators };
+
+static tide_status generate(tide__generation *g) {
+    g->n_all = N_GENERATORS * ((uint32_t)g->in.options->effort + 1);
+    for (int effort = TIDE_EFFORT_LOW; effort <= (int)g->in.options->effort; effort++)
+        for (int i = 0; i < N_GENERATORS; i++) {
+            if (tide__generation_is_over(g)) return TIDE_OK;
+            g->phase = generators[i].name;
+            tide__generation_tell(g);
+            TIDE_TRY(generators[i].run(g, (tide_effort)effort));
+            g->n_done++;
         }
     return TIDE_OK;
 }
 
-/* No slower than any of the others in the same budget: what is asked for by the plain name, and not at low effort. */
-static tide_status ask_peers(const tide__policy_input *in, uint64_t budget, tide_plan **plan) {
-    tide_plan_options options = *in->options;
-    tide__policy_input at = *in;
-    uint32_t n_ops = tide_program_op_count(in->program);
-    if (in->argument[0] || in->options->effort == TIDE_EFFORT_LOW || n_ops > TIDE__LARGE_OPS) return TIDE_OK;
-    if (budget == UINT64_MAX) return TIDE_OK;
-    options.budgets.arena_bytes = budget;
-    at.options = &options;
-    tide_plan *best = is_within(in, *plan, budget) ? *plan : NULL, *missed = best ? NULL : *plan;
-    tide_status status = tide__ask_peers(&at, &best);
-    if (best) tide_plan_destroy(missed);
-    *plan = best ? best : missed;
-    return status;
-}
-
-tide_status tide__plan_hybrid(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide_plan **out) {
+tide_status tide__generate_hybrid(const tide__policy_input *in, tide__plans *plans) {
+    tide__generation g;
     TIDE_TRY(check_argument(in->argument));
-    bool asked = tide__policy_has(in->argument, "steady"); /* then below the ladder there is nothing to promise */
-    for (size_t i = 0; i < n; i++) out[i] = NULL;
-    if (is_steady(in)) TIDE_TRY(tide__hybrid_climb(in, budgets, n, out));
-    for (size_t i = 0; i < n && !(asked && is_steady(in)); i++) {
-        if (!out[i]) TIDE_TRY(plan_at(in, budgets[i], &out[i]));
-        TIDE_TRY(ask_peers(in, budgets[i], &out[i]));
-    }
-    return stand_in(in, budgets, n, out);
+    TIDE_TRY(tide__generation_init(in, plans, &g));
+    tide_status status = generate(&g);
+    tide__generation_deinit(&g);
+    return status;
 }

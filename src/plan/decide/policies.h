@@ -14,8 +14,7 @@ tide_status tide__decide_capuchin(const tide__policy_input *in, tide__decisions 
 tide_status tide__decide_manual(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_checkpoint(const tide__policy_input *in, tide__decisions *out);
 tide_status tide__decide_superneurons(const tide__policy_input *in, tide__decisions *out);
-tide_status tide__decide_hybrid(const tide__policy_input *in, tide__decisions *out);
-tide_status tide__plan_hybrid(const tide__policy_input *in, const uint64_t *budgets, size_t n, tide_plan **out);
+tide_status tide__generate_hybrid(const tide__policy_input *in, struct tide__plans *plans);
 
 /* The reader behind `manual`; `name` stands in error texts. On failure *out holds part of it, to be freed. */
 tide_status tide__decisions_read(const char *text, size_t size, const char *name, const tide_program *program,

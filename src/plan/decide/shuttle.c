@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/floor.h"
 #include "plan/decide/hybrid/model.h"
 #include "plan/decide/tiers.h"
@@ -520,7 +520,7 @@ static tide_status shuttle_through(const tide__policy_input *in, tide__tiers tie
     tide_status status = begin(&s);
     if (status == TIDE_OK) status = walk(&s);
     if (status == TIDE_OK && !s.is_full)
-        status = tide__draft_at(in, &s.decisions, s.offsets.data, s.offsets.count, out);
+        status = tide__evaluate_at(in, &s.decisions, s.offsets.data, s.offsets.count, out);
     end(&s);
     return status;
 }

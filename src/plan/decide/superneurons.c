@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/policies.h"
 #include "plan/decide/segments.h"
 #include "plan/decide/superneurons_cache.h"
@@ -48,7 +48,7 @@ static tide_status read_settings(const char *argument, settings *s) {
 /* Loads of the decisions without what the cache could take away: bytes that rest from forward to backward. */
 static tide_status essential_loads(const tide__policy_input *in, const settings *s, const tide__decisions *d,
                                    uint64_t *loads) {
-    TIDE_TRY(tide__draft_loads(in, d, loads));
+    TIDE_TRY(tide__evaluate_loads(in, d, loads));
     return s->noswap ? TIDE_OK : tide__superneurons_subtract(in, d, loads);
 }
 
@@ -93,7 +93,7 @@ static tide_status recompute(const tide__policy_input *in, const settings *s, ui
 static tide_status decide(const tide__policy_input *in, const settings *s, uint64_t *loads, tide__decisions *out) {
     if (!s->noworkspace) TIDE_TRY(tide__workspaces_shrink(in, out));
     if (!s->norecompute) TIDE_TRY(recompute(in, s, loads, out));
-    TIDE_TRY(tide__draft_loads(in, out, loads));
+    TIDE_TRY(tide__evaluate_loads(in, out, loads));
     if (!s->noswap) TIDE_TRY(tide__superneurons_decide(in, s->eager, loads, out));
     return s->noworkspace ? TIDE_OK : tide__workspaces_fill(in, loads, out);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/swap_gaps.h"
 #include "plan/decide/swap_tiers.h"
 #include "plan/decide/workspaces.h"
@@ -114,7 +114,7 @@ static tide_status allocate_work(tide__swaps *s) {
 
 static tide_status find_base_loads(tide__swaps *s) {
     static const tide__decisions nothing = {0};
-    if (!s->options.base_loads) return tide__draft_loads(s->in, &nothing, s->base_loads);
+    if (!s->options.base_loads) return tide__evaluate_loads(s->in, &nothing, s->base_loads);
     memcpy(s->base_loads, s->options.base_loads, (s->n_ops + (size_t)1) * sizeof *s->base_loads);
     return TIDE_OK;
 }

@@ -4,19 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/tiers.h"
 #include "plan/schedule.h"
 
 /* ---- applying ---- */
-
-tide_status tide__decisions_copy(const tide__decisions *from, tide__decisions *to) {
-    to->swaps.count = to->reruns.count = to->variants.count = to->sequence.count = 0;
-    for (size_t i = 0; i < from->swaps.count; i++) TIDE_TRY(tide__vec_push(&to->swaps, from->swaps.data[i]));
-    for (size_t i = 0; i < from->reruns.count; i++) TIDE_TRY(tide__vec_push(&to->reruns, from->reruns.data[i]));
-    for (size_t i = 0; i < from->variants.count; i++) TIDE_TRY(tide__vec_push(&to->variants, from->variants.data[i]));
-    return TIDE_OK;
-}
 
 tide_status tide__edit_apply(const tide__edit *e, tide__decisions *d) {
     switch (e->kind) {
@@ -159,7 +151,7 @@ static tide_status list_moves(const tide__policy_input *in, const tide__decision
     tide__tiers tiers = tide__tiers_with_room(in);
     tide_plan *plan;
     if (tiers.n == 0) return TIDE_OK;
-    TIDE_TRY(tide__draft_new(in, &plan));
+    TIDE_TRY(tide__evaluate_begin(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, d, plan);
     size_t n = plan->residencies.count;
     uint32_t *slots = status == TIDE_OK ? calloc(2 * n + 1, sizeof *slots) : NULL;

@@ -30,6 +30,4 @@ bool tide__edits_clash(const tide__edit *a, const tide__edit *b);
 tide_status tide__edit_apply(const tide__edit *e, tide__decisions *d);
 void tide__edits_clean(tide__decisions *d);
 
-tide_status tide__decisions_copy(const tide__decisions *from, tide__decisions *to); /* but for a sequence */
-
 #endif

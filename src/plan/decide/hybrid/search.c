@@ -13,7 +13,6 @@
 #include "plan/decide/hybrid/kick.h"
 
 static const double TOLERANCE = 0.001; /* of the time */
-static const double LOOSE = 0.02;      /* the same where places are looked for */
 static const double MIN_PROGRESS = 0.02;
 enum {
     MAX_REMOVED = 20,
@@ -23,8 +22,7 @@ enum {
     MAX_REFILLS = 8,
     MAX_WALKED = 20 * 1000,
     MAX_WALKED_OPS = 6000,
-    WALKED_PART = 4, /* of the ops: how many values each op of a walk looks at */
-    LOOKED_PART = 2  /* of the work: what placing takes at most */
+    WALKED_PART = 4 /* of the ops: how many values each op of a walk looks at */
 };
 
 /* Decisions: a sketch's events, and the gaps behind those that are moves. */
@@ -37,10 +35,7 @@ typedef struct state {
 typedef struct searcher {
     tide__sketch *s;
     tide__transfers *moves; /* NULL: the sketch's moves stay as they are */
-    const tide__placer *placer;
-    uint64_t placed_ns;           /* the fastest that has places */
-    TIDE_VEC(uint64_t) looked_ns; /* what was looked at: equal times are mostly equal sketches */
-    uint64_t looked;              /* work of looking */
+    bool warm;              /* it goes on from what the sketch has, without other starts if that fits */
     tide__repair repair;
     state best, current; /* the best that fits; where the search is */
     state nearest;       /* until one fits: the least above the target */
@@ -56,7 +51,7 @@ typedef struct searcher {
     uint64_t improved_at; /* the round that found the best */
 } searcher;
 
-static uint64_t work_done(const searcher *x) { return x->repair.work + x->looked + (x->moves ? x->moves->work : 0); }
+static uint64_t work_done(const searcher *x) { return x->repair.work + (x->moves ? x->moves->work : 0); }
 
 /* Another start: there is work left, or nothing fits yet. */
 static bool goes_on(const searcher *x, uint64_t limit) {
@@ -143,7 +138,7 @@ static tide_status start(searcher *x, const tide__keys *from, uint32_t mask, dou
     if (x->moves) memcpy(x->moves->chosen, x->given_chosen, chosen_bytes(x));
     x->repair.mask = mask;
     x->repair.noise = 0;
-    x->repair.limit = x->repair.work + x->limit; /* one start may take all that is meant for the rounds, no more */
+    x->repair.limit = x->repair.work + (x->warm ? x->most : x->limit);
     x->s->target_bytes = (uint64_t)(part * (double)target);
     tide_status status = tide__repair_run(&x->repair);
     x->s->target_bytes = target;
@@ -236,10 +231,8 @@ static tide_status exchange_moves(searcher *x) {
     return tide__transfers_fill(x->moves, x->s, taste);
 }
 
-/* How much slower than the current plan the next one may be: less and less (threshold accepting). Where places are
- * looked for: whatever is faster than all that has places, and hardly slower than the best. */
+/* How much slower than the current plan the next one may be: less and less (threshold accepting). */
 static uint64_t slowest(searcher *x) {
-    if (x->placer) return tide__min_u64(x->placed_ns - 1, (uint64_t)((1 + LOOSE) * (double)x->best.run_ns));
     double left = 1 - (double)work_done(x) / (double)x->limit;
     double share = TOLERANCE * left * (double)tide__random_unit(x->repair.seed, 2, x->rounds);
     return x->current.run_ns + (uint64_t)(share * (double)x->best.run_ns);
@@ -292,31 +285,12 @@ static tide_status kick(searcher *x) {
     return tide__repair_prune(&x->repair, &x->fresh);
 }
 
-static bool was_looked_at(const searcher *x) {
-    for (size_t i = 0; i < x->looked_ns.count; i++)
-        if (x->looked_ns.data[i] == x->s->run_ns) return true;
-    return false;
-}
-
-/* Has it places, too? */
-static tide_status look(searcher *x) {
-    bool placed;
-    if (!x->placer || x->s->run_ns >= x->placed_ns) return TIDE_OK;
-    if (LOOKED_PART * x->looked > work_done(x) || was_looked_at(x)) return TIDE_OK;
-    x->looked += x->placer->work;
-    TIDE_TRY(tide__vec_push(&x->looked_ns, x->s->run_ns));
-    TIDE_TRY(x->placer->place(x->placer->self, x->s, &placed));
-    if (placed) x->placed_ns = x->s->run_ns;
-    return TIDE_OK;
-}
-
 static tide_status improve_once(searcher *x) {
     TIDE_TRY(is_stuck(x) && draw(x, 2) ? kick(x) : exchange(x));
     if (!tide__sketch_fits(x->s)) return TIDE_OK;
     TIDE_TRY(sync_moves(x));
     if (!tide__sketch_fits(x->s) || x->s->run_ns > slowest(x)) return TIDE_OK;
     TIDE_TRY(store(x, &x->current));
-    TIDE_TRY(look(x));
     return note_best(x);
 }
 
@@ -348,8 +322,8 @@ static tide_status start_without_moves(searcher *x) {
 /* Greedy plans from what is given, and from its moves alone; at least one, more while there is work left. */
 static tide_status start_all(searcher *x, const tide__keys *given, const tide__keys *moves) {
     static const double parts[] = {1, 0.97, 0.93, 0.88, 0.8};
-    if (given->count > moves->count) TIDE_TRY(start(x, given, mask_of(0), 1));
-    if (x->placer && x->fits) return TIDE_OK;
+    if (x->warm || given->count > moves->count) TIDE_TRY(start(x, given, mask_of(0), 1));
+    if (x->warm && x->fits) return TIDE_OK;
     /* Batches take chains at their word, which only those that hold all inputs keep. */
     TIDE_TRY(start(x, moves, mask_of(tide__repair_is_batched(&x->repair) ? 1 + TIDE__HOLD_ALL : 0), 1));
     if (!x->moves && x->s->model->n_ops <= MAX_WALKED_OPS) TIDE_TRY(start_by_walks(x, moves));
@@ -367,6 +341,7 @@ static tide_status search(searcher *x, const tide__keys *given, tide__keys *move
     TIDE_TRY(restore(x, x->fits ? &x->best : &x->nearest));
     TIDE_TRY(store(x, &x->current));
     x->current.run_ns = x->best.run_ns;
+    if (x->warm) x->limit += work_done(x);
     for (; x->fits && work_done(x) < x->limit; x->rounds++) TIDE_TRY(improve_once(x));
     if (x->fits) TIDE_TRY(restore(x, &x->best));
     return x->moves ? tide__transfers_sync(x->moves, x->s) : tide__sketch_build(x->s);
@@ -393,20 +368,20 @@ static void end(searcher *x) {
     tide__vec_free(&x->nearest.events);
     tide__vec_free(&x->reruns);
     tide__vec_free(&x->fresh);
-    tide__vec_free(&x->looked_ns);
     free(x->best.chosen);
     free(x->current.chosen);
     free(x->nearest.chosen);
     free(x->given_chosen);
 }
 
-tide_status tide__search(tide__sketch *s, tide__transfers *moves, const tide__placer *placer, uint64_t work,
-                         uint64_t most, uint64_t *spent) {
-    searcher x = {.s = s, .moves = moves, .placer = placer, .limit = work, .most = most, .placed_ns = UINT64_MAX};
+tide_status tide__search(tide__sketch *s, tide__transfers *moves, const tide__search_options *options,
+                         uint64_t *spent) {
+    searcher x = {.s = s, .moves = moves, .limit = options->work, .most = options->most, .warm = options->warm};
     tide__keys given = {0}, given_moves = {0};
     tide_status status = begin(&x, &given);
+    x.repair.seed = options->seed;
     if (status == TIDE_OK) status = search(&x, &given, &given_moves);
-    if (status == TIDE_OK) *spent = work_done(&x) + x.walked;
+    if (status == TIDE_OK) *spent += work_done(&x) + x.walked;
     tide__vec_free(&given);
     tide__vec_free(&given_moves);
     end(&x);

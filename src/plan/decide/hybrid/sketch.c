@@ -198,11 +198,15 @@ static void run_op(tide__sketch *s, tide_id op, uint32_t event) {
     s->run_ns = tide__add_capped(s->run_ns, m->cost_ns[op]);
     for (uint32_t i = m->read_at[op]; i < m->read_at[op + 1]; i++) {
         tide_id t = m->reads[i];
-        if (s->latest[t] == TIDE_NONE) /* from the client's tier, just before its first use */
+        if (s->latest[t] == TIDE_NONE) { /* from the client's tier, just before its first use */
             begin_stay(s, t, event);
-        else
-            add_use(s, s->latest[t], event);
+            continue;
+        }
+        s->broken = s->broken || s->stays.data[s->latest[t]].gone;
+        add_use(s, s->latest[t], event);
     }
+    for (uint32_t i = m->pair_at[op]; i < m->pair_at[op + 1]; i++)
+        if (m->destroyer[m->pairs[i].read] == op) s->stays.data[s->latest[m->pairs[i].read]].gone = true;
     note_handovers(s, op, event);
     for (uint32_t i = m->write_at[op]; i < m->write_at[op + 1]; i++) begin_stay(s, m->writes[i], event);
 }
@@ -274,6 +278,7 @@ tide_status tide__sketch_build(tide__sketch *s) {
     merge(s);
     TIDE_TRY(reserve(s));
     s->run_ns = 0;
+    s->broken = false;
     memset(s->latest, 0xff, s->model->n_tensors * sizeof *s->latest);
     begin_step(s);
     size_t n_present = s->stays.count;

@@ -29,6 +29,7 @@ typedef struct tide__stay {
     uint32_t begin, end;
     uint32_t before;   /* the tensor's stay before this one; TIDE_NONE */
     uint32_t last_use; /* in uses[]: the latest, which leads to those before; births count, saves do not */
+    bool gone;         /* an op has overwritten it */
 } tide__stay;
 
 typedef struct tide__use {
@@ -53,6 +54,7 @@ typedef struct tide__sketch {
     TIDE_VEC(tide__stay) stays;
     TIDE_VEC(tide__use) uses;
     uint32_t *latest; /* per tensor: its last stay; TIDE_NONE */
+    bool broken;      /* a re-run reads what an op has overwritten before: it needs another re-run */
     double excess;    /* sum over events of the bytes above the target */
     uint64_t run_ns;  /* all runs together */
     /* scratch */
@@ -73,7 +75,7 @@ void tide__sketch_remove(tide__sketch *s, uint64_t key);
 bool tide__sketch_has(const tide__sketch *s, uint64_t key);
 tide_status tide__keys_copy(const tide__keys *from, tide__keys *to);
 
-static inline bool tide__sketch_fits(const tide__sketch *s) { return s->over[s->n_events] == 0; }
+static inline bool tide__sketch_fits(const tide__sketch *s) { return s->over[s->n_events] == 0 && !s->broken; }
 /* The largest load. */
 uint64_t tide__sketch_peak(const tide__sketch *s);
 /* The first event with a larger key. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/draft.h"
+#include "plan/evaluate.h"
 #include "plan/decide/workspaces.h"
 
 typedef struct builder {
@@ -62,7 +62,7 @@ static tide_status measure(builder *b) {
         b->op_ns[slot] = tide__add_capped(b->op_ns[slot], b->m->cost_ns[rerun.op]);
     }
     if (status == TIDE_OK) status = tide__workspaces_shrink(b->in, &d);
-    if (status == TIDE_OK) status = tide__draft_loads(b->in, &d, b->loads);
+    if (status == TIDE_OK) status = tide__evaluate_loads(b->in, &d, b->loads);
     tide__decisions_free(&d);
     return status;
 }
