@@ -73,7 +73,7 @@ bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)
 
 bench-train: build
-	@python=$$(tools/bench-torch build/torch); failed=0; \
+	@python=$$(tools/bench-python build/torch torch torch numpy); failed=0; \
 	$(BUILD)/bench_train $${python:+--python $$python} $(if $(ROUNDS),--rounds $(ROUNDS)) || failed=1; \
 	$(BUILD)/bench_train_learn || failed=1; \
 	$(BUILD)/bench_train_depth || failed=1; exit $$failed

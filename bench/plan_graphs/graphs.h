@@ -11,7 +11,7 @@
 #include "common.h"
 #include "support/random_graph.h"
 
-enum { MAX_BUDGETS = 16, N_EFFORTS = 3, N_VARIANTS = 3 };
+enum { MAX_BUDGETS = 16, N_EFFORTS = 3, N_VARIANTS = 3, NOMOVE = 1 };
 extern const char *const variant_names[N_VARIANTS]; /* the first may do what each of the others may */
 extern const char *const effort_names[N_EFFORTS];   /* of tide_effort */
 
@@ -52,5 +52,8 @@ uint32_t promises_check(const graph *graphs, uint32_t n, const question *q);
 void print_ratios(const graph *graphs, uint32_t n, const question *q);
 void print_means(const graph *graphs, uint32_t n, const question *q);
 uint32_t print_seconds(const graph *graphs, uint32_t n, const question *q);
+
+/* ---- optima.c: hybrid:nomove at normal effort against proved optima; the number of bars missed ---- */
+uint32_t optima_compare(const graph *graphs, uint32_t n, const question *q, const char *path);
 
 #endif
