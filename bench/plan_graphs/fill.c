@@ -78,6 +78,9 @@ void graph_fill(graph *g, const question *q) {
             else
                 for (uint32_t b = 0; b < q->n_budgets; b++) fill_one(program, &machine, &o, budgets[b], &cells[b]);
         }
+    bool by_load = q->variant[NOMOVE] && q->effort[TIDE_EFFORT_NORMAL] && g->options.n_ops >= BY_LOAD_OPS;
+    for (uint32_t b = 0; by_load && b < q->n_budgets; b++)
+        g->load_ns[b] = fastest_by_load(program, &machine, budgets[b]);
     tide_program_destroy(program);
 }
 

@@ -11,7 +11,7 @@
 #include "common.h"
 #include "support/random_graph.h"
 
-enum { MAX_BUDGETS = 16, N_EFFORTS = 3, N_VARIANTS = 3, NOMOVE = 1 };
+enum { MAX_BUDGETS = 16, N_EFFORTS = 3, N_VARIANTS = 3, NOMOVE = 1, BY_LOAD_OPS = 250 };
 extern const char *const variant_names[N_VARIANTS]; /* the first may do what each of the others may */
 extern const char *const effort_names[N_EFFORTS];   /* of tide_effort */
 
@@ -33,6 +33,7 @@ typedef struct graph {
     random_graph_options options;
     uint64_t arena_bytes, step_ns; /* unconstrained: policy liveness */
     cell cells[N_VARIANTS][N_EFFORTS][MAX_BUDGETS];
+    uint64_t load_ns[MAX_BUDGETS]; /* by_load.c, from BY_LOAD_OPS ops up; 0: none found */
 } graph;
 
 uint64_t budget_bytes(const graph *g, const question *q, uint32_t budget);
@@ -52,6 +53,11 @@ uint32_t promises_check(const graph *graphs, uint32_t n, const question *q);
 void print_ratios(const graph *graphs, uint32_t n, const question *q);
 void print_means(const graph *graphs, uint32_t n, const question *q);
 uint32_t print_seconds(const graph *graphs, uint32_t n, const question *q);
+
+/* ---- by_load.c: the search for re-runs where no addresses count; 0: it found none. What addresses cost; the number of bars
+ * missed ---- */
+uint64_t fastest_by_load(const tide_program *p, const tide_machine *m, uint64_t budget);
+uint32_t print_losses(const graph *graphs, uint32_t n, const question *q);
 
 /* ---- optima.c: hybrid:nomove at normal effort against proved optima; the number of bars missed ---- */
 uint32_t optima_compare(const graph *graphs, uint32_t n, const question *q, const char *path);
