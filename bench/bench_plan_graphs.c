@@ -153,6 +153,7 @@ static void start(graph *g, const question *q) {
     }
     if (child > 0) return;
     graph_fill(g, q);
+    g->filled = true;
     _exit(0);
 }
 
@@ -161,13 +162,15 @@ static void wait_for_one(void) {
     if (wait(&status) < 0 || status != 0) exit(1);
 }
 
-/* The graphs lie in memory that the processes share. */
+/* The graphs lie in memory that the processes share. Each is shown once those before it are. */
 static void fill_graphs(graph *graphs, uint32_t n, const question *q, uint32_t jobs) {
-    for (uint32_t i = 0; i < n; i++) {
-        if (i >= jobs) wait_for_one();
-        start(&graphs[i], q);
+    uint32_t shown = 0;
+    print_ratios_head(q);
+    for (uint32_t i = 0; i < n + jobs; i++) {
+        if (i >= jobs && i - jobs < n) wait_for_one();
+        if (i < n) start(&graphs[i], q);
+        for (; shown < n && graphs[shown].filled; shown++) print_ratios(&graphs[shown], q);
     }
-    for (uint32_t i = 0; i < n && i < jobs; i++) wait_for_one();
 }
 
 static graph *draw_graphs(const request *r, uint32_t n) {
@@ -194,7 +197,6 @@ int main(int argc, char **argv) {
         return 0;
     }
     fill_graphs(graphs, n, &r.question, r.jobs);
-    print_ratios(graphs, n, &r.question);
     print_means(graphs, n, &r.question);
     missed += print_seconds(graphs, n, &r.question);
     missed += print_losses(graphs, n, &r.question);

@@ -31,6 +31,7 @@ typedef struct cell {
 
 typedef struct graph {
     random_graph_options options;
+    bool filled;                   /* all below is there */
     uint64_t arena_bytes, step_ns; /* unconstrained: policy liveness */
     cell cells[N_VARIANTS][N_EFFORTS][MAX_BUDGETS];
     uint64_t load_ns[MAX_BUDGETS]; /* by_load.c, from BY_LOAD_OPS ops up; 0: none found */
@@ -50,7 +51,8 @@ void graphs_write(graph *graphs, uint32_t n, const question *q, const char *dir)
 uint32_t promises_check(const graph *graphs, uint32_t n, const question *q);
 
 /* ---- tables.c: the number of bars missed ---- */
-void print_ratios(const graph *graphs, uint32_t n, const question *q);
+void print_ratios_head(const question *q);
+void print_ratios(const graph *g, const question *q);
 void print_means(const graph *graphs, uint32_t n, const question *q);
 uint32_t print_seconds(const graph *graphs, uint32_t n, const question *q);
 

@@ -32,20 +32,23 @@ static void print_head(const question *q, int indent) {
     printf("\n");
 }
 
-void print_ratios(const graph *graphs, uint32_t n, const question *q) {
-    printf("\nstep time against unconstrained, by effort:");
+void print_ratios_head(const question *q) {
+    printf("step time against unconstrained, by effort:");
     for (uint32_t e = 0; e < N_EFFORTS; e++)
         if (q->effort[e]) printf(" %s", effort_names[e]);
     printf("; '-': refused, 'x': and that is proved\n");
     print_head(q, 66);
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t v = 0; v < N_VARIANTS; v++) {
-            if (!q->variant[v]) continue;
-            print_shape(&graphs[i].options);
-            printf("%-15s", variant_names[v]);
-            for (uint32_t b = 0; b < q->n_budgets; b++) print_entry(&graphs[i], q, v, b);
-            printf("\n");
-        }
+}
+
+void print_ratios(const graph *g, const question *q) {
+    for (uint32_t v = 0; v < N_VARIANTS; v++) {
+        if (!q->variant[v]) continue;
+        print_shape(&g->options);
+        printf("%-15s", variant_names[v]);
+        for (uint32_t b = 0; b < q->n_budgets; b++) print_entry(g, q, v, b);
+        printf("\n");
+    }
+    fflush(stdout);
 }
 
 /* Of the graphs where all efforts that were asked fit, so that efforts can be compared. */
