@@ -20,6 +20,7 @@ help:
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
 	@echo "                 POLICIES=\"hybrid\" looks for the deepest network under fewer policies (bench/bench_plan_depth.c)"
 	@echo "                 MODELS=\"resnet50 rtx3090 low\" runs fewer networks (bench/bench_plan_models.c)"
+	@echo "                 GRAPHS=\"--all --efforts low\" runs more or other random graphs (bench/bench_plan_graphs.c)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
 	@echo "make bench-train speed of training, also against PyTorch (installed below build/); ROUNDS=N; a quarter of an hour"
 	@echo "make format      clang-format the whole tree"
@@ -65,13 +66,14 @@ bench-plan: build
 	$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log)) || failed=1; \
 	$(BUILD)/bench_plan_swap $(SINGA_DIR) || failed=1; \
 	$(BUILD)/bench_plan_models $(or $(MODELS),all) || failed=1; \
+	$(BUILD)/bench_plan_graphs $(GRAPHS) || failed=1; \
 	$(BUILD)/bench_plan_depth $(POLICIES) || failed=1; exit $$failed
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)
 
 bench-train: build
-	@python=$$(tools/bench-torch build/torch); failed=0; \
+	@python=$$(tools/bench-python build/torch torch torch numpy); failed=0; \
 	$(BUILD)/bench_train $${python:+--python $$python} $(if $(ROUNDS),--rounds $(ROUNDS)) || failed=1; \
 	$(BUILD)/bench_train_learn || failed=1; \
 	$(BUILD)/bench_train_depth || failed=1; exit $$failed

@@ -7,11 +7,6 @@
 #include "base/hash.h"
 #include "base/vec.h"
 
-uint64_t random_below(uint64_t *state, uint64_t n) {
-    *state += UINT64_C(0x9e3779b97f4a7c15);
-    return tide__mix(*state) % n;
-}
-
 random_program_options random_program_defaults(uint64_t seed) {
     return (random_program_options){.seed = seed,
                                     .n_ops = 40,

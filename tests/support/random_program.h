@@ -18,6 +18,8 @@
 
 #include <tidemark/program.h>
 
+#include "support/random_below.h" /* the numbers behind it, for tests that need more random choices */
+
 typedef struct random_program_options {
     uint64_t seed;
     uint32_t n_ops;                /* exactly this many */
@@ -47,8 +49,5 @@ random_program_options random_program_defaults(uint64_t seed);
 random_program_options random_program_varied(uint64_t seed);
 
 tide_program *random_program(const random_program_options *options);
-
-/* The generator behind it, for tests that need more random choices: uniform in [0, n), n > 0. */
-uint64_t random_below(uint64_t *state, uint64_t n);
 
 #endif
