@@ -5,8 +5,8 @@
 #include <tidemark/plan.h>
 
 typedef struct plan_watch {
-    double seconds;     /* after which the best so far is taken; 0: no limit */
-    uint64_t whole_ns;  /* the unconstrained step: what times are shown against */
+    double seconds;    /* after which the best so far is taken; 0: no limit */
+    uint64_t whole_ns; /* the unconstrained step: what times are shown against */
     uint64_t begun_ns, shown_ns;
     bool is_terminal, is_shown;
 } plan_watch;

@@ -2,23 +2,23 @@
  * re-runs within the budget had an arena of that size. */
 #include "plan_graphs/graphs.h"
 
-#include "plan/decide/hybrid/effort.h"
-#include "plan/decide/hybrid/search.h"
+#include "plan/decide/hybrid/generation.h"
 
+/* The fastest that the same generators come by with such a load. */
 uint64_t fastest_by_load(const tide_program *p, const tide_machine *m, uint64_t budget) {
     tide_plan_options o;
-    tide__model *model;
-    tide__sketch *s;
-    uint64_t work = tide__effort_alone_work(tide_program_op_count(p)), spent;
+    tide__plans plans;
+    tide__generation g;
     tide_plan_options_init(&o);
-    tide__policy_input in = {.program = p, .machine = m, .options = &o, .argument = "nomove", .target_bytes = budget};
-    require(tide__model_create(&in, &model));
-    require(tide__sketch_create(model, budget, &s));
-    require(tide__search(s, NULL, NULL, work, work, &spent));
-    require(tide__sketch_build(s));
-    uint64_t ns = tide__sketch_fits(s) ? s->run_ns : 0;
-    tide__sketch_destroy(s);
-    tide__model_destroy(model);
+    o.effort = TIDE_EFFORT_NORMAL;
+    tide__policy_input in = {.program = p, .machine = m, .options = &o, .argument = "nomove"};
+    tide__plans_init(&in, 0, &plans);
+    require(tide__generation_init(&in, &plans, &g));
+    require(tide__generation_run(&g));
+    const tide__state *fastest = tide__states_find(&g.states[0][1], budget);
+    uint64_t ns = fastest ? fastest->run_ns : 0;
+    tide__generation_deinit(&g);
+    tide__plans_deinit(&plans);
     return ns;
 }
 

@@ -34,7 +34,8 @@ tide_status tide__ask(const tide__policy *policy, const tide__policy_input *in, 
     narrowing n = {.last_bytes = UINT64_MAX};
     tide__policy_input asked = *in;
     uint64_t budget = in->options->budgets.arena_bytes;
-    tide__evaluate_options placed = {.capacity_bytes = budget, .place_work = PLACE_WORK, .relocates = true};
+    tide__evaluate_options placed = {
+        .capacity_bytes = policy->budgeted ? budget : UINT64_MAX, .place_work = PLACE_WORK, .relocates = true};
     asked.target_bytes = budget;
     for (int i = 1; i <= MAX_TRIES; i++) {
         tide__decisions d = {0};

@@ -186,6 +186,15 @@ tide_status tide__plans_offer_whole(tide__plans *p, tide_plan **plan) {
     return status;
 }
 
+tide_status tide__plans_merge(tide__plans *p, tide__plans *from) {
+    for (size_t i = 0; i < from->entries.count; i++) {
+        tide__plans_entry *e = &from->entries.data[i];
+        if (is_wanted(p, e->arena_bytes, e->step_ns)) TIDE_TRY(insert(p, e));
+    }
+    if (from->missed) keep_missed(p, &from->missed);
+    return TIDE_OK;
+}
+
 /* ---- answers ---- */
 
 tide_status tide__plans_take(const tide__plans *p, uint64_t budget_bytes, tide_plan **out) {

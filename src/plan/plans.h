@@ -41,6 +41,7 @@ typedef struct tide__plans {
     TIDE_VEC(tide__plans_seen) seen;     /* by fingerprint: what was evaluated */
     tide_plan *missed;     /* as long as there is no entry: the smallest that is above a tier's budget; NULL */
     uint64_t wanted_bytes; /* the smallest budget that will be asked for: where a fastest possible plan ends a search */
+    bool is_over;          /* no more is needed for that budget */
     uint64_t bound_ns;     /* proved: no plan for it is faster; 0: not known */
 } tide__plans;
 
@@ -54,6 +55,9 @@ tide_status tide__plans_offer(tide__plans *p, tide__decisions *d, const tide__ev
                               tide__plans_outcome *out);
 /* A whole plan, but for its proof: takes it over; *plan is NULL then. */
 tide_status tide__plans_offer_whole(tide__plans *p, tide_plan **plan);
+
+/* Takes over what another pool of the same program, machine and tiers has. */
+tide_status tide__plans_merge(tide__plans *p, tide__plans *from);
 
 /* The time of the fastest plan within a budget; UINT64_MAX: there is none. */
 uint64_t tide__plans_time(const tide__plans *p, uint64_t budget_bytes);

@@ -14,6 +14,7 @@
 #include "plan/decide/hybrid/polish.h"
 #include "plan/decide/hybrid/ways.h"
 #include "plan/decide/policies.h"
+#include "plan/decide/tiers.h"
 
 static tide_status check_argument(const char *argument) {
     static const char *const words[] = {"nomove", "norerun"};
@@ -70,11 +71,11 @@ static tide_status keep(tide__generation *g, tide_effort effort) {
 }
 
 static tide_status rerun(tide__generation *g, tide_effort effort) {
-    return g->reruns ? descend(g, effort, false, true) : TIDE_OK;
+    return !g->moves ? descend(g, effort, false, true) : TIDE_OK;
 }
 
 static tide_status move(tide__generation *g, tide_effort effort) {
-    return g->moves ? descend(g, effort, true, false) : TIDE_OK;
+    return !g->reruns ? descend(g, effort, true, false) : TIDE_OK;
 }
 
 static tide_status move_and_rerun(tide__generation *g, tide_effort effort) {
@@ -102,11 +103,11 @@ static tide_status make_room(tide__generation *g, tide_effort effort) {
 
 static tide_status pass(tide__generation *g, tide_effort effort) {
     uint64_t n = g->model->n_ops + (uint64_t)1;
-    return g->reruns ? tide__ways_pass(g, MOST_TIMES * levels[effort].work_per_op * n) : TIDE_OK;
+    return !g->moves ? tide__ways_pass(g, MOST_TIMES * levels[effort].work_per_op * n) : TIDE_OK;
 }
 
 static tide_status shuttle(tide__generation *g, tide_effort effort) {
-    return effort == TIDE_EFFORT_LOW && g->moves ? tide__ways_shuttle(g) : TIDE_OK;
+    return effort == TIDE_EFFORT_LOW && !g->reruns ? tide__ways_shuttle(g) : TIDE_OK;
 }
 
 static tide_status polish(tide__generation *g, tide_effort effort) {
@@ -132,7 +133,7 @@ static const generator generators[] = {
 
 enum { N_GENERATORS = sizeof generators / sizeof *generators };
 
-static tide_status generate(tide__generation *g) {
+tide_status tide__generation_run(tide__generation *g) {
     g->n_all = N_GENERATORS * ((uint32_t)g->in.options->effort + 1);
     for (int effort = TIDE_EFFORT_LOW; effort <= (int)g->in.options->effort; effort++)
         for (int i = 0; i < N_GENERATORS; i++) {
@@ -145,11 +146,32 @@ static tide_status generate(tide__generation *g) {
     return TIDE_OK;
 }
 
-tide_status tide__generate_hybrid(const tide__policy_input *in, tide__plans *plans) {
+/* ---- kinds ---- */
+
+/* One kind of decisions, in a pool of its own, so that what it finds is the same whoever asks for it. */
+static tide_status generate_kind(const tide__policy_input *in, const char *kind, tide__plans *plans) {
+    tide__policy_input own_in = *in;
+    tide__plans own;
     tide__generation g;
-    TIDE_TRY(check_argument(in->argument));
-    TIDE_TRY(tide__generation_init(in, plans, &g));
-    tide_status status = generate(&g);
-    tide__generation_deinit(&g);
+    own_in.argument = kind;
+    tide__plans_init(&own_in, plans->wanted_bytes, &own);
+    own.bound_ns = plans->bound_ns;
+    tide_status status = tide__generation_init(&own_in, &own, &g);
+    if (status == TIDE_OK) {
+        status = tide__generation_run(&g);
+        plans->is_over = tide__generation_is_over(&g);
+        tide__generation_deinit(&g);
+    }
+    if (status == TIDE_OK) status = tide__plans_merge(plans, &own);
+    tide__plans_deinit(&own);
     return status;
+}
+
+tide_status tide__generate_hybrid(const tide__policy_input *in, tide__plans *plans) {
+    static const char *const kinds[] = {"nomove", "norerun", ""};
+    TIDE_TRY(check_argument(in->argument));
+    if (in->argument[0]) return generate_kind(in, in->argument, plans);
+    bool can_move = tide__tiers_with_room(in).n > 0;
+    for (size_t i = 0; i < (can_move ? 3 : 1) && !plans->is_over; i++) TIDE_TRY(generate_kind(in, kinds[i], plans));
+    return TIDE_OK;
 }

@@ -31,6 +31,9 @@ typedef struct tide__generation {
 tide_status tide__generation_init(const tide__policy_input *in, tide__plans *plans, tide__generation *g);
 void tide__generation_deinit(tide__generation *g);
 
+/* All generators, up to the effort of the input's options (hybrid.c has their list). */
+tide_status tide__generation_run(tide__generation *g);
+
 /* Tells whoever watches; between two searches. */
 void tide__generation_tell(tide__generation *g);
 /* The budgets that are asked for have the fastest plan there can be, or a plan, and whoever watches wants no more. */
