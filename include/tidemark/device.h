@@ -132,6 +132,22 @@ TIDE_API tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, 
 TIDE_API tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored);
 TIDE_API tide_status tide_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain);
 
+/* A piece of an operand, for those too large to convert at once: size_bytes of the stored one from position_bytes on, which
+ * are the box [from, to) of the plain one. dims: of the plain one, row-major, with ones after the last. */
+typedef struct tide_piece {
+    uint64_t position_bytes, size_bytes;
+    uint64_t dims[4], from[4], to[4];
+} tide_piece;
+/* The piece at position_bytes, which is 0 or the end of another piece: as long as max_bytes and the layout allow, but never
+ * less than one tile of the layout (a few KiB). */
+TIDE_API tide_status tide_operand_piece(const tide_kernel *kernel, uint32_t operand, uint64_t position_bytes,
+                                        uint64_t max_bytes, tide_piece *out);
+/* As above for one piece; plain is its box alone, row-major. */
+TIDE_API tide_status tide_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                     const float *plain, void *stored);
+TIDE_API tide_status tide_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                       const void *stored, float *plain);
+
 #ifdef __cplusplus
 }
 #endif

@@ -76,13 +76,14 @@ TIDE_API void tide_run_destroy(tide_run *run); /* NULL is fine; waits for what i
  * program a carried value answers to both of its ids. */
 TIDE_API tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes);
 TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
+/* The same for size_bytes of it from position_bytes on, so that values of any size go through small buffers. */
+TIDE_API tide_status tide_run_write_part(tide_run *run, tide_id tensor, uint64_t position_bytes, const void *data,
+                                         uint64_t size_bytes);
+TIDE_API tide_status tide_run_read_part(tide_run *run, tide_id tensor, uint64_t position_bytes, void *data,
+                                        uint64_t size_bytes);
 /* Between steps: from now on a step also reads this value of its end, behind its last op, so that the host waits for both
  * at once. `data` is borrowed until tide_run_destroy, filled when a step is done, and of no meaning after one that fails. */
 TIDE_API tide_status tide_run_watch(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
-
-/* Between steps: size_bytes in the arena that hold no value, for the client's own use until the next call on this run
- * that is not a read or a write; NULL if there is no such stretch, or the host cannot see the arena. */
-TIDE_API void *tide_run_scratch(tide_run *run, uint64_t size_bytes);
 
 /* Of an online run that has stepped: what each op took, measured; NULL if it follows a plan. */
 TIDE_API const uint64_t *tide_run_costs(const tide_run *run);

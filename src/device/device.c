@@ -252,12 +252,43 @@ static tide_status check_operand(const tide_kernel *kernel, uint32_t operand) {
     return operand < n ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "operand %u of a kernel with %u", operand, n);
 }
 
-tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
+tide_status tide_operand_piece(const tide_kernel *kernel, uint32_t operand, uint64_t position_bytes, uint64_t max_bytes,
+                               tide_piece *out) {
+    tide__layout layout;
     TIDE_TRY(check_operand(kernel, operand));
-    return kernel->device->v->operand_pack(kernel, operand, plain, stored);
+    TIDE_TRY(kernel->device->v->operand_layout(kernel, operand, &layout));
+    return tide__layout_piece(&layout, position_bytes, max_bytes, out);
+}
+
+/* A piece of a layout is what the layout gives for its position and size. */
+static tide_status check_piece(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece) {
+    tide_piece own;
+    TIDE_TRY(tide_operand_piece(kernel, operand, piece->position_bytes, piece->size_bytes, &own));
+    return memcmp(&own, piece, sizeof own) == 0 ? TIDE_OK
+                                                : tide__fail(TIDE_E_ARGUMENT, "operand %u has no such piece at %llu",
+                                                             operand, (unsigned long long)piece->position_bytes);
+}
+
+tide_status tide_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, const float *plain,
+                            void *stored) {
+    TIDE_TRY(check_piece(kernel, operand, piece));
+    return kernel->device->v->piece_pack(kernel, operand, piece, plain, stored);
+}
+
+tide_status tide_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, const void *stored,
+                              float *plain) {
+    TIDE_TRY(check_piece(kernel, operand, piece));
+    return kernel->device->v->piece_unpack(kernel, operand, piece, stored, plain);
+}
+
+tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
+    tide_piece whole;
+    TIDE_TRY(tide_operand_piece(kernel, operand, 0, UINT64_MAX, &whole));
+    return kernel->device->v->piece_pack(kernel, operand, &whole, plain, stored);
 }
 
 tide_status tide_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain) {
-    TIDE_TRY(check_operand(kernel, operand));
-    return kernel->device->v->operand_unpack(kernel, operand, stored, plain);
+    tide_piece whole;
+    TIDE_TRY(tide_operand_piece(kernel, operand, 0, UINT64_MAX, &whole));
+    return kernel->device->v->piece_unpack(kernel, operand, &whole, stored, plain);
 }

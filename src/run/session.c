@@ -179,15 +179,31 @@ tide_status tide_session_state(tide_session *s, const tide_tensor *tensor, tide_
     return status;
 }
 
-tide_status tide_session_write(tide_session *s, tide_id state, const void *data, uint64_t size_bytes) {
+static tide_status check_written(const tide_session *s, tide_id state) {
     TIDE_TRY(check_resting(s));
-    if (state >= s->states.count) return tide__fail(TIDE_E_ARGUMENT, "there is no state %u", state);
+    return state < s->states.count ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "there is no state %u", state);
+}
+
+tide_status tide_session_write(tide_session *s, tide_id state, const void *data, uint64_t size_bytes) {
+    TIDE_TRY(check_written(s, state));
     return tide_run_write(s->run, state, data, size_bytes);
+}
+
+tide_status tide_session_write_part(tide_session *s, tide_id state, uint64_t position_bytes, const void *data,
+                                    uint64_t size_bytes) {
+    TIDE_TRY(check_written(s, state));
+    return tide_run_write_part(s->run, state, position_bytes, data, size_bytes);
 }
 
 tide_status tide_session_read(tide_session *s, tide_id tensor, void *data, uint64_t size_bytes) {
     TIDE_TRY(check_resting(s));
     return tide_run_read(s->run, tensor, data, size_bytes);
+}
+
+tide_status tide_session_read_part(tide_session *s, tide_id tensor, uint64_t position_bytes, void *data,
+                                   uint64_t size_bytes) {
+    TIDE_TRY(check_resting(s));
+    return tide_run_read_part(s->run, tensor, position_bytes, data, size_bytes);
 }
 
 tide_status tide_session_set_budget(tide_session *s, uint64_t arena_bytes) {

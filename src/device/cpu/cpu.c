@@ -68,8 +68,9 @@ static const tide__device_vtable vtable = {
     .kernel_create = tide__cpu_kernel_create,
     .kernel_destroy = tide__cpu_kernel_destroy,
     .kernel_enqueue = tide__cpu_kernel_enqueue,
-    .operand_pack = tide__cpu_operand_pack,
-    .operand_unpack = tide__cpu_operand_unpack,
+    .operand_layout = tide__cpu_operand_layout,
+    .piece_pack = tide__cpu_piece_pack,
+    .piece_unpack = tide__cpu_piece_unpack,
 };
 
 /* Cores this process may use. */
