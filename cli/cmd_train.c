@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
 #include "progress.h"
 #include "train_options.h"
 #include "train_record.h"
@@ -50,6 +51,8 @@ static tide_status open_session(session *s, const char *spec) {
     tide_device_options d;
     tide_device_options_init(&d);
     d.threads = o->threads;
+    remark_threads(o->threads);
+    if (!o->quiet) remark_busy("steps may take longer");
     tide_status status = prepare_data(&o->data, spec, &args, &s->data);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);

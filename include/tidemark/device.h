@@ -25,8 +25,8 @@ typedef struct tide_event tide_event;
 typedef struct tide_kernel tide_kernel;
 
 typedef struct tide_device_options {
-    size_t size;                 /* sizeof(tide_device_options) */
-    uint32_t threads;            /* cpu: compute threads; 0: all cores this process may use */
+    size_t size;      /* sizeof(tide_device_options) */
+    uint32_t threads; /* cpu: compute threads; 0: all cores this process may use. They wait asleep, see docs/faq.md */
     uint64_t reserve_bytes;      /* sim: device memory left to libraries */
     const tide_machine *machine; /* sim: rates of its copies; NULL: default machine */
 } tide_device_options;

@@ -11,8 +11,10 @@
 #define MAX_THREADS 4096
 
 static void close_device(tide_device *device) {
-    dnnl_engine_destroy(((tide__cpu *)device)->engine);
-    free(device);
+    tide__cpu *cpu = (tide__cpu *)device;
+    if (cpu->engine) dnnl_engine_destroy(cpu->engine);
+    tide__team_close(cpu->team);
+    free(cpu);
 }
 
 /* "model name : AMD EPYC" of /proc/cpuinfo; "CPU" where there is none. */
@@ -97,8 +99,9 @@ tide_status tide__cpu_open(const char *which, const tide_device_options *options
     cpu->base = (tide_device){.v = &vtable, .align_bytes = TIDE__CPU_ALIGN};
     cpu->threads = threads;
     tide_status status = tide__dnnl(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0), "create an engine");
+    if (status == TIDE_OK && threads > 1) status = tide__team_open(usable_cores(), &cpu->team);
     if (status != TIDE_OK) {
-        free(cpu);
+        close_device(&cpu->base);
         return status;
     }
     *out = &cpu->base;
