@@ -90,7 +90,7 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     fill_schedule(&o->schedule, s->steps, &t->schedule);
     t->own_schedule = schedule_given(&o->schedule); /* else a checkpoint knows */
     t->disk_path = o->disk_path;
-    t->disk_checksums = o->disk_checksums;
+    t->disk_checksums = !o->no_disk_checksums;
     t->plan_folder = o->plan_cache;
     t->plan.policy = policy;
     if (status == TIDE_OK && !parse_effort(o->effort, &t->plan.effort)) status = TIDE_E_ARGUMENT;

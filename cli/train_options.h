@@ -19,7 +19,7 @@ typedef struct train_options {
         *record, *plan_cache;
     budget_args budgets;
     uint32_t steps, epochs, threads, save_every;
-    bool verify_bits, json, quiet, disk_checksums;
+    bool verify_bits, json, quiet, no_disk_checksums;
 } train_options;
 
 /* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified: liveness,

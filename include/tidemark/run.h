@@ -53,7 +53,7 @@ typedef struct tide_run_options {
     tide_input_fn input;
     void *input_context;
     const char *disk_path; /* folder of the spill file; NULL: the system's temporary folder */
-    bool disk_checksums;   /* what comes back from disk must be what went there; costs about 0.15 s of a core per GB */
+    bool disk_checksums;   /* what comes back from disk must be what went there [true]; 0.2 s of a core per GB */
     /* Another run on the same device that rests between two steps: this one then lives in its arena, which must be
      * large enough, and goes first. Values that are in the way wait on the disk tier, within its budget. Meanwhile the
      * other can be read, but neither stepped nor written to. NULL: an arena of its own. */

@@ -45,7 +45,7 @@ typedef struct tide_session_options {
     tide_effort effort;
     const char *plan_folder; /* where plans are kept for the next session; NULL: nowhere */
     const char *disk_path;   /* folder of the spill file; NULL: the system's temporary folder */
-    bool disk_checksums;     /* see tide_run_options */
+    bool disk_checksums;     /* see tide_run_options [true] */
     bool journal;            /* likewise: steps that are online from begin to end are verified afterwards */
 } tide_session_options;
 TIDE_API void tide_session_options_init(tide_session_options *options);

@@ -11,7 +11,8 @@
 void tide_session_options_init(tide_session_options *options) {
     tide_run_options run;
     tide_run_options_init(&run);
-    *options = (tide_session_options){.size = sizeof *options, .budgets = run.budgets, .journal = run.journal};
+    *options = (tide_session_options){
+        .size = sizeof *options, .budgets = run.budgets, .disk_checksums = run.disk_checksums, .journal = run.journal};
 }
 
 /* ---- programs ---- */
