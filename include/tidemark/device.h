@@ -57,6 +57,9 @@ TIDE_API tide_status tide_arena_create(tide_device *device, uint64_t size_bytes,
 TIDE_API void tide_arena_destroy(tide_arena *arena);
 TIDE_API uint64_t tide_arena_size(const tide_arena *arena);
 TIDE_API void *tide_arena_host(tide_arena *arena); /* NULL if not host visible; valid while no queue uses it */
+/* While no queue uses them: these bytes mean nothing any more, so the system may have their memory until they are written to
+ * again. Bytes beyond the arena are ignored. */
+TIDE_API void tide_arena_discard(tide_arena *arena, uint64_t offset, uint64_t size_bytes);
 
 /* ---- queues and events ---- */
 typedef enum tide_queue_kind { TIDE_QUEUE_COMPUTE, TIDE_QUEUE_COPY } tide_queue_kind;

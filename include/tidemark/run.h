@@ -85,6 +85,10 @@ TIDE_API tide_status tide_run_read_part(tide_run *run, tide_id tensor, uint64_t 
  * at once. `data` is borrowed until tide_run_destroy, filled when a step is done, and of no meaning after one that fails. */
 TIDE_API tide_status tide_run_watch(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
 
+/* Between steps: what the arena holds no value in goes back to the system until the next step takes it again, for a while in
+ * which something else needs memory. Nothing else changes. */
+TIDE_API tide_status tide_run_rest(tide_run *run);
+
 /* Of an online run that has stepped: what each op took, measured; NULL if it follows a plan. */
 TIDE_API const uint64_t *tide_run_costs(const tide_run *run);
 

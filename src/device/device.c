@@ -121,6 +121,12 @@ void *tide_arena_host(tide_arena *arena) {
     return v->arena_host ? v->arena_host(arena) : NULL;
 }
 
+void tide_arena_discard(tide_arena *arena, uint64_t offset, uint64_t size_bytes) {
+    const tide__device_vtable *v = arena->device->v;
+    if (!v->arena_discard || offset >= arena->size_bytes) return;
+    v->arena_discard(arena, offset, tide__min_u64(size_bytes, arena->size_bytes - offset));
+}
+
 static tide_status check_range(const tide_arena *arena, uint64_t offset, uint64_t size_bytes, const char *what,
                                uint32_t index) {
     uint64_t end;

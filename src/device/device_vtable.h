@@ -22,6 +22,8 @@ typedef struct tide__device_vtable {
     void (*arena_destroy)(tide_arena *arena);
     /* Optional: NULL means the host cannot see the arena. */
     void *(*arena_host)(tide_arena *arena);
+    /* Optional: NULL means that memory stays taken. */
+    void (*arena_discard)(tide_arena *arena, uint64_t offset, uint64_t size_bytes);
 
     tide_status (*queue_create)(tide_device *device, tide_queue_kind kind, tide_queue **out);
     void (*queue_destroy)(tide_queue *queue); /* waits for what is enqueued */

@@ -204,6 +204,7 @@ static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64
     tide__network network;
     bool borrows;
     tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
+    TIDE_TRY(tide_run_rest(t->network.run));
     TIDE_TRY(open_evaluation(t, &network, &borrows));
     tide_status status = evaluate(t, &network, borrows, data, n_samples, sum);
     tide__network_close(&network);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/size.h"
 
 uint64_t tide__elements(tide_shape s) { return (uint64_t)s.n * (uint64_t)s.c * (uint64_t)s.h * (uint64_t)s.w; }
@@ -118,7 +119,9 @@ static tide_status open_plan(const tide_trainer_options *o, tide_run *host, tide
     n->recalled = n->plan != NULL;
     if (o->mode == TIDE_MODE_PLANNED && !n->plan)
         TIDE_TRY(tide_plan_create(n->program, &n->machine, &plan, fit, &n->plan));
-    return open_run(o, host, n);
+    tide_status status = open_run(o, host, n);
+    tide__memory_give_back(); /* what planning and proving took, before the arena is touched */
+    return status;
 }
 
 /* Touched at once: memory that the first step would take by surprise belongs to the cost of opening. By volatile

@@ -83,6 +83,33 @@ static tide_status find_free(tide_run *run, uint64_t size, uint64_t *offset) {
     return TIDE_OK;
 }
 
+static void rest_online(tide_run *run) {
+    const tide__ranges *r = &run->online->arena;
+    for (size_t i = 0; i < r->free.count; i++)
+        tide_arena_discard(run->arena, r->free.data[i].offset, r->free.data[i].size);
+}
+
+static void rest_between(tide_run *run, const span *held, size_t n) {
+    uint64_t begin = run->base;
+    for (size_t i = 0; i < n; i++) {
+        if (held[i].begin > begin) tide_arena_discard(run->arena, begin, held[i].begin - begin);
+        begin = tide__max_u64(begin, held[i].end);
+    }
+    tide_arena_discard(run->arena, begin, run->base + run->arena_bytes - begin);
+}
+
+tide_status tide_run_rest(tide_run *run) {
+    span *held;
+    size_t n;
+    if (run->host || run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot rest while two are in its arena");
+    if (run->poisoned) return tide__run_fail_poisoned(run);
+    if (run->online) return rest_online(run), TIDE_OK;
+    TIDE_TRY(list_held(run, &held, &n));
+    rest_between(run, held, n);
+    free(held);
+    return TIDE_OK;
+}
+
 uint64_t tide_run_guest_bytes(const tide_run *run) { return run->arena_bytes; }
 
 void tide_run_guest_tiers(const tide_run *run, tide_budgets *budgets) {

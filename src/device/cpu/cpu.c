@@ -55,6 +55,7 @@ static const tide__device_vtable vtable = {
     .arena_create = tide__host_arena_create,
     .arena_destroy = tide__host_arena_destroy,
     .arena_host = tide__host_arena_host,
+    .arena_discard = tide__host_arena_discard,
     .queue_create = tide__cpu_queue_create,
     .queue_destroy = tide__cpu_queue_destroy,
     .queue_sync = tide__host_queue_sync,
