@@ -9,6 +9,7 @@
 #include "progress.h"
 #include "train_options.h"
 #include "train_record.h"
+#include "train_total.h"
 
 typedef struct session {
     const train_options *options;
@@ -118,9 +119,11 @@ static tide_status resolve_budgets(const session *s, tide_trainer_options *t) {
 
 /* A percentage is of the unconstrained arena. */
 static tide_status set_budgets(const session *s, tide_trainer_options *t) {
+    const size_arg *total = &s->options->total;
     if (budgets_relative(&s->options->budgets)) return resolve_budgets(s, t);
     fill_budgets(&s->options->budgets, &s->machine, 0, &t->plan.budgets);
-    return TIDE_OK;
+    if (!total->given) return TIDE_OK;
+    return share_total(size_arg_bytes(total, 0), s->device, s->model, &s->machine, &t->plan.budgets);
 }
 
 /* ---- one training ---- */

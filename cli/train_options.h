@@ -18,6 +18,7 @@ typedef struct train_options {
     const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort,
         *record, *plan_cache;
     budget_args budgets;
+    size_arg total; /* of the process; stands for the arena until that is known */
     uint32_t steps, epochs, threads, save_every;
     bool verify_bits, json, quiet, no_disk_checksums;
 } train_options;
