@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
 #include "cli.h"
 
 typedef struct devices_options {
@@ -122,13 +123,6 @@ static void print_json(const found *list, int n, const tide_machine *m) {
 
 /* ---- the command ---- */
 
-/* A figure of a busy machine is a figure of its neighbours. */
-static void warn_if_busy(void) {
-    double load;
-    if (getloadavg(&load, 1) == 1 && load > 0.5)
-        fprintf(stderr, "tidemark: the machine is busy (load %.1f): the figures may be too low\n", load);
-}
-
 static void say(void *context, const char *text) { fprintf(stderr, "measuring: %s\n", text); }
 
 static tide_status measure(const devices_options *o, tide_machine *out) {
@@ -137,7 +131,7 @@ static tide_status measure(const devices_options *o, tide_machine *out) {
     tide_measure_options_init(&options);
     options.disk_path = o->disk_path;
     options.progress = say;
-    warn_if_busy();
+    remark_busy("the figures may be too low"); /* they are of its neighbours, too */
     tide_status status = open_device(o->device ? o->device : "cpu", o, &device);
     if (status != TIDE_OK) return status;
     status = tide_machine_measure(device, &options, out);

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
 #include "progress.h"
 #include "train_options.h"
 #include "train_record.h"
+#include "train_total.h"
 
 typedef struct session {
     const train_options *options;
@@ -50,6 +52,8 @@ static tide_status open_session(session *s, const char *spec) {
     tide_device_options d;
     tide_device_options_init(&d);
     d.threads = o->threads;
+    remark_threads(o->threads);
+    if (!o->quiet) remark_busy("steps may take longer");
     tide_status status = prepare_data(&o->data, spec, &args, &s->data);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
@@ -87,12 +91,19 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     fill_schedule(&o->schedule, s->steps, &t->schedule);
     t->own_schedule = schedule_given(&o->schedule); /* else a checkpoint knows */
     t->disk_path = o->disk_path;
-    t->disk_checksums = o->disk_checksums;
+    t->disk_checksums = !o->no_disk_checksums;
     t->plan_folder = o->plan_cache;
     t->plan.policy = policy;
     if (status == TIDE_OK && !parse_effort(o->effort, &t->plan.effort)) status = TIDE_E_ARGUMENT;
     t->plan.decisions = strcmp(policy, "manual") == 0 ? o->decisions : NULL;
     return status;
+}
+
+static tide_status set_budgets(const session *s, tide_plan_options *plan) {
+    const size_arg *total = &s->options->total;
+    fill_budgets(&s->options->budgets, plan);
+    if (!total->given) return TIDE_OK;
+    return share_total(total->budget.bytes, s->device, s->model, &s->machine, plan);
 }
 
 /* ---- one training ---- */
@@ -249,7 +260,7 @@ static tide_status train_once(const session *s, const char *policy, bool budgete
     snprintf(out->policy, sizeof out->policy, "%s", policy);
     out->machine = &s->machine;
     tide_status status = trainer_options(s, policy, &options);
-    if (budgeted) fill_budgets(&s->options->budgets, &options.plan);
+    if (status == TIDE_OK && budgeted) status = set_budgets(s, &options.plan);
     if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
     if (options.plan.arena_budget.kind == TIDE_BUDGET_SMALLEST) watch_search(&options.plan);
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);

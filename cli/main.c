@@ -1,7 +1,5 @@
 /* The command `tidemark`: chooses a command and returns its exit code. */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -64,14 +62,6 @@ static int check_stdout(int exit_code) {
     return exit_code ? exit_code : tide_status_exit_code(TIDE_E_IO);
 }
 
-/* libgomp's threads spin for milliseconds at every barrier, which collapses as soon as anything else wants a core (the
- * copy threads do). It reads its settings when it is loaded, so a command that computes starts again with a short
- * spin, unless the user has said something else. */
-static void shorten_spins(char **argv) {
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
-    if (setenv("GOMP_SPINCOUNT", "10000", 0) == 0) execv("/proc/self/exe", argv);
-}
-
 static int run(int argc, char **argv) {
     if (argc < 2) {
         print_usage(stderr);
@@ -85,7 +75,6 @@ static int run(int argc, char **argv) {
         printf("tidemark %s\n", tide_version());
         return 0;
     }
-    if (strcmp(argv[1], "train") == 0 || strcmp(argv[1], "devices") == 0) shorten_spins(argv);
     for (int i = 0; i < N_COMMANDS; i++)
         if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 1, argv + 1);
     fprintf(stderr, "tidemark: there is no command \"%s\"; `tidemark --help` lists them\n", argv[1]);

@@ -79,10 +79,18 @@ static bool runs_manual(const run_list *list) {
     return false;
 }
 
+/* The arena's budget is then the total, unless another one was given. */
+static bool is_total(const size_arg *total, const size_arg *arena) {
+    return total->budget.kind == TIDE_BUDGET_BYTES && arena->budget.kind == TIDE_BUDGET_BYTES &&
+           arena->budget.bytes == total->budget.bytes;
+}
+
 static tide_status check_trainings(const train_options *o, const run_list *list) {
     if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
     if (o->threads && strcmp(o->device, "cpu") != 0)
         return complain(TIDE_E_ARGUMENT, "--threads is for device cpu, not %s", o->device);
+    if (o->total.given && !is_total(&o->total, &o->budgets.arena))
+        return complain(TIDE_E_ARGUMENT, "--total-budget is in bytes, and instead of --budget");
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
     if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
@@ -146,11 +154,13 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--compare", ARG_TEXT, &o->compare, "LIST", "train under each of these policies, compare the bits"},
         {"--budget", ARG_BUDGET, &o->budgets.arena, "SIZE",
          "bytes of the arena; 60% is of the unconstrained one; min is the smallest that works [no limit]"},
+        {"--total-budget", ARG_SIZE, &o->total, "SIZE",
+         "or bytes of the whole process: code, threads, planning, RAM tiers and arena [no limit]"},
         {"--host-budget", ARG_SIZE, &o->budgets.host, "SIZE",
          "bytes of RAM tiers [no limit; on the cpu in a --budget 0]"},
         {"--disk-budget", ARG_SIZE, &o->budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
         {"--disk-path", ARG_TEXT, &o->disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
-        {"--disk-checksums", ARG_FLAG, &o->disk_checksums, NULL, "verify what comes back from disk"},
+        {"--no-disk-checksums", ARG_FLAG, &o->no_disk_checksums, NULL, "believe what comes back from disk"},
         {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl or opencl:N, see `tidemark devices` [cpu]"},
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
@@ -168,5 +178,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
                                  .positional = &o->spec,
                                  .min_positional = 1,
                                  .max_positional = 1};
-    return args_parse(&command, argc, argv, exit_code);
+    bool read = args_parse(&command, argc, argv, exit_code);
+    if (o->total.given && !o->budgets.arena.given) o->budgets.arena = o->total;
+    return read;
 }

@@ -18,8 +18,9 @@ typedef struct train_options {
     const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort,
         *record, *plan_cache;
     budget_args budgets;
+    size_arg total; /* of the process; stands for the arena until that is known */
     uint32_t steps, epochs, threads, save_every;
-    bool verify_bits, json, quiet, disk_checksums;
+    bool verify_bits, json, quiet, no_disk_checksums;
 } train_options;
 
 /* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified: liveness,

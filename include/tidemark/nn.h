@@ -92,7 +92,7 @@ typedef struct tide_state {
     tide_class cls;   /* weight, optimizer, other (running statistics) */
     bool trainable;
     tide_id at_start, at_end; /* the carried pair (equal in inference steps) */
-    tide_id op;               /* an op that reads at_start, whose operand `operand` has its layout */
+    tide_id op;               /* an op whose operand `operand` has its layout */
     uint32_t operand;
     tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
     tide_init_kind init;

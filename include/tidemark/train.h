@@ -115,7 +115,7 @@ typedef struct tide_trainer_options {
     tide_schedule schedule;
     bool own_schedule;     /* tide_trainer_load leaves these two as they are; else they are the checkpoint's then */
     const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
-    bool disk_checksums;   /* see tide_run_options */
+    bool disk_checksums;   /* see tide_run_options [true] */
     tide_train_mode mode;
     const char *plan_folder; /* where plans made with measured costs are kept for the next training; NULL: nowhere */
 } tide_trainer_options;

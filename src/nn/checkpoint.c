@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "nn/checkpoint_keys.h"
+#include "nn/states.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
 
@@ -82,25 +83,43 @@ static tide_status write_header(const tide_trainer *t, FILE *stream) {
     return TIDE_OK;
 }
 
-static tide_status write_floats(const float *data, uint64_t n, FILE *stream) {
+/* Where the state at hand begins in a stream. */
+typedef struct place {
+    FILE *stream;
+    uint64_t at_bytes;
+} place;
+
+static tide_status seek(const place *p, uint64_t element) {
+    off_t at = (off_t)(p->at_bytes + element * sizeof(float));
+    return ftello(p->stream) == at || fseeko(p->stream, at, SEEK_SET) == 0
+               ? TIDE_OK
+               : tide__fail_errno(TIDE_E_IO, errno, "cannot seek");
+}
+
+static tide_status write_row(void *context, uint64_t at, float *row, uint64_t n) {
+    const place *p = context;
+    TIDE_TRY(seek(p, at));
     errno = 0;
-    if (fwrite(data, sizeof *data, n, stream) == n) return TIDE_OK;
+    if (fwrite(row, sizeof *row, n, p->stream) == n) return TIDE_OK;
     return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot write");
+}
+
+static tide_status write_piece(void *context, const tide_state *s, const tide_piece *piece, float *plain) {
+    (void)s;
+    return tide__piece_rows(piece, plain, write_row, context);
 }
 
 /* A failed write of the header is sticky and reported when the file is committed, if not before. */
 static tide_status write_states(tide_trainer *t, FILE *stream) {
     tide__network *n = &t->network;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
-        status = tide__network_read_state(n, i, &room);
-        if (status == TIDE_OK)
-            status = write_floats(room.plain, tide__elements(tide_step_state(n->step, i)->shape), stream);
+    off_t begin = ftello(stream);
+    if (begin < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot write");
+    place p = {stream, (uint64_t)begin};
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        TIDE_TRY(tide__network_read_state(n, i, write_piece, &p));
+        p.at_bytes += tide__elements(tide_step_state(n->step, i)->shape) * sizeof(float);
     }
-    tide__room_close(&room);
-    return status;
+    return TIDE_OK;
 }
 
 tide_status tide_trainer_save(tide_trainer *t, const char *path) {
@@ -133,27 +152,29 @@ static tide_status check_states(const tide_trainer *t, const tide__safetensors *
     return tide__fail(TIDE_E_FORMAT, "%u arrays, the model has %u", s->n_arrays, n);
 }
 
-static tide_status read_array(FILE *stream, const tide__safetensors *s, const tide__array *a, float *out) {
+static tide_status read_row(void *context, uint64_t at, float *row, uint64_t n) {
+    const place *p = context;
+    TIDE_TRY(seek(p, at));
     errno = 0;
-    if (fseeko(stream, (off_t)(s->data_at + a->begin), SEEK_SET) == 0 &&
-        fread(out, 1, a->end - a->begin, stream) == a->end - a->begin)
-        return TIDE_OK;
-    return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot read array \"%.*s\"", (int)a->name_length, a->name);
+    if (fread(row, sizeof *row, n, p->stream) == n) return TIDE_OK;
+    return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot read");
+}
+
+static tide_status read_piece(void *context, const tide_state *s, const tide_piece *piece, float *plain) {
+    tide_status status = tide__piece_rows(piece, plain, read_row, context);
+    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "array \"%s\"", s->name);
 }
 
 static tide_status read_states(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
     tide__network *n = &t->network;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
-        status = read_array(stream, s, tide__safetensors_find(s, tide_step_state(n->step, i)->name), room.plain);
-        t->spoiled = true; /* until all are there */
-        if (status == TIDE_OK) status = tide__network_write_state(n, i, &room);
+    t->spoiled = true; /* until all are there */
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        const tide__array *a = tide__safetensors_find(s, tide_step_state(n->step, i)->name);
+        place p = {stream, s->data_at + a->begin};
+        TIDE_TRY(tide__network_write_state(n, i, read_piece, &p));
     }
-    tide__room_close(&room);
-    if (status == TIDE_OK) t->spoiled = false;
-    return status;
+    t->spoiled = false;
+    return TIDE_OK;
 }
 
 static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *s) {

@@ -89,6 +89,17 @@ static tide_status carry_states(tide__tape *tape) {
     return TIDE_OK;
 }
 
+/* An optimizer state is stored like the parameter that its update reads first. */
+static void describe_optimizer_states(tide_step *step, const uint32_t *state_of) {
+    for (uint32_t i = 0; i < step->n_states; i++) {
+        tide_state *s = &step->states[i];
+        if (s->cls != TIDE_CLASS_OPTIMIZER) continue;
+        const tide_state *parameter = &step->states[state_of[tide_program_op(step->program, s->op)->reads[0]]];
+        s->op = parameter->op;
+        s->operand = parameter->operand;
+    }
+}
+
 /* Names and the first op that reads each state: the op in whose layout it was created. */
 static tide_status describe_states(tide_step *step) {
     uint32_t n_tensors = tide_program_tensor_count(step->program);
@@ -108,6 +119,7 @@ static tide_status describe_states(tide_step *step) {
             step->states[state_of[o->reads[k]]].operand = k;
         }
     }
+    describe_optimizer_states(step, state_of);
     free(state_of);
     return TIDE_OK;
 }

@@ -2,18 +2,17 @@
  * seed and a counter, so two trainers with the same options see and compute the same, whatever their plans. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/options.h"
-#include "base/rng.h"
 #include "nn/parts.h"
 #include "nn/schedule.h"
+#include "nn/states.h"
 #include "nn/trainer.h"
 
 void tide_trainer_options_init(tide_trainer_options *options) {
-    *options = (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1};
+    *options =
+        (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1, .disk_checksums = true};
     tide_step_options_init(&options->step);
     tide_plan_options_init(&options->plan);
     tide_schedule_init(&options->schedule);
@@ -52,43 +51,9 @@ static tide_status check_options(const tide_trainer_options *o) {
 
 /* ---- weights ---- */
 
-/* Two uniform numbers become one normal one (Box and Muller). */
-static float normal(uint64_t seed, uint64_t stream, uint64_t i) {
-    float u = 1 - tide__random_unit(seed, stream, 2 * i), v = tide__random_unit(seed, stream, 2 * i + 1);
-    return sqrtf(-2 * logf(u)) * cosf(6.2831853f * v);
-}
-
-static float initial(const tide_state *s, uint64_t seed, uint64_t stream, uint64_t i) {
-    switch (s->init) {
-    case TIDE_INIT_ZERO: return 0;
-    case TIDE_INIT_ONE: return 1;
-    case TIDE_INIT_NORMAL: return s->init_scale * normal(seed, stream, i);
-    case TIDE_INIT_UNIFORM: return s->init_scale * (2 * tide__random_unit(seed, stream, i) - 1);
-    }
-    return 0;
-}
-
-/* A state's randomness comes from its name, so that it does not depend on the order of states. */
-void tide__state_init(const tide_state *s, uint64_t seed, float *plain) {
-    uint64_t elements = tide__elements(s->shape), stream = tide__hash_bytes(0, s->name, strlen(s->name));
-    for (uint64_t k = 0; k < elements; k++) plain[k] = initial(s, seed, stream, k);
-}
-
-static tide_status init_state(tide__network *n, uint32_t i, uint64_t seed, tide__room *room) {
-    const tide_state *s = tide_step_state(n->step, i);
-    tide__state_init(s, seed, room->plain);
-    tide_status status = tide__network_write_state(n, i, room);
-    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "state \"%s\"", s->name);
-}
-
 static tide_status init_states(tide__network *n, uint64_t seed) {
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++)
-        status = init_state(n, i, seed, &room);
-    tide__room_close(&room);
-    return status;
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) TIDE_TRY(tide__network_init_state(n, i, seed));
+    return TIDE_OK;
 }
 
 /* ---- life ---- */
@@ -238,16 +203,12 @@ tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_repo
 
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
     TIDE_NEED(t, hash);
-    tide__network *n = &t->network;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    uint64_t h = t->step, size;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
-        status = tide__network_read_stored(n, i, &room, &size);
-        if (status == TIDE_OK) h = tide__hash_bytes(h, room.stored, size);
+    const tide__network *n = &t->network;
+    uint64_t h = t->step;
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        tide_id tensor = tide_step_state(n->step, i)->at_start;
+        TIDE_TRY(tide__network_hash(n, tensor, tide_program_tensor(n->program, tensor)->size_bytes, &h));
     }
-    tide__room_close(&room);
-    if (status == TIDE_OK) *hash = h;
-    return status;
+    *hash = h;
+    return TIDE_OK;
 }

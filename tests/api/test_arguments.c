@@ -49,6 +49,8 @@ static void test_missing_arguments(void **state) {
     CALL(tide_copy_out(SOME, NULL, 0, 0, (tide_io){0}));
     CALL(tide_copy_in(NULL, SOME, 0, 0, (tide_io){0}));
     CALL(tide_copy_in(SOME, NULL, 0, 0, (tide_io){0}));
+    CALL(tide_copy_within(NULL, SOME, 0, 0, 0));
+    CALL(tide_copy_within(SOME, NULL, 0, 0, 0));
     CALL(tide_kernel_create(NULL, SOME, SOME));
     CALL(tide_kernel_create(SOME, NULL, SOME));
     CALL(tide_kernel_create(SOME, SOME, NULL));
@@ -64,6 +66,16 @@ static void test_missing_arguments(void **state) {
     CALL(tide_operand_unpack(NULL, 0, SOME, SOME));
     CALL(tide_operand_unpack(SOME, 0, NULL, SOME));
     CALL(tide_operand_unpack(SOME, 0, SOME, NULL));
+    CALL(tide_operand_piece(NULL, 0, 0, 0, SOME));
+    CALL(tide_operand_piece(SOME, 0, 0, 0, NULL));
+    CALL(tide_piece_pack(NULL, 0, SOME, SOME, SOME));
+    CALL(tide_piece_pack(SOME, 0, NULL, SOME, SOME));
+    CALL(tide_piece_pack(SOME, 0, SOME, NULL, SOME));
+    CALL(tide_piece_pack(SOME, 0, SOME, SOME, NULL));
+    CALL(tide_piece_unpack(NULL, 0, SOME, SOME, SOME));
+    CALL(tide_piece_unpack(SOME, 0, NULL, SOME, SOME));
+    CALL(tide_piece_unpack(SOME, 0, SOME, NULL, SOME));
+    CALL(tide_piece_unpack(SOME, 0, SOME, SOME, NULL));
     CALL(tide_file_open(NULL, SOME));
     CALL(tide_file_open(SOME, NULL));
     CALL(tide_file_write(NULL, SOME, 0));
@@ -200,6 +212,11 @@ static void test_missing_arguments(void **state) {
     CALL(tide_run_write(SOME, 0, NULL, 0));
     CALL(tide_run_read(NULL, 0, SOME, 0));
     CALL(tide_run_read(SOME, 0, NULL, 0));
+    CALL(tide_run_write_part(NULL, 0, 0, SOME, 0));
+    CALL(tide_run_write_part(SOME, 0, 0, NULL, 0));
+    CALL(tide_run_read_part(NULL, 0, 0, SOME, 0));
+    CALL(tide_run_read_part(SOME, 0, 0, NULL, 0));
+    CALL(tide_run_rest(NULL));
     CALL(tide_run_watch(NULL, 0, SOME, 0));
     CALL(tide_run_watch(SOME, 0, NULL, 0));
     CALL(tide_run_follow(NULL, SOME));
@@ -225,6 +242,10 @@ static void test_missing_arguments(void **state) {
     CALL(tide_session_write(SOME, 0, NULL, 0));
     CALL(tide_session_read(NULL, 0, SOME, 0));
     CALL(tide_session_read(SOME, 0, NULL, 0));
+    CALL(tide_session_write_part(NULL, 0, 0, SOME, 0));
+    CALL(tide_session_write_part(SOME, 0, 0, NULL, 0));
+    CALL(tide_session_read_part(NULL, 0, 0, SOME, 0));
+    CALL(tide_session_read_part(SOME, 0, 0, NULL, 0));
     CALL(tide_session_set_budget(NULL, 0));
     CALL(tide_session_begin(NULL, SOME));
     CALL(tide_session_begin(SOME, NULL));

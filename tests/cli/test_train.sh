@@ -72,7 +72,7 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
 {"rerun":"pool2","before":"fc1.bwd-weights"}
 END
     mkdir spill
-    run 0 train lenet $quick --policy manual --decisions decisions.jsonl --disk-path spill --disk-checksums --verify-bits --json
+    run 0 train lenet $quick --policy manual --decisions decisions.jsonl --disk-path spill --no-disk-checksums --verify-bits --json
     one 'swaps'
     grep -q '"reruns": 1' "$work/out" || fail 'nothing was run again'
     [ "$(bits)" = "$reference" ] || fail 'swaps changed the bits'
@@ -164,4 +164,15 @@ print(lines)
 sys.exit(not lines or any(len(l) >= int(sys.argv[2]) for l in lines if "re-runs" not in l))
 END
 done
+# The whole process inside a number of bytes, which the system enforces.
+(
+    ulimit -d $((112 * 1024)) || exit 77
+    "$tidemark" train mlp:784,1024,1024,10 --batch 8 --threads 2 --steps 4 --test-samples 8 --total-budget 112MiB --quiet >"$work/out" 2>"$work/err"
+)
+code=$?
+[ $code = 0 ] || [ $code = 77 ] || fail "a training inside --total-budget ends with $code"
+run 2 train lenet --total-budget 192MiB --budget 1MiB
+err_has 'instead of --budget'
+run 2 train lenet --total-budget 8MiB
+err_has 'MiB beside the arena'
 finish
