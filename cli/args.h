@@ -48,7 +48,9 @@ bool args_parse(const arg_command *command, int argc, char **argv, int *exit_cod
 /* A percentage resolved against `whole`; UINT64_MAX (no limit) when not given. */
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole);
 
-/* "512MiB" -> bytes, "60%" -> percent. */
+/* "512MiB" -> bytes, "60%" -> percent. Capitals do not matter; "2G" is 2 GiB. */
 bool size_arg_parse(const char *text, size_arg *out);
+bool duration_arg_parse(const char *text, uint64_t *ns); /* "81.57ms", "2s", "10min", "1h" */
+bool u64_arg_parse(const char *text, uint64_t max, uint64_t *out);
 
 #endif

@@ -39,6 +39,7 @@ typedef struct model_args {
     const char *optimizer; /* "momentum" */
     double weight_decay, clip_norm;
     bool fused_update, inference;
+    bool skip_nonfinite; /* train's --on-nan skip */
 } model_args;
 
 /* The rows of model_args for a command's table. */

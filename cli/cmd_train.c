@@ -127,37 +127,10 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Ctrl-C ends the training between two steps; a second one, and any while no step runs, ends the process as usual. */
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number) {
-    (void)number;
-    interrupted = 1;
-}
-
-static void watch_interrupts(bool watch) {
-    struct sigaction action = {.sa_handler = watch ? on_interrupt : SIG_DFL, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-}
-
 /* A file that may not grow further is an error that says so, not the end of the process. */
 static void ignore_file_limit(void) {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGXFSZ, &ignore, NULL);
-}
-
-/* Between steps: saves when it is time to, and when the training ends here. */
-static tide_status after_step(const session *s, tide_trainer *trainer) {
-    const train_options *o = s->options;
-    uint64_t done = tide_trainer_steps_done(trainer);
-    bool due = done == s->steps || (o->save_every && done % o->save_every == 0);
-    if (o->checkpoint && (due || interrupted)) {
-        tide_status status = tide_trainer_save(trainer, o->checkpoint);
-        if (status != TIDE_OK) return status;
-    }
-    if (!interrupted) return TIDE_OK;
-    return complain(TIDE_E_CANCELLED, "interrupted after step %" PRIu64 "%s%s", done,
-                    o->checkpoint ? "; saved to " : "", o->checkpoint ? o->checkpoint : "");
 }
 
 /* A curve that ends before the training does leaves steps that learn nothing. */
@@ -227,6 +200,8 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
     const char *unit = unit_of(s, &per_step);
     tide_status status = TIDE_OK;
     progress bar;
+    saver save;
+    save_begin(&save, &s->options->save);
     progress_start(&bar, out->policy, out->first_step, n, unit, per_step, s->options->quiet);
     for (uint64_t i = 0; i < n && status == TIDE_OK; i++) {
         tide_step_report report;
@@ -239,18 +214,17 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         (*times)[i] = report.step_ns;
         note_report(s, &report, out);
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
-        status = after_step(s, trainer);
+        status = save_after_step(&save, trainer, i + 1 == n);
     }
     progress_end(&bar);
+    save_end();
     return status;
 }
 
 static tide_status train_steps(const session *s, tide_trainer *trainer, outcome *out) {
     uint64_t steps = s->steps - out->first_step;
     uint64_t *times = NULL;
-    watch_interrupts(true);
     tide_status status = run_steps(s, trainer, &times, out);
-    watch_interrupts(false);
     if (status == TIDE_OK && times) {
         qsort(times, steps, sizeof *times, by_value);
         out->step_ns = times[steps / 2];
@@ -312,7 +286,6 @@ static int finish(const session *s, outcome *runs, int n) {
         print_runs_json(stdout, tide_model_name(s->model), runs, n, steps);
     else
         print_runs(runs, n, steps);
-    warn_of_losses(runs, n, steps);
     if (runs[n - 1].record) {
         tide_status status =
             record_write(runs[n - 1].record, s->options->record, tide_model_name(s->model), runs, n, steps);

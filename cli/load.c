@@ -87,6 +87,7 @@ tide_status fill_step_options(const model_args *args, tide_step_options *out) {
     out->clip_norm = (float)args->clip_norm;
     out->fused_update = args->fused_update;
     out->accumulate = args->accumulate;
+    out->skip_nonfinite = args->skip_nonfinite;
     out->inference = args->inference;
     return TIDE_OK;
 }

@@ -94,18 +94,30 @@ static tide_status check_trainings(const train_options *o, const run_list *list)
 /* Also what the training would only find out at its end. */
 static tide_status check_files(const train_options *o, const run_list *list) {
     if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
-    if (wants_stdout(o->checkpoint)) return complain(TIDE_E_ARGUMENT, "--checkpoint needs a file of its own");
-    if (o->record && o->checkpoint && strcmp(o->record, o->checkpoint) == 0)
+    if (o->record && o->save.checkpoint && strcmp(o->record, o->save.checkpoint) == 0)
         return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
-    if (o->checkpoint && list->n > 1)
+    if (o->save.checkpoint && list->n > 1)
         return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
-    if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
-    tide_status status = o->checkpoint ? tide__writer_check(o->checkpoint, true) : TIDE_OK;
+    tide_status status = o->save.checkpoint ? tide__writer_check(o->save.checkpoint, true) : TIDE_OK;
     return status == TIDE_OK && o->record ? tide__writer_check(o->record, false) : status;
 }
 
-tide_status check_train_options(const train_options *o, const run_list *list) {
+/* What to do about a loss that is not finite. */
+static tide_status check_on_nan(train_options *o) {
+    if (!o->on_nan || strcmp(o->on_nan, "stop") == 0) return TIDE_OK;
+    if (strcmp(o->on_nan, "skip") != 0)
+        return complain(TIDE_E_ARGUMENT, "--on-nan: \"%s\" is not stop or skip", o->on_nan);
+    if (o->model.fused_update)
+        return complain(TIDE_E_ARGUMENT, "--on-nan skip and --fused-update do not go together: a fused update cannot"
+                                         " wait for all gradients");
+    o->model.skip_nonfinite = true;
+    return TIDE_OK;
+}
+
+tide_status check_train_options(train_options *o, const run_list *list) {
     tide_status status = check_mode(o);
+    if (status == TIDE_OK) status = check_on_nan(o);
+    if (status == TIDE_OK) status = check_save_args(&o->save);
     if (status == TIDE_OK) status = check_trainings(o, list);
     if (status == TIDE_OK) status = check_data_args(&o->data);
     if (status == TIDE_OK) status = check_vary_args(&o->vary);
@@ -132,8 +144,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
          "samples of the evaluation at the end [1000; 100 of large images]"},
         {"--steps", ARG_COUNT, &o->steps, "N", "training steps [100]"},
         {"--epochs", ARG_COUNT, &o->epochs, "N", "or how often every sample is shown"},
-        {"--checkpoint", ARG_TEXT, &o->checkpoint, "FILE", "save the training there: at the end, and when interrupted"},
-        {"--save-every", ARG_COUNT, &o->save_every, "N", "and after every N steps"},
+        SAVE_OPTIONS(o->save),
         {"--resume", ARG_TEXT, &o->resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
         SCHEDULE_OPTIONS(o->schedule),
         VARY_OPTIONS(o->vary),
@@ -157,6 +168,8 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
         {"--record", ARG_TEXT, &o->record, "FILE", "write what was planned and measured, for `tidemark report`"},
+        {"--on-nan", ARG_TEXT, &o->on_nan, "stop|skip",
+         "when the loss is not finite: end the training, or go on without that step's update [stop]"},
         {"--quiet", ARG_FLAG, &o->quiet, NULL, "no progress"},
         {"--json", ARG_FLAG, &o->json, NULL, "for programs"},
     };

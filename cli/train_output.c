@@ -2,7 +2,6 @@
 #include "train_output.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 bool compare_bits(outcome *runs, int n, uint64_t steps) {
@@ -71,16 +70,4 @@ void print_runs_json(FILE *stream, const char *model, const outcome *runs, int n
     for (int i = 0; i < n; i++) run_json(&j, &runs[i], n, steps);
     json_close(&j, '[');
     json_end(&j);
-}
-
-void warn_of_losses(const outcome *runs, int n, uint64_t steps) {
-    for (int i = 0; i < n; i++)
-        for (uint64_t k = 0; k < steps; k++) {
-            if (isfinite(runs[i].losses[k])) continue;
-            fprintf(stderr,
-                    "tidemark: policy %s: from step %" PRIu64 " on the loss is no number; try a smaller"
-                    " --learning-rate\n",
-                    runs[i].policy, runs[i].first_step + k + 1);
-            break;
-        }
 }

@@ -65,6 +65,7 @@ typedef struct tide_step_options {
     bool fused_update;   /* update each weight right after its gradient; refused together with clip_norm */
     uint32_t accumulate; /* micro-batches per step, each of the model's batch; 0 or 1: none */
     float clip_norm;     /* 0: no clipping */
+    bool skip_nonfinite; /* gradients whose norm is not finite update nothing; refused together with fused_update */
     const tide_machine *machine; /* costs by its roofline; NULL: costs are 0 */
     tide_device *device;         /* sizes, layouts, reorders and workspaces as this device has them; NULL: plain float32
                             shapes and an analytic model of workspaces */
@@ -81,6 +82,8 @@ TIDE_API tide_id tide_step_input(const tide_step *step, uint32_t micro);
 TIDE_API tide_id tide_step_label(const tide_step *step, uint32_t micro);
 TIDE_API tide_id tide_step_loss(const tide_step *step, uint32_t micro);          /* 1 float, kept */
 TIDE_API tide_id tide_step_probabilities(const tide_step *step, uint32_t micro); /* kept in inference steps */
+/* With skip_nonfinite: 1 float, kept; what scaled the gradients, NaN where they updated nothing. Else TIDE_NONE. */
+TIDE_API tide_id tide_step_update_scale(const tide_step *step);
 
 /* Everything PRESENT at the start: weights, optimizer state, running statistics. */
 typedef enum tide_init_kind { TIDE_INIT_ZERO, TIDE_INIT_ONE, TIDE_INIT_NORMAL, TIDE_INIT_UNIFORM } tide_init_kind;

@@ -124,7 +124,9 @@ TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 TIDE_API tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_report *fit, tide_trainer **out);
 TIDE_API void tide_trainer_destroy(tide_trainer *trainer);
 
-/* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. */
+/* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. A loss that is not finite is
+ * TIDE_E_DIVERGED, after the update. With step.skip_nonfinite such a step updates nothing and is TIDE_OK, unless it is the
+ * 16th in a row: then skipping does not help. */
 TIDE_API tide_status tide_trainer_step(tide_trainer *trainer, float *loss, tide_step_report *report);
 /* The same, timed op by op on the device: op_ns[i] is the time of op i's first run, report->compute_ns (report may be
  * NULL) that of all runs, re-runs included. For tide_program_with_costs. */
@@ -150,7 +152,8 @@ TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
 /* ---- checkpoints (safetensors files, docs/formats.md) ---- */
 
 /* Weights, optimizer state, running statistics and counters, between two steps. The file at `path` is replaced when the
- * new one is complete and on disk, so that it is whole at any time. */
+ * new one is complete and on disk, so that it is whole at any time. A value that is not finite is TIDE_E_DIVERGED: the
+ * file stays as it is. */
 TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
 /* Goes on where the saved training stood, to the same bits: model, optimizer, weight decay, clipping, batch, accumulation,
  * data set and seed must be the same, and for the same bits the threads; policy and budgets need not. The learning rate and
@@ -160,7 +163,8 @@ TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
 /* What the steps from here on follow. */
 TIDE_API const tide_schedule *tide_trainer_schedule(const tide_trainer *trainer);
-TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those before a checkpoint included */
+TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer);    /* those before a checkpoint included */
+TIDE_API uint64_t tide_trainer_steps_skipped(const tide_trainer *trainer); /* since it was created */
 
 /* That of the last step, or of the first to come; until the next step. NULL: online, as yet. */
 TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);

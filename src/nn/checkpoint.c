@@ -82,7 +82,19 @@ static tide_status write_header(const tide_trainer *t, FILE *stream) {
     return TIDE_OK;
 }
 
-static tide_status write_floats(const float *data, uint64_t n, FILE *stream) {
+static bool all_finite(const float *data, uint64_t n) {
+    const uint32_t exponent = UINT32_C(0x7f800000); /* all ones: infinite or no number */
+    uint32_t bits, found = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(&bits, &data[i], sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    return !found;
+}
+
+static tide_status write_floats(const char *name, const float *data, uint64_t n, FILE *stream) {
+    if (!all_finite(data, n))
+        return tide__fail(TIDE_E_DIVERGED, "array \"%s\" is not finite; the checkpoint stays as it is", name);
     errno = 0;
     if (fwrite(data, sizeof *data, n, stream) == n) return TIDE_OK;
     return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot write");
@@ -97,7 +109,8 @@ static tide_status write_states(tide_trainer *t, FILE *stream) {
     for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
         status = tide__network_read_state(n, i, &room);
         if (status == TIDE_OK)
-            status = write_floats(room.plain, tide__elements(tide_step_state(n->step, i)->shape), stream);
+            status = write_floats(tide_step_state(n->step, i)->name, room.plain,
+                                  tide__elements(tide_step_state(n->step, i)->shape), stream);
     }
     tide__room_close(&room);
     return status;
@@ -185,4 +198,5 @@ tide_status tide_trainer_load(tide_trainer *t, const char *path) {
 }
 
 uint64_t tide_trainer_steps_done(const tide_trainer *t) { return t->step; }
+uint64_t tide_trainer_steps_skipped(const tide_trainer *t) { return t->skipped; }
 const tide_schedule *tide_trainer_schedule(const tide_trainer *t) { return &t->options.schedule; }

@@ -293,6 +293,7 @@ void tide__step_for_inference(tide_step_options *step) {
     step->accumulate = 0;
     step->fused_update = false;
     step->clip_norm = 0;
+    step->skip_nonfinite = false;
 }
 
 /* ---- states ---- */

@@ -97,8 +97,14 @@ END
     run 0 train lenet ${quick% *} 2 --compare none,liveness --json
     one 'lenet, two threads'
 }
-run 0 train lenet --steps 2 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30
-err_has 'the loss is no number'
+# A loss that is not finite ends the training, before it reaches a checkpoint; a file saved before stays.
+refuse 12 'the loss of step 2 is' train lenet --steps 3 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30 \
+    --checkpoint diverged --every 2
+[ ! -e diverged ] || fail 'a diverged training was saved'
+refuse 12 'in a row whose gradients' train lenet --steps 30 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30 \
+    --on-nan skip
+refuse 2 '"go" is not stop or skip' train lenet --on-nan go
+refuse 2 '--on-nan skip and --fused-update' train lenet --on-nan skip --fused-update
 
 # What would only fail at the end is refused at the beginning, and a pipe is not waited for.
 mkdir empty && mkfifo pipe
