@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
 #include "cli.h"
 
 /* ---- values ---- */
@@ -101,6 +102,11 @@ static const char *parse_value(const arg_option *option, const char *text) {
         return NULL;
     case ARG_U64: return u64_arg_parse(text, UINT64_MAX, option->target) ? NULL : "a whole number";
     case ARG_NUMBER: return parse_number(text, option->target, &rest) && !*rest ? NULL : "a number from 0 up";
+    case ARG_MAYBE: {
+        number_arg *number = option->target;
+        number->given = parse_number(text, &number->value, &rest) && !*rest;
+        return number->given ? NULL : "a number from 0 up";
+    }
     case ARG_SIZE: return size_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%";
     case ARG_BUDGET: return parse_budget(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%, or min";
     case ARG_DURATION: return duration_arg_parse(text, option->target) ? NULL : "a time such as 81.57ms";
@@ -135,6 +141,15 @@ static int find_option(const arg_command *c, const char *name, size_t length) {
     return -1;
 }
 
+static bool unknown_option(const arg_command *c, const char *name, size_t length) {
+    tide__nearest near = tide__nearest_begin(name, length);
+    for (uint32_t i = 0; i < c->n_options; i++)
+        tide__nearest_offer(&near, c->options[i].name, strlen(c->options[i].name));
+    fprintf(stderr, "tidemark: unknown option %.*s%s%s%s\n", (int)length, name, near.best ? "; did you mean " : "",
+            near.best ? near.best : "", near.best ? "?" : "");
+    return false;
+}
+
 /* ---- the walk ---- */
 
 typedef struct parser {
@@ -149,10 +164,7 @@ static bool take_option(parser *p, const char *arg) {
     const char *equals = arg[0] == '-' && arg[1] == '-' ? strchr(arg, '=') : NULL;
     size_t length = equals ? (size_t)(equals - arg) : strlen(arg);
     int i = find_option(p->command, arg, length);
-    if (i < 0) {
-        fprintf(stderr, "tidemark: unknown option %.*s\n", (int)length, arg);
-        return false;
-    }
+    if (i < 0) return unknown_option(p->command, arg, length);
     const arg_option *o = &p->command->options[i];
     if (p->seen >> i & 1) {
         fprintf(stderr, "tidemark: %s is given twice\n", o->name);

@@ -12,6 +12,7 @@ typedef enum arg_kind {
     ARG_COUNT,    /* uint32_t, at least 1: so 0 in a target means "not given" */
     ARG_U64,      /* uint64_t */
     ARG_NUMBER,   /* double */
+    ARG_MAYBE,    /* number_arg: a number whose absence means something */
     ARG_SIZE,     /* size_arg: "512MiB", "4GB", "60%" */
     ARG_BUDGET,   /* size_arg: the same, or "min" */
     ARG_DURATION, /* uint64_t ns: "81.57ms", "2s" */
@@ -23,6 +24,11 @@ typedef struct size_arg {
     uint64_t bytes;
     double percent;
 } size_arg;
+
+typedef struct number_arg {
+    bool given;
+    double value;
+} number_arg;
 
 typedef struct arg_option {
     const char *name; /* with its dashes: "--budget", "-o" */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "progress.h"
+#include "train_log.h"
 #include "train_options.h"
 #include "train_record.h"
 
@@ -16,6 +17,7 @@ typedef struct session {
     tide_model *model;
     model_parts parts;
     train_data data;
+    train_log log;
     uint64_t steps; /* of the whole training */
 } session;
 
@@ -26,12 +28,15 @@ static uint64_t batch_of(const session *s) {
     return micros * (uint64_t)tide_model_input(s->model).n;
 }
 
-/* Epochs end with the step that shows their last sample. */
-static void count_steps(session *s) {
+/* Epochs end with the step that shows their last sample. A training that goes on ends where it was to end. */
+static tide_status count_steps(session *s) {
     const train_options *o = s->options;
-    uint64_t batch = batch_of(s);
-    s->steps = o->steps ? o->steps : 100;
+    uint64_t batch = batch_of(s), total = 0;
+    tide_status status = TIDE_OK;
+    if (o->resume && !o->steps && !o->epochs) status = tide_checkpoint_total_steps(o->resume, &total);
+    s->steps = o->steps ? o->steps : total ? total : 100;
     if (o->epochs) s->steps = (o->epochs * s->data.train.n_samples + batch - 1) / batch;
+    return status;
 }
 
 /* Where the arena is the host's own memory, RAM tiers save nothing: inside a budget there are none, unless they are asked
@@ -57,11 +62,13 @@ static tide_status open_session(session *s, const char *spec) {
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
     if (status == TIDE_OK) status = make_parts(&o->vary, spec, &args, s->model, o->data.seed, &s->parts);
     if (status == TIDE_OK) status = open_data(&o->data, s->model, &s->data);
-    if (status == TIDE_OK) count_steps(s);
+    if (status == TIDE_OK) status = count_steps(s);
+    if (status == TIDE_OK) status = log_open(&s->log, o->log, spec, batch_of(s), o->resume != NULL);
     return status;
 }
 
 static void close_session(session *s) {
+    log_close(&s->log);
     close_data(&s->data);
     free_parts(&s->parts);
     tide_model_destroy(s->model);
@@ -75,7 +82,7 @@ static tide_train_mode mode_of(const train_options *o) {
 static tide_status trainer_options(const session *s, const char *policy, tide_trainer_options *t) {
     const train_options *o = s->options;
     tide_trainer_options_init(t);
-    tide_status status = fill_step_options(&o->model, &t->step);
+    tide_status status = fill_step_options(&o->model, s->model, &t->step);
     t->model = s->model;
     t->parts = s->parts.parts;
     t->n_parts = s->parts.n_parts;
@@ -83,8 +90,8 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     t->machine = &s->machine;
     t->data = &s->data.train;
     t->seed = o->data.seed;
-    t->learning_rate = rate_of(&o->schedule);
-    fill_schedule(&o->schedule, s->steps, &t->schedule);
+    t->learning_rate = rate_of(&o->schedule, tide_model_recipe(s->model), t->step.optimizer, batch_of(s));
+    fill_schedule(&o->schedule, tide_model_recipe(s->model), s->steps, &t->schedule);
     t->own_schedule = schedule_given(&o->schedule); /* else a checkpoint knows */
     t->disk_path = o->disk_path;
     t->disk_checksums = o->disk_checksums;
@@ -194,8 +201,15 @@ static void note_report(const session *s, const tide_step_report *report, outcom
     for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += out->tiers[t] = report->tier_bytes[t];
 }
 
+static tide_status log_last_step(session *s, const tide_trainer *trainer, const outcome *out, float loss,
+                                 const tide_step_report *report) {
+    uint64_t step = tide_trainer_steps_done(trainer);
+    const log_entry entry = {out->policy, step, loss, tide_trainer_rate(trainer, step - 1), report, s->machine.n_tiers};
+    return log_step(&s->log, &entry);
+}
+
 /* The step times go to `times`, the losses to out->losses. */
-static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t **times, outcome *out) {
+static tide_status run_steps(session *s, tide_trainer *trainer, uint64_t **times, outcome *out) {
     uint64_t room = 0, per_step, n = s->steps - out->first_step;
     const char *unit = unit_of(s, &per_step);
     tide_status status = TIDE_OK;
@@ -214,14 +228,15 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         (*times)[i] = report.step_ns;
         note_report(s, &report, out);
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
-        status = save_after_step(&save, trainer, i + 1 == n);
+        status = log_last_step(s, trainer, out, out->losses[i], &report);
+        if (status == TIDE_OK) status = save_after_step(&save, trainer, i + 1 == n);
     }
     progress_end(&bar);
     save_end();
     return status;
 }
 
-static tide_status train_steps(const session *s, tide_trainer *trainer, outcome *out) {
+static tide_status train_steps(session *s, tide_trainer *trainer, outcome *out) {
     uint64_t steps = s->steps - out->first_step;
     uint64_t *times = NULL;
     tide_status status = run_steps(s, trainer, &times, out);
@@ -241,7 +256,7 @@ static void judge(const session *s, tide_trainer *trainer, outcome *out) {
     snprintf(out->why_not_judged, sizeof out->why_not_judged, "%s", tide_last_error());
 }
 
-static tide_status train_once(const session *s, const char *policy, bool budgeted, tide_fit_report *fit, outcome *out) {
+static tide_status train_once(session *s, const char *policy, bool budgeted, tide_fit_report *fit, outcome *out) {
     tide_trainer_options options;
     tide_trainer *trainer;
     snprintf(out->policy, sizeof out->policy, "%s", policy);
@@ -310,7 +325,7 @@ static int report_run_failure(const session *s, tide_status status, const tide_f
     return exit_code;
 }
 
-static int run_all(const session *s, const run_list *list) {
+static int run_all(session *s, const run_list *list) {
     const train_options *o = s->options;
     outcome runs[MAX_RUNS] = {0};
     tide_fit_report fit = {.op = TIDE_NONE};

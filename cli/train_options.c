@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/nearest.h"
 
 bool is_mode(const train_options *o, const char *mode) { return strcmp(o->mode, mode) == 0; }
 
@@ -20,6 +21,15 @@ static bool is_policy(const char *name) {
     return false;
 }
 
+static tide_status no_policy(const char *name, size_t length) {
+    tide__nearest near = tide__nearest_begin(name, length);
+    for (uint32_t i = 0; tide_policy_name(i, NULL); i++)
+        tide__nearest_offer(&near, tide_policy_name(i, NULL), strlen(tide_policy_name(i, NULL)));
+    return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; %s%s%s", (int)length, name,
+                    near.best ? "did you mean " : "`tidemark train --help` lists them", near.best ? near.best : "",
+                    near.best ? "?" : "");
+}
+
 /* Checked before the first run, not after it. */
 static tide_status add_run(run_list *list, const char *name, size_t length) {
     char *policy = list->policy[list->n];
@@ -27,9 +37,7 @@ static tide_status add_run(run_list *list, const char *name, size_t length) {
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->policy[i], policy) == 0)
             return complain(TIDE_E_ARGUMENT, "policy \"%s\" is listed twice", policy);
-    if (length >= POLICY_BYTES || !is_policy(policy))
-        return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; `tidemark train --help` lists them", (int)length,
-                        name);
+    if (length >= POLICY_BYTES || !is_policy(policy)) return no_policy(name, length);
     list->n++;
     return TIDE_OK;
 }
@@ -94,6 +102,7 @@ static tide_status check_trainings(const train_options *o, const run_list *list)
 /* Also what the training would only find out at its end. */
 static tide_status check_files(const train_options *o, const run_list *list) {
     if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
+    if (wants_stdout(o->log)) return complain(TIDE_E_ARGUMENT, "--log needs a file of its own");
     if (o->record && o->save.checkpoint && strcmp(o->record, o->save.checkpoint) == 0)
         return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
     if (o->save.checkpoint && list->n > 1)
@@ -145,7 +154,8 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--steps", ARG_COUNT, &o->steps, "N", "training steps [100]"},
         {"--epochs", ARG_COUNT, &o->epochs, "N", "or how often every sample is shown"},
         SAVE_OPTIONS(o->save),
-        {"--resume", ARG_TEXT, &o->resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
+        {"--resume", ARG_TEXT, &o->resume, "FILE",
+         "go on from a checkpoint, up to --steps or --epochs in all [as many as it was to have]"},
         SCHEDULE_OPTIONS(o->schedule),
         VARY_OPTIONS(o->vary),
         {"--seed", ARG_U64, &o->data.seed, "N", "of weights, order and dropout [1]"},
@@ -168,6 +178,8 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
         {"--record", ARG_TEXT, &o->record, "FILE", "write what was planned and measured, for `tidemark report`"},
+        {"--log", ARG_TEXT, &o->log, "FILE",
+         "a line per step: loss, rate, time, memory; JSON Lines, or CSV by its name"},
         {"--on-nan", ARG_TEXT, &o->on_nan, "stop|skip",
          "when the loss is not finite: end the training, or go on without that step's update [stop]"},
         {"--quiet", ARG_FLAG, &o->quiet, NULL, "no progress"},

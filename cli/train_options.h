@@ -17,7 +17,7 @@ typedef struct train_options {
     schedule_args schedule;
     vary_args vary;
     const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *resume, *effort, *record,
-        *plan_cache, *on_nan;
+        *plan_cache, *on_nan, *log;
     save_args save;
     budget_args budgets;
     uint32_t steps, epochs, threads;

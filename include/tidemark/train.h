@@ -161,10 +161,13 @@ TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
  * TIDE_E_FORMAT and changes nothing; after TIDE_E_IO in the middle of its arrays the trainer refuses to step until another
  * is loaded. */
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
+/* How many steps the training in a file was to have; 0: its schedule did not say. */
+TIDE_API tide_status tide_checkpoint_total_steps(const char *path, uint64_t *steps);
 /* What the steps from here on follow. */
 TIDE_API const tide_schedule *tide_trainer_schedule(const tide_trainer *trainer);
-TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer);    /* those before a checkpoint included */
-TIDE_API uint64_t tide_trainer_steps_skipped(const tide_trainer *trainer); /* since it was created */
+TIDE_API float tide_trainer_rate(const tide_trainer *trainer, uint64_t step); /* of a step, counted from 0 */
+TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer);       /* those before a checkpoint included */
+TIDE_API uint64_t tide_trainer_steps_skipped(const tide_trainer *trainer);    /* since it was created */
 
 /* That of the last step, or of the first to come; until the next step. NULL: online, as yet. */
 TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);

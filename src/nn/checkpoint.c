@@ -168,7 +168,8 @@ static tide_status read_states(tide_trainer *t, FILE *stream, const tide__safete
     return status;
 }
 
-static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
+static tide_status load(void *trainer, FILE *stream, const tide__safetensors *s) {
+    tide_trainer *t = trainer;
     tide__checkpoint_state state;
     TIDE_TRY(tide__checkpoint_check_keys(t, s));
     TIDE_TRY(check_states(t, s));
@@ -182,20 +183,34 @@ static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *
     return TIDE_OK;
 }
 
-tide_status tide_trainer_load(tide_trainer *t, const char *path) {
-    if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
+/* What to do with an open file. */
+typedef tide_status (*visit_fn)(void *context, FILE *stream, const tide__safetensors *s);
+
+static tide_status visit(const char *path, visit_fn fn, void *context) {
     tide__safetensors s;
     FILE *stream;
     TIDE_TRY(tide__stream_open_regular(path, &stream));
     tide_status status = tide__safetensors_open(stream, path, &s);
     if (status == TIDE_OK) {
-        status = load(t, stream, &s);
+        status = fn(context, stream, &s);
         if (status != TIDE_OK) status = tide__fail_in(status, "%s", path);
         tide__safetensors_close(&s);
     }
     fclose(stream);
     return status;
 }
+
+tide_status tide_trainer_load(tide_trainer *t, const char *path) {
+    if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
+    return visit(path, load, t);
+}
+
+static tide_status read_total(void *steps, FILE *stream, const tide__safetensors *s) {
+    (void)stream;
+    return tide__safetensors_u64(s, "total_steps", steps);
+}
+
+tide_status tide_checkpoint_total_steps(const char *path, uint64_t *steps) { return visit(path, read_total, steps); }
 
 uint64_t tide_trainer_steps_done(const tide_trainer *t) { return t->step; }
 uint64_t tide_trainer_steps_skipped(const tide_trainer *t) { return t->skipped; }

@@ -136,7 +136,7 @@ static tide_shape vector_shape(int64_t length) { return (tide_shape){length, 1, 
 
 tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias) {
     tide__param weight = {.role = "weight", .shape = shape, .init = TIDE_INIT_NORMAL, .trainable = true};
-    weight.init_scale = sqrtf(2.0f / (float)inputs);
+    weight.init_scale = g->deviation > 0 ? g->deviation : sqrtf(2.0f / (float)inputs);
     TIDE_TRY(tide__graph_add_param(g, weight));
     if (!bias) return TIDE_OK;
     return tide__graph_add_param(g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .trainable = true});
@@ -216,6 +216,15 @@ static tide_status append_upconv(tide__graph *g, const char *name, uint32_t x, u
 
 uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor) {
     return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_upconv(g, name, x, channels, factor));
+}
+
+uint32_t tide__graph_classifier(tide__graph *g, const char *name, uint32_t x, uint32_t classes) {
+    if (g->status != TIDE_OK) return 0;
+    tide_shape in = tide__layer_shape(g, x);
+    g->deviation = 1 / sqrtf(3 * (float)in.c * (float)in.h * (float)in.w);
+    x = tide__graph_fc(g, name, x, classes);
+    g->deviation = 0;
+    return x;
 }
 
 static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {

@@ -172,10 +172,12 @@ static tide_status load_batch(tide_trainer *t) {
     return TIDE_OK;
 }
 
+float tide_trainer_rate(const tide_trainer *t, uint64_t step) {
+    return tide_schedule_rate(&t->options.schedule, t->options.learning_rate, step);
+}
+
 static tide_step_args step_args(const tide_trainer *t) {
-    const tide_trainer_options *o = &t->options;
-    return (tide_step_args){
-        .seed = o->seed, .step = t->step, .learning_rate = tide_schedule_rate(&o->schedule, o->learning_rate, t->step)};
+    return (tide_step_args){.seed = t->options.seed, .step = t->step, .learning_rate = tide_trainer_rate(t, t->step)};
 }
 
 static tide_status train_part(tide_trainer *t, float *loss, tide_step_report *report, bool traced) {

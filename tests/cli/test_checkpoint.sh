@@ -30,6 +30,12 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
     refuse 2 '--every needs --checkpoint' train $quick --every 2
     refuse 2 'is for one training' train $quick --checkpoint c.safetensors --verify-bits
 
+    # So is how many steps there were to be.
+    run 0 train $quick --steps 6 --checkpoint total.safetensors --every 2 --keep 2
+    run 0 train $quick --resume total.safetensors.1 --log rest.jsonl
+    [ "$(wc -l <rest.jsonl)" = 3 ] || fail 'resumed after step 4 of 6: not two more steps'
+    rm -f total.safetensors total.safetensors.1 rest.jsonl
+
     # The schedule is in the file: nobody has to type it again. What shapes the step has to be the same.
     scheduled='--schedule step --decay-every 2 --decay-factor 0.5 --warmup 2 --learning-rate 0.1'
     run 0 train $quick --steps 7 $scheduled --clip-norm 1 --accumulate 2

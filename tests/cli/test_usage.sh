@@ -90,4 +90,11 @@ if [ -w /dev/full ]; then
     err_has 'cannot write standard output'
 fi
 NO_COLOR=1 run 0 plan lenet
+# What was meant.
+refuse 2 'there is no command "tarin"; did you mean train?' tarin lenet
+refuse 2 'unknown option --bugdet; did you mean --budget?' plan lenet --bugdet 1G
+refuse 2 'did you mean resnet50?' model resnet5O
+refuse 2 'there is no policy "hybird"; did you mean hybrid?' train lenet --policy hybird
+run 0 help train
+out_has 'usage: tidemark train MODEL'
 finish

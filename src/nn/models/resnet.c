@@ -66,7 +66,7 @@ static uint32_t append_stage(tide__graph *g, uint32_t x, const stage *s, const t
 
 static void head(tide__graph *g, uint32_t x, uint32_t classes) {
     x = tide__graph_global_avgpool(g, "avgpool", x);
-    tide__graph_softmax_loss(g, "loss", tide__graph_fc(g, "fc", x, classes));
+    tide__graph_softmax_loss(g, "loss", tide__graph_classifier(g, "fc", x, classes));
 }
 
 /* ---- ImageNet form ---- */
