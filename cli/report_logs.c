@@ -22,8 +22,9 @@ typedef struct point {
 
 typedef struct curve {
     char name[NAME_BYTES], policy[NAME_BYTES];
-    uint32_t log;       /* which of the files */
-    double sum, weight; /* of the moving average: the newest tenth counts most, and the first values no more than others */
+    uint32_t log; /* which of the files */
+    double sum,
+        weight; /* of the moving average: the newest tenth counts most, and the first values no more than others */
     TIDE_VEC(point) points;
 } curve;
 
@@ -221,7 +222,8 @@ static void write_row(FILE *f, const curve *c, const char *path, const char *col
 }
 
 static const char page_head[] =
-    "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+    "content=\"width=device-width\">\n"
     "<title>Tidemark: losses</title>\n<style>\n"
     ":root{color-scheme:light dark;--ink:#15202b;--muted:#56636f;--line:#dce2e8;--bg:#fff}\n"
     "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--muted:#98a6b3;--line:#2b3743;--bg:#161e26}}\n"
@@ -237,7 +239,8 @@ static const char page_head[] =
 static void write_page(FILE *f, const curves *a, const char *const *paths) {
     fputs(page_head, f);
     write_picture(f, a);
-    fputs("<table><tr><th>log</th><th>model</th><th>policy</th><th>steps</th><th>first loss</th><th>last loss, smoothed</th>"
+    fputs("<table><tr><th>log</th><th>model</th><th>policy</th><th>steps</th><th>first loss</th><th>last loss, "
+          "smoothed</th>"
           "<th>median step</th><th>arena</th></tr>\n",
           f);
     for (uint32_t i = 0; i < a->n; i++)

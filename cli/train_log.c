@@ -63,12 +63,8 @@ tide_status log_step(train_log *log, const log_entry *e) {
     const struct {
         const char *name;
         double value;
-    } fields[] = {{"step", (double)e->step},
-                  {"loss", (double)e->loss},
-                  {"rate", (double)e->rate},
-                  {"step_ns", (double)r->step_ns},
-                  {"wait_ns", wait_ns(r)},
-                  {"arena_bytes", (double)r->arena_bytes},
+    } fields[] = {{"step", (double)e->step},         {"loss", (double)e->loss}, {"rate", (double)e->rate},
+                  {"step_ns", (double)r->step_ns},   {"wait_ns", wait_ns(r)},   {"arena_bytes", (double)r->arena_bytes},
                   {"tier_bytes", (double)tier_bytes}};
     fputs(log->csv ? "" : "{\"policy\":", log->stream);
     json_string(log->stream, e->policy);

@@ -17,7 +17,8 @@ static uint32_t edits(const char *a, size_t n, const char *b, size_t m) {
         now[0] = (uint32_t)i;
         for (size_t k = 1; k <= m; k++) {
             now[k] = least(before[k - 1] + (a[i - 1] != b[k - 1]), least(before[k], now[k - 1]) + 1);
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1]) now[k] = least(now[k], earlier[k - 2] + 1);
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+                now[k] = least(now[k], earlier[k - 2] + 1);
         }
     }
     return rows[n % 3][m];

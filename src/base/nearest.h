@@ -7,8 +7,8 @@
 
 typedef struct tide__nearest {
     const char *text;
-    size_t length;     /* of the text */
-    const char *best;  /* NULL: nothing comes near */
+    size_t length;    /* of the text */
+    const char *best; /* NULL: nothing comes near */
     size_t best_length;
     uint32_t distance; /* of the best: letters that are wrong, missing, too many, or swapped with a neighbour */
 } tide__nearest;

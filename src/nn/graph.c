@@ -231,8 +231,10 @@ static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {
     tide_shape shape = tide__layer_shape(g, x), channels = vector_shape(shape.c);
     tide_op_desc desc = {.kind = TIDE_OP_BN_FWD, .x = shape, .y = shape, .eps = 1e-5f, .momentum = 0.1f};
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    TIDE_TRY(tide__graph_add_param(
-        g, (tide__param){.role = "weight", .shape = channels, .init = TIDE_INIT_ONE, .trainable = true}));
+    TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "weight",
+                                                    .shape = channels,
+                                                    .init = g->bn_from_zero ? TIDE_INIT_ZERO : TIDE_INIT_ONE,
+                                                    .trainable = true}));
     TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "bias", .shape = channels, .trainable = true}));
     TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "running_mean", .shape = channels}));
     return tide__graph_add_param(g, (tide__param){.role = "running_var", .shape = channels, .init = TIDE_INIT_ONE});

@@ -56,6 +56,7 @@ typedef struct tide__graph {
     char prefix[48];                  /* put before the names of the layers to come */
     uint64_t parameter_count;         /* trainable scalars */
     float deviation;                  /* of weights to come; 0: He's */
+    bool bn_from_zero;                /* scales of batch norms to come begin at 0, not at 1 */
     tide_status status;
 } tide__graph;
 

@@ -30,10 +30,11 @@ typedef struct family {
 #define HE "normal, deviation sqrt(2 / inputs)"
 static const tide_training_recipe small_nets = {TIDE_MOMENTUM, 0.01f, 32, 0, 0, 0, HE};
 static const tide_training_recipe plain_nets = {TIDE_MOMENTUM, 0.01f, 128, 500, 5e-4f, 0, HE "; fully connected 0.01"};
-static const tide_training_recipe norm_nets = {
-    TIDE_MOMENTUM, 0.1f, 256, 500, 1e-4f, 0, HE "; the classifier 1 / sqrt(3 inputs)"};
-static const tide_training_recipe small_norm_nets = {
-    TIDE_MOMENTUM, 0.1f, 128, 500, 1e-4f, 0, HE "; the classifier 1 / sqrt(3 inputs)"};
+#define HE_CLASSIFIER HE "; the classifier 1 / sqrt(3 inputs)"
+static const tide_training_recipe norm_nets = {TIDE_MOMENTUM, 0.1f, 256, 500, 1e-4f, 0, HE_CLASSIFIER};
+static const tide_training_recipe small_norm_nets = {TIDE_MOMENTUM, 0.1f, 128, 500, 1e-4f, 0, HE_CLASSIFIER};
+static const tide_training_recipe residual_nets = {
+    TIDE_MOMENTUM, 0.1f, 256, 500, 1e-4f, 0, HE_CLASSIFIER "; the last scale of a block 0"};
 static const tide_training_recipe pixel_nets = {TIDE_ADAM, 3e-4f, 16, 100, 0, 1, HE};
 static const tide_training_recipe transformers = {
     TIDE_ADAMW, 6e-4f, 32, 500, 0.1f, 1, "normal, deviation 0.02; into residual sums 0.02 / sqrt(2 layers)"};
@@ -54,17 +55,19 @@ static const family families[] = {
     {"vgg13", "vgg13", "VGG, configuration B", tide__build_vgg, 0, 0, 13, IMAGENET, .recipe = &plain_nets},
     {"vgg16", "vgg16", "VGG, configuration D", tide__build_vgg, 0, 0, 16, IMAGENET, .recipe = &plain_nets},
     {"vgg19", "vgg19", "VGG, configuration E", tide__build_vgg, 0, 0, 19, IMAGENET, .recipe = &plain_nets},
-    {"resnet18", "resnet18", "ResNet of basic blocks", tide__build_resnet, 0, 0, 18, IMAGENET, .recipe = &norm_nets},
-    {"resnet34", "resnet34", "ResNet of basic blocks", tide__build_resnet, 0, 0, 34, IMAGENET, .recipe = &norm_nets},
+    {"resnet18", "resnet18", "ResNet of basic blocks", tide__build_resnet, 0, 0, 18, IMAGENET,
+     .recipe = &residual_nets},
+    {"resnet34", "resnet34", "ResNet of basic blocks", tide__build_resnet, 0, 0, 34, IMAGENET,
+     .recipe = &residual_nets},
     {"resnet50", "resnet50", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 50, IMAGENET,
-     .recipe = &norm_nets},
+     .recipe = &residual_nets},
     {"resnet101", "resnet101", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 101, IMAGENET,
-     .recipe = &norm_nets},
+     .recipe = &residual_nets},
     {"resnet152", "resnet152", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 152, IMAGENET,
-     .recipe = &norm_nets},
+     .recipe = &residual_nets},
     {"resnet", "resnet:N1,N2,N3,N4",
      "bottleneck ResNet of any depth: blocks per stage, 3 (N1 + N2 + N3 + N4) + 2 layers",
-     tide__build_resnet_bottleneck, 4, 4, 0, IMAGENET, .recipe = &norm_nets},
+     tide__build_resnet_bottleneck, 4, 4, 0, IMAGENET, .recipe = &residual_nets},
     {"resnet-cifar", "resnet-cifar:N", "ResNet of 6 N + 2 layers for small images", tide__build_resnet_cifar, 1, 1, 0,
      3, 32, 32, 10, .recipe = &small_norm_nets},
     {"densenet121", "densenet121", "DenseNet of growth 32", tide__build_densenet, 0, 0, 121, IMAGENET,

@@ -71,8 +71,8 @@ static void close_lesson(lesson *l) {
 static void test_learning(void **state) {
     (void)state;
     static const family families[] = {
-        {"mlp:784,64,10", 16, 28, 10, 80, 0.4}, {"lenet", 16, 28, 10, 80, 0.4},
-        {"resnet-cifar:1", 32, 28, 10, 60, 0.7}, {"unet:4", 4, 32, 2, 60, 0.6},
+        {"mlp:784,64,10", 16, 28, 10, 80, 0.4},   {"lenet", 16, 28, 10, 80, 0.4},
+        {"resnet-cifar:1", 32, 28, 10, 60, 0.7},  {"unet:4", 4, 32, 2, 60, 0.6},
         {"gpt2:2,32,2,32,256", 8, 0, 0, 80, 0.8}, {"lstm:1,48,16,256", 16, 0, 0, 80, 0.7},
     };
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
@@ -94,8 +94,8 @@ static void test_learning(void **state) {
 /* Scores of several units at the start are what made deep networks diverge. */
 static void test_first_loss(void **state) {
     (void)state;
-    static const family families[] = {{"vgg11", 2, 32, 10, 10, 0}, {"resnet18", 4, 32, 10, 10, 0},
-                                      {"densenet121", 4, 32, 10, 10, 0}};
+    static const family families[] = {
+        {"vgg11", 2, 32, 10, 10, 0}, {"resnet18", 4, 32, 10, 10, 0}, {"densenet121", 4, 32, 10, 10, 0}};
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         lesson l = {0};
         float loss;
