@@ -24,11 +24,11 @@ typedef struct family {
 } family;
 
 static const family families[] = {
-    {"mlp:784,128,10", 32, 1, 28, 10}, {"lenet", 32, 1, 28, 10},
-    {"alexnet", 16, 3, 67, 10},        {"vgg16", 16, 3, 32, 10},
-    {"resnet18", 16, 3, 64, 10},       {"resnet50", 16, 3, 64, 10},
-    {"resnet-cifar:1", 32, 3, 32, 10}, {"densenet121", 16, 3, 32, 10},
-    {"inception-v4", 8, 3, 107, 10},   {"unet:8", 8, 1, 32, 2},
+    {"mlp:784,128,10", 32, 1, 28, 10},   {"lenet", 32, 1, 28, 10},
+    {"alexnet", 16, 3, 67, 10},          {"vgg16", 16, 3, 32, 10},
+    {"resnet18", 16, 3, 64, 10},         {"resnet50", 16, 3, 64, 10},
+    {"resnet-cifar:1", 32, 3, 32, 10},   {"densenet121", 16, 3, 32, 10},
+    {"inception-v4", 8, 3, 107, 10},     {"unet:8", 8, 1, 32, 2},
     {"gpt2:2,64,4,64,256", 16, 0, 0, 0}, {"lstm:1,128,32,256", 16, 0, 0, 0},
 };
 enum { N_FAMILIES = sizeof families / sizeof *families };
@@ -75,13 +75,15 @@ static void write_op(FILE *f, const tide_op *op, const tide_op_desc *d) {
     const tide_shape *s[] = {&d->x, &d->y};
     fprintf(f, "{\"op\":\"%s\",\"counter\":%llu", tide_op_kind_name(d->kind), (unsigned long long)op->counter);
     for (int i = 0; i < 2; i++)
-        fprintf(f, ",\"%c\":[%lld,%lld,%lld,%lld]", "xy"[i], (long long)s[i]->n, (long long)s[i]->c,
-                (long long)s[i]->h, (long long)s[i]->w);
+        fprintf(f, ",\"%c\":[%lld,%lld,%lld,%lld]", "xy"[i], (long long)s[i] -> n, (long long)s[i] -> c,
+                (long long)s[i] -> h, (long long)s[i] -> w);
     fprintf(f, ",\"kernel\":[%d,%d],\"stride\":%d,\"pad\":[%d,%d]", d->kernel_h, d->kernel_w, d->stride, d->pad_h,
             d->pad_w);
-    fprintf(f, ",\"bias\":%d,\"eps\":%.9g,\"drop_rate\":%.9g,\"lrn\":[%d,%.9g,%.9g,%.9g],\"steps\":%d,\"step\":%d,\"prev\":%d",
-            d->bias, (double)d->eps, (double)d->drop_rate, d->lrn_size, (double)d->lrn_alpha, (double)d->lrn_beta,
-            (double)d->lrn_k, d->steps, d->step, d->has_prev);
+    fprintf(
+        f,
+        ",\"bias\":%d,\"eps\":%.9g,\"drop_rate\":%.9g,\"lrn\":[%d,%.9g,%.9g,%.9g],\"steps\":%d,\"step\":%d,\"prev\":%d",
+        d->bias, (double)d->eps, (double)d->drop_rate, d->lrn_size, (double)d->lrn_alpha, (double)d->lrn_beta,
+        (double)d->lrn_k, d->steps, d->step, d->has_prev);
     write_ids(f, "reads", op->reads, op->n_reads);
     write_ids(f, "writes", op->writes, op->n_writes);
     fputs("}\n", f);
@@ -90,7 +92,8 @@ static void write_op(FILE *f, const tide_op *op, const tide_op_desc *d) {
 static void write_network(const char *folder, const tide_trainer_options *o, const tide_step *step, int steps) {
     const tide_program *p = tide_step_program(step);
     FILE *f = create(folder, "network.jsonl");
-    fprintf(f, "{\"optimizer\":%d,\"rate\":%.9g,\"warmup\":%llu,\"decay\":%.9g,\"clip\":%.9g,\"seed\":%llu,\"steps\":%d",
+    fprintf(f,
+            "{\"optimizer\":%d,\"rate\":%.9g,\"warmup\":%llu,\"decay\":%.9g,\"clip\":%.9g,\"seed\":%llu,\"steps\":%d",
             (int)o->step.optimizer, (double)o->learning_rate, (unsigned long long)o->schedule.warmup_steps,
             (double)o->step.weight_decay, (double)o->step.clip_norm, (unsigned long long)o->seed, steps);
     fprintf(f, ",\"input\":%u,\"label\":%u,\"loss\":%u,\"values\":%llu,\"labels\":%llu,\"batch\":%lld}\n",
@@ -169,7 +172,8 @@ static void train(const family *f, int steps, const char *folder, float *losses)
 static int ask_torch(const char *python, const char *folder, int steps, float *losses) {
     char command[1536];
     int n = 0;
-    snprintf(command, sizeof command, "'%s' '%s/bench/train_recipes/torch_learn.py' '%s'", python, TIDE_SOURCE_DIR, folder);
+    snprintf(command, sizeof command, "'%s' '%s/bench/train_recipes/torch_learn.py' '%s'", python, TIDE_SOURCE_DIR,
+             folder);
     FILE *f = popen(command, "r"); /* a benchmark, with paths of its own */
     while (f && n < steps && fscanf(f, "%f", &losses[n]) == 1) n++;
     if (f) pclose(f);

@@ -47,6 +47,7 @@ TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_da
 /* Data in files, recognised by names and contents:
  *   a folder with MNIST's idx files (train-images-idx3-ubyte ...), or an idx file of images with its labels beside it
  *   a folder with CIFAR-10's binary files (data_batch_1.bin ... test_batch.bin), or one of them
+ *   a folder with CIFAR-100's binary files (train.bin, test.bin), whose fine labels are learned
  *   any other file: text by bytes
  * Pipes and devices are refused. Where there are no files to test with, the last tenth is for that. Everything is checked
  * when it is opened; the files are mapped and must not shrink until they are closed. */
