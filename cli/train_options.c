@@ -18,6 +18,15 @@ static bool is_policy(const char *name) {
     return false;
 }
 
+static tide_status no_policy(const char *name, size_t length) {
+    tide_nearest near = tide_nearest_begin(name, length);
+    for (uint32_t i = 0; tide_policy_name(i, NULL); i++)
+        tide_nearest_offer(&near, tide_policy_name(i, NULL), strlen(tide_policy_name(i, NULL)));
+    return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; %s%s%s", (int)length, name,
+                    near.best ? "did you mean " : "`tidemark train --help` lists them", near.best ? near.best : "",
+                    near.best ? "?" : "");
+}
+
 /* Checked before the first run, not after it. */
 static tide_status add_run(run_list *list, const char *name, size_t length) {
     char *policy = list->policy[list->n];
@@ -25,9 +34,7 @@ static tide_status add_run(run_list *list, const char *name, size_t length) {
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->policy[i], policy) == 0)
             return complain(TIDE_E_ARGUMENT, "policy \"%s\" is listed twice", policy);
-    if (length >= POLICY_BYTES || !is_policy(policy))
-        return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; `tidemark train --help` lists them", (int)length,
-                        name);
+    if (length >= POLICY_BYTES || !is_policy(policy)) return no_policy(name, length);
     list->n++;
     return TIDE_OK;
 }
@@ -101,18 +108,31 @@ static tide_status check_trainings(const train_options *o, const run_list *list)
 /* Also what the training would only find out at its end. */
 static tide_status check_files(const train_options *o, const run_list *list) {
     if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
-    if (wants_stdout(o->checkpoint)) return complain(TIDE_E_ARGUMENT, "--checkpoint needs a file of its own");
-    if (o->record && o->checkpoint && strcmp(o->record, o->checkpoint) == 0)
+    if (wants_stdout(o->log)) return complain(TIDE_E_ARGUMENT, "--log needs a file of its own");
+    if (o->record && o->save.checkpoint && strcmp(o->record, o->save.checkpoint) == 0)
         return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
-    if (o->checkpoint && list->n > 1)
+    if (o->save.checkpoint && list->n > 1)
         return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
-    if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
-    tide_status status = o->checkpoint ? tide_file_check(o->checkpoint, true) : TIDE_OK;
+    tide_status status = o->save.checkpoint ? tide_file_check(o->save.checkpoint, true) : TIDE_OK;
     return status == TIDE_OK && o->record ? tide_file_check(o->record, false) : status;
 }
 
-tide_status check_train_options(const train_options *o, const run_list *list) {
+/* What to do about a loss that is not finite. */
+static tide_status check_on_nan(train_options *o) {
+    if (!o->on_nan || strcmp(o->on_nan, "stop") == 0) return TIDE_OK;
+    if (strcmp(o->on_nan, "skip") != 0)
+        return complain(TIDE_E_ARGUMENT, "--on-nan: \"%s\" is not stop or skip", o->on_nan);
+    if (o->model.fused_update)
+        return complain(TIDE_E_ARGUMENT, "--on-nan skip and --fused-update do not go together: a fused update cannot"
+                                         " wait for all gradients");
+    o->model.skip_nonfinite = true;
+    return TIDE_OK;
+}
+
+tide_status check_train_options(train_options *o, const run_list *list) {
     tide_status status = check_mode(o);
+    if (status == TIDE_OK) status = check_on_nan(o);
+    if (status == TIDE_OK) status = check_save_args(&o->save);
     if (status == TIDE_OK) status = check_trainings(o, list);
     if (status == TIDE_OK) status = check_data_args(&o->data);
     if (status == TIDE_OK) status = check_vary_args(&o->vary);
@@ -133,15 +153,16 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
     const arg_option options[] = {
         MODEL_OPTIONS(o->model),
         {"--data", ARG_TEXT, &o->data.data, "NAME|PATH",
-         "digits (drawn), grammar (sentences), a folder of MNIST or CIFAR-10, a file of either or of text [by model]"},
+         "digits (drawn), grammar (sentences), a folder of MNIST, CIFAR-10 or CIFAR-100, a file of either or of text "
+         "[by model]"},
         {"--samples", ARG_COUNT, &o->data.samples, "N", "samples of an epoch [8192, of files all]"},
         {"--test-samples", ARG_COUNT, &o->data.test_samples, "N",
          "samples of the evaluation at the end [1000; 100 of large images]"},
         {"--steps", ARG_COUNT, &o->steps, "N", "training steps [100]"},
         {"--epochs", ARG_COUNT, &o->epochs, "N", "or how often every sample is shown"},
-        {"--checkpoint", ARG_TEXT, &o->checkpoint, "FILE", "save the training there: at the end, and when interrupted"},
-        {"--save-every", ARG_COUNT, &o->save_every, "N", "and after every N steps"},
-        {"--resume", ARG_TEXT, &o->resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
+        SAVE_OPTIONS(o->save),
+        {"--resume", ARG_TEXT, &o->resume, "FILE",
+         "go on from a checkpoint, up to --steps or --epochs in all [as many as it was to have]"},
         SCHEDULE_OPTIONS(o->schedule),
         VARY_OPTIONS(o->vary),
         {"--seed", ARG_U64, &o->data.seed, "N", "of weights, order and dropout [1]"},
@@ -166,6 +187,10 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
         {"--record", ARG_TEXT, &o->record, "FILE", "write what was planned and measured, for `tidemark report`"},
+        {"--log", ARG_TEXT, &o->log, "FILE",
+         "a line per step: loss, rate, time, memory; JSON Lines, or CSV by its name"},
+        {"--on-nan", ARG_TEXT, &o->on_nan, "stop|skip",
+         "when the loss is not finite: end the training, or go on without that step's update [stop]"},
         {"--quiet", ARG_FLAG, &o->quiet, NULL, "no progress"},
         {"--json", ARG_FLAG, &o->json, NULL, "for programs"},
     };

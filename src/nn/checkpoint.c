@@ -86,6 +86,7 @@ static tide_status write_header(const tide_trainer *t, FILE *stream) {
 /* Where the state at hand begins in a stream. */
 typedef struct place {
     FILE *stream;
+    const char *name;
     uint64_t at_bytes;
 } place;
 
@@ -96,8 +97,20 @@ static tide_status seek(const place *p, uint64_t element) {
                : tide__fail_errno(TIDE_E_IO, errno, "cannot seek");
 }
 
+static bool all_finite(const float *data, uint64_t n) {
+    const uint32_t exponent = UINT32_C(0x7f800000); /* all ones: infinite or no number */
+    uint32_t bits, found = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(&bits, &data[i], sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    return !found;
+}
+
 static tide_status write_row(void *context, uint64_t at, float *row, uint64_t n) {
     const place *p = context;
+    if (!all_finite(row, n))
+        return tide__fail(TIDE_E_DIVERGED, "array \"%s\" is not finite; the checkpoint stays as it is", p->name);
     TIDE_TRY(seek(p, at));
     errno = 0;
     if (fwrite(row, sizeof *row, n, p->stream) == n) return TIDE_OK;
@@ -114,10 +127,12 @@ static tide_status write_states(tide_trainer *t, FILE *stream) {
     tide__network *n = &t->network;
     off_t begin = ftello(stream);
     if (begin < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot write");
-    place p = {stream, (uint64_t)begin};
+    place p = {.stream = stream, .at_bytes = (uint64_t)begin};
     for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        const tide_state *s = tide_step_state(n->step, i);
+        p.name = s->name;
         TIDE_TRY(tide__network_read_state(n, i, write_piece, &p));
-        p.at_bytes += tide__elements(tide_step_state(n->step, i)->shape) * sizeof(float);
+        p.at_bytes += tide__elements(s->shape) * sizeof(float);
     }
     return TIDE_OK;
 }
@@ -170,14 +185,15 @@ static tide_status read_states(tide_trainer *t, FILE *stream, const tide__safete
     t->spoiled = true; /* until all are there */
     for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
         const tide__array *a = tide__safetensors_find(s, tide_step_state(n->step, i)->name);
-        place p = {stream, s->data_at + a->begin};
+        place p = {.stream = stream, .name = a->name, .at_bytes = s->data_at + a->begin};
         TIDE_TRY(tide__network_write_state(n, i, read_piece, &p));
     }
     t->spoiled = false;
     return TIDE_OK;
 }
 
-static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
+static tide_status load(void *trainer, FILE *stream, const tide__safetensors *s) {
+    tide_trainer *t = trainer;
     tide__checkpoint_state state;
     TIDE_TRY(tide__checkpoint_check_keys(t, s));
     TIDE_TRY(check_states(t, s));
@@ -191,15 +207,16 @@ static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *
     return TIDE_OK;
 }
 
-tide_status tide_trainer_load(tide_trainer *t, const char *path) {
-    TIDE_NEED(t, path);
-    if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
+/* What to do with an open file. */
+typedef tide_status (*visit_fn)(void *context, FILE *stream, const tide__safetensors *s);
+
+static tide_status visit(const char *path, visit_fn fn, void *context) {
     tide__safetensors s;
     FILE *stream;
     TIDE_TRY(tide__stream_open_regular(path, &stream));
     tide_status status = tide__safetensors_open(stream, path, &s);
     if (status == TIDE_OK) {
-        status = load(t, stream, &s);
+        status = fn(context, stream, &s);
         if (status != TIDE_OK) status = tide__fail_in(status, "%s", path);
         tide__safetensors_close(&s);
     }
@@ -207,5 +224,22 @@ tide_status tide_trainer_load(tide_trainer *t, const char *path) {
     return status;
 }
 
+tide_status tide_trainer_load(tide_trainer *t, const char *path) {
+    TIDE_NEED(t, path);
+    if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
+    return visit(path, load, t);
+}
+
+static tide_status read_total(void *steps, FILE *stream, const tide__safetensors *s) {
+    (void)stream;
+    return tide__safetensors_u64(s, "total_steps", steps);
+}
+
+tide_status tide_checkpoint_total_steps(const char *path, uint64_t *steps) {
+    TIDE_NEED(path, steps);
+    return visit(path, read_total, steps);
+}
+
 uint64_t tide_trainer_steps_done(const tide_trainer *t) { return t->step; }
+uint64_t tide_trainer_steps_skipped(const tide_trainer *t) { return t->skipped; }
 const tide_schedule *tide_trainer_schedule(const tide_trainer *t) { return &t->options.schedule; }

@@ -246,6 +246,7 @@ void tide__step_for_inference(tide_step_options *step) {
     step->accumulate = 0;
     step->fused_update = false;
     step->clip_norm = 0;
+    step->skip_nonfinite = false;
 }
 
 bool tide__step_find_state(const tide_step *step, const char *name, uint32_t *index) {

@@ -17,6 +17,7 @@ struct tide_step {
     const tide__recipe **ops; /* per op */
     tide__micro *micros;
     uint32_t n_micros;
+    tide_id update_scale;
     tide_state *states;
     uint32_t n_states;
 };
@@ -35,6 +36,9 @@ static tide_status check_options(const tide_step_options *o, const tide__graph *
     if (o->fused_update && o->clip_norm > 0)
         return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot wait for the global gradient norm: "
                                            "choose one of fused update and norm clipping");
+    if (o->fused_update && o->skip_nonfinite)
+        return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot be skipped: gradients of other layers "
+                                           "may still turn out not to be finite");
     if (o->accumulate > MAX_UNROLLED_LAYERS / g->layers.count)
         return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches of %zu layers are too many", o->accumulate,
                           g->layers.count);
@@ -133,6 +137,7 @@ static void take_over(tide_step *step, tide__tape *tape) {
     tape->states.data = NULL;
     step->micros = tape->micros;
     step->n_micros = tape->n_micros;
+    step->update_scale = tape->options->skip_nonfinite ? tape->clip_scale : TIDE_NONE;
     tape->micros = NULL;
 }
 
@@ -233,6 +238,8 @@ tide_id tide_step_loss(const tide_step *step, uint32_t micro) {
 tide_id tide_step_probabilities(const tide_step *step, uint32_t micro) {
     return micro < step->n_micros ? step->micros[micro].prob : TIDE_NONE;
 }
+
+tide_id tide_step_update_scale(const tide_step *step) { return step->update_scale; }
 
 uint32_t tide_step_state_count(const tide_step *step) { return step->n_states; }
 

@@ -65,7 +65,8 @@ static tide_status watch_losses(tide_trainer *t) {
     if (!t->losses) return tide__fail_memory();
     for (uint32_t m = 0; m < n->n_micros; m++)
         TIDE_TRY(tide_run_watch(n->run, tide_step_loss(n->step, m), &t->losses[m], sizeof t->losses[m]));
-    return TIDE_OK;
+    tide_id scale = tide_step_update_scale(n->step);
+    return scale == TIDE_NONE ? TIDE_OK : tide_run_watch(n->run, scale, &t->update_scale, sizeof t->update_scale);
 }
 
 static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
@@ -89,6 +90,7 @@ tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_re
     tide_trainer *t = calloc(1, sizeof *t);
     if (!t) return tide__fail_memory();
     t->options = taken;
+    t->update_scale = 1;
     tide_status status = open_trainer(t, fit);
     if (status == TIDE_OK)
         *out = t;
@@ -114,6 +116,22 @@ const tide_step *tide_trainer_step_program(const tide_trainer *t) { return t->ne
 
 /* ---- steps ---- */
 
+enum { MOST_SKIPS_IN_A_ROW = 15 };
+
+/* Of the step just done, whose number is counted from 1. */
+static tide_status check_finite(tide_trainer *t, float loss) {
+    bool skipped = isnan(t->update_scale);
+    t->skipped += skipped;
+    t->skipped_in_a_row = skipped ? t->skipped_in_a_row + 1 : 0;
+    if (t->skipped_in_a_row > MOST_SKIPS_IN_A_ROW)
+        return tide__fail(TIDE_E_DIVERGED, "step %llu is the %uth in a row whose gradients are not finite",
+                          (unsigned long long)t->step, t->skipped_in_a_row);
+    if (isfinite(loss) || skipped) return TIDE_OK;
+    return tide__fail(TIDE_E_DIVERGED,
+                      "the loss of step %llu is %s: a smaller learning rate, a warm-up or clipping may help",
+                      (unsigned long long)t->step, isnan(loss) ? "no number" : "infinite");
+}
+
 static float mean_loss(const tide_trainer *t) {
     double sum = 0;
     for (uint32_t m = 0; m < t->network.n_micros; m++) sum += (double)t->losses[m];
@@ -129,18 +147,23 @@ static tide_status load_batch(tide_trainer *t) {
     return TIDE_OK;
 }
 
+float tide_trainer_rate(const tide_trainer *t, uint64_t step) {
+    return tide_schedule_rate(&t->options.schedule, t->options.learning_rate, step);
+}
+
 static tide_step_args step_args(const tide_trainer *t) {
-    const tide_trainer_options *o = &t->options;
-    return (tide_step_args){
-        .seed = o->seed, .step = t->step, .learning_rate = tide_schedule_rate(&o->schedule, o->learning_rate, t->step)};
+    return (tide_step_args){.seed = t->options.seed, .step = t->step, .learning_rate = tide_trainer_rate(t, t->step)};
 }
 
 static tide_status train_part(tide_trainer *t, float *loss, tide_step_report *report, bool traced) {
     const tide_step_args args = step_args(t);
     if (traced) return tide__fail(TIDE_E_UNSUPPORTED, "steps of a network that changes cannot be traced");
-    TIDE_TRY(tide__parts_step(t, &args, loss, report));
+    float own;
+    TIDE_TRY(tide__parts_step(t, &args, &own, report));
     t->step++;
     t->seen += t->batch;
+    TIDE_TRY(check_finite(t, own));
+    *loss = own;
     return TIDE_OK;
 }
 
@@ -165,6 +188,7 @@ static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *re
     if (!timeline && tide__learning_wants_times(t)) timeline = &own;
     if (!report) report = &own_report;
     tide_status status = run_step(t, report, timeline);
+    if (status == TIDE_OK) status = check_finite(t, mean_loss(t));
     if (status == TIDE_OK) *loss = mean_loss(t);
     if (status == TIDE_OK) status = tide__learning_note(t, timeline ? *timeline : NULL, report);
     tide_timeline_destroy(own);
