@@ -76,6 +76,7 @@ bench-train: build
 	@python=$$(tools/bench-python build/torch torch torch numpy); failed=0; \
 	$(BUILD)/bench_train $${python:+--python $$python} $(if $(ROUNDS),--rounds $(ROUNDS)) || failed=1; \
 	$(BUILD)/bench_train_learn || failed=1; \
+	$(BUILD)/bench_train_recipes $${python:+--python $$python} || failed=1; \
 	$(BUILD)/bench_train_depth || failed=1; exit $$failed
 
 format:

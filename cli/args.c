@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli.h"
 
@@ -22,7 +23,7 @@ static bool parse_number(const char *text, double *out, const char **rest) {
     return true;
 }
 
-static bool parse_u64(const char *text, uint64_t max, uint64_t *out) {
+bool u64_arg_parse(const char *text, uint64_t max, uint64_t *out) {
     char *end;
     if (*text < '0' || *text > '9') return false;
     errno = 0;
@@ -36,8 +37,9 @@ bool size_arg_parse(const char *text, size_arg *out) {
     static const struct {
         const char *name;
         double factor;
-    } units[] = {{"", 1},      {"B", 1},        {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
-                 {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    } units[] = {{"", 1},       {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+                 {"TB", 1e12},  {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+                 {"K", 0x1p10}, {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
     double value;
     const char *rest;
     if (!parse_number(text, &value, &rest)) return false;
@@ -46,9 +48,9 @@ bool size_arg_parse(const char *text, size_arg *out) {
         return true;
     }
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(rest, units[i].name) != 0) continue;
+        if (strcasecmp(rest, units[i].name) != 0) continue;
         uint64_t bytes; /* plain digits stay exact; the rest goes through a double */
-        if (units[i].factor != 1 || !parse_u64(text, UINT64_MAX, &bytes)) {
+        if (units[i].factor != 1 || !u64_arg_parse(text, UINT64_MAX, &bytes)) {
             if (value * units[i].factor >= 0x1p63) return false;
             bytes = (uint64_t)(value * units[i].factor);
         }
@@ -68,11 +70,11 @@ uint64_t size_arg_bytes(const size_arg *size, uint64_t whole) {
     return size->given ? tide_budget_bytes(&size->budget, whole) : UINT64_MAX;
 }
 
-static bool parse_duration(const char *text, uint64_t *ns) {
+bool duration_arg_parse(const char *text, uint64_t *ns) {
     static const struct {
         const char *name;
         double factor;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
     double value;
     const char *rest;
     if (!parse_number(text, &value, &rest)) return false;
@@ -91,14 +93,19 @@ static const char *parse_value(const arg_option *option, const char *text) {
     case ARG_FLAG: *(bool *)option->target = true; return NULL;
     case ARG_TEXT: *(const char **)option->target = text; return NULL;
     case ARG_COUNT:
-        if (!parse_u64(text, UINT32_MAX - 1, &count) || count == 0) return "a whole number from 1 to 4294967294";
+        if (!u64_arg_parse(text, UINT32_MAX - 1, &count) || count == 0) return "a whole number from 1 to 4294967294";
         *(uint32_t *)option->target = (uint32_t)count;
         return NULL;
-    case ARG_U64: return parse_u64(text, UINT64_MAX, option->target) ? NULL : "a whole number";
+    case ARG_U64: return u64_arg_parse(text, UINT64_MAX, option->target) ? NULL : "a whole number";
     case ARG_NUMBER: return parse_number(text, option->target, &rest) && !*rest ? NULL : "a number from 0 up";
+    case ARG_MAYBE: {
+        number_arg *number = option->target;
+        number->given = parse_number(text, &number->value, &rest) && !*rest;
+        return number->given ? NULL : "a number from 0 up";
+    }
     case ARG_SIZE: return size_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%";
     case ARG_BUDGET: return budget_arg_parse(text, option->target) ? NULL : "a size such as 512MiB, 4GB or 60%, or min";
-    case ARG_DURATION: return parse_duration(text, option->target) ? NULL : "a time such as 81.57ms";
+    case ARG_DURATION: return duration_arg_parse(text, option->target) ? NULL : "a time such as 81.57ms";
     }
     return "a known kind of value";
 }
@@ -130,6 +137,15 @@ static int find_option(const arg_command *c, const char *name, size_t length) {
     return -1;
 }
 
+static bool unknown_option(const arg_command *c, const char *name, size_t length) {
+    tide_nearest near = tide_nearest_begin(name, length);
+    for (uint32_t i = 0; i < c->n_options; i++)
+        tide_nearest_offer(&near, c->options[i].name, strlen(c->options[i].name));
+    fprintf(stderr, "tidemark: unknown option %.*s%s%s%s\n", (int)length, name, near.best ? "; did you mean " : "",
+            near.best ? near.best : "", near.best ? "?" : "");
+    return false;
+}
+
 /* ---- the walk ---- */
 
 typedef struct parser {
@@ -144,10 +160,7 @@ static bool take_option(parser *p, const char *arg) {
     const char *equals = arg[0] == '-' && arg[1] == '-' ? strchr(arg, '=') : NULL;
     size_t length = equals ? (size_t)(equals - arg) : strlen(arg);
     int i = find_option(p->command, arg, length);
-    if (i < 0) {
-        fprintf(stderr, "tidemark: unknown option %.*s\n", (int)length, arg);
-        return false;
-    }
+    if (i < 0) return unknown_option(p->command, arg, length);
     const arg_option *o = &p->command->options[i];
     if (p->seen[i]) {
         fprintf(stderr, "tidemark: %s is given twice\n", o->name);

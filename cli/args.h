@@ -11,6 +11,7 @@ typedef enum arg_kind {
     ARG_COUNT,    /* uint32_t, at least 1: so 0 in a target means "not given" */
     ARG_U64,      /* uint64_t */
     ARG_NUMBER,   /* double */
+    ARG_MAYBE,    /* number_arg: a number whose absence means something */
     ARG_SIZE,     /* size_arg: "512MiB", "4GB", "60%" */
     ARG_BUDGET,   /* size_arg: the same, or "min" */
     ARG_DURATION, /* uint64_t ns: "81.57ms", "2s" */
@@ -21,6 +22,11 @@ typedef struct size_arg {
     bool given;
     tide_budget budget;
 } size_arg;
+
+typedef struct number_arg {
+    bool given;
+    double value;
+} number_arg;
 
 typedef struct arg_option {
     const char *name; /* with its dashes: "--budget", "-o" */
@@ -46,8 +52,10 @@ bool args_parse(const arg_command *command, int argc, char **argv, int *exit_cod
 /* A percentage resolved against `whole`; UINT64_MAX (no limit) when not given. */
 uint64_t size_arg_bytes(const size_arg *size, uint64_t whole);
 
-/* "512MiB" -> bytes, "60%" -> a share of 0.6. */
+/* "512MiB" -> bytes, "60%" -> a share of 0.6. Capitals do not matter; "2G" is 2 GiB. */
 bool size_arg_parse(const char *text, size_arg *out);
-bool budget_arg_parse(const char *text, size_arg *out); /* or "min" */
+bool budget_arg_parse(const char *text, size_arg *out);  /* or "min" */
+bool duration_arg_parse(const char *text, uint64_t *ns); /* "81.57ms", "2s", "10min", "1h" */
+bool u64_arg_parse(const char *text, uint64_t max, uint64_t *out);
 
 #endif

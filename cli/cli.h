@@ -36,21 +36,22 @@ int report_failure(tide_status status);
 typedef struct model_args {
     uint32_t batch, classes, accumulate;
     const char *input;     /* "3x32x32" */
-    const char *optimizer; /* "momentum" */
-    double weight_decay, clip_norm;
+    const char *optimizer; /* "momentum"; NULL: as the model's recipe says */
+    number_arg weight_decay, clip_norm;
     bool fused_update, inference;
+    bool skip_nonfinite; /* train's --on-nan skip */
 } model_args;
 
 /* The rows of model_args for a command's table. */
-#define MODEL_OPTIONS(m)                                                                                      \
-    {"--batch", ARG_COUNT, &(m).batch, "N", "samples per (micro-)batch [32]"},                                \
-        {"--input", ARG_TEXT, &(m).input, "CxHxW", "size of one sample [the family's own]"},                  \
-        {"--classes", ARG_COUNT, &(m).classes, "N", "classes of the last layer [the family's own]"},          \
-        {"--optimizer", ARG_TEXT, &(m).optimizer, "NAME", "sgd, momentum, adam or adamw [momentum]"},         \
-        {"--weight-decay", ARG_NUMBER, &(m).weight_decay, "X", "decay of weights per unit of rate [0]"},      \
-        {"--fused-update", ARG_FLAG, &(m).fused_update, NULL, "update each weight right after its gradient"}, \
-        {"--accumulate", ARG_COUNT, &(m).accumulate, "K", "micro-batches per step [1]"}, {                    \
-        "--clip-norm", ARG_NUMBER, &(m).clip_norm, "X", "clip the gradients' global norm [off]"               \
+#define MODEL_OPTIONS(m)                                                                                           \
+    {"--batch", ARG_COUNT, &(m).batch, "N", "samples per (micro-)batch [32]"},                                     \
+        {"--input", ARG_TEXT, &(m).input, "CxHxW", "size of one sample [the family's own]"},                       \
+        {"--classes", ARG_COUNT, &(m).classes, "N", "classes of the last layer [the family's own]"},               \
+        {"--optimizer", ARG_TEXT, &(m).optimizer, "NAME", "sgd, momentum, adam or adamw [the recipe's]"},          \
+        {"--weight-decay", ARG_MAYBE, &(m).weight_decay, "X", "decay of weights per unit of rate [the recipe's]"}, \
+        {"--fused-update", ARG_FLAG, &(m).fused_update, NULL, "update each weight right after its gradient"},      \
+        {"--accumulate", ARG_COUNT, &(m).accumulate, "K", "micro-batches per step [1]"}, {                         \
+        "--clip-norm", ARG_MAYBE, &(m).clip_norm, "X", "clip the gradients' global norm; 0: off [the recipe's]"    \
     }
 
 /* A program: a file (a path with '/' or '.'), or a model's training step, of plain shapes or as a device has it. */
@@ -69,8 +70,11 @@ typedef struct model_variation {
 } model_variation;
 tide_status load_variation(const char *spec, const model_args *args, const model_variation *variation,
                            tide_model **out);
-/* --optimizer and its kin; device and machine are the caller's. */
-tide_status fill_step_options(const model_args *args, tide_step_options *out);
+/* --optimizer and its kin, else what the model's recipe says; device and machine are the caller's. */
+tide_status fill_step_options(const model_args *args, const tide_model *model, tide_step_options *out);
+const char *optimizer_name(tide_optimizer optimizer);
+/* "momentum, rate 0.1 per 256 samples, ...". */
+const char *show_recipe(const tide_training_recipe *recipe);
 tide_status load_step(const tide_model *model, const model_args *args, const tide_machine *machine, tide_device *device,
                       tide_step **out);
 tide_status load_program(const char *name, const model_args *args, const tide_machine *machine, loaded *out);
@@ -97,10 +101,10 @@ typedef struct budget_args {
     }
 
 /* Rows that several tables have. */
-#define MACHINE_OPTION(target)                                                      \
-    {                                                                               \
-        "--machine", ARG_TEXT, &(target), "NAME",                                   \
-            "default, cpu, k40c, v100-16gb-pcie, rtx3090, a100 or a file [default]" \
+#define MACHINE_OPTION(target)                                                       \
+    {                                                                                \
+        "--machine", ARG_TEXT, &(target), "NAME",                                    \
+            "default, cpu, rtx4060 ... h100 (see docs/costs.md) or a file [default]" \
     }
 #define EFFORT_OPTION(target, which) \
     { "--effort", ARG_TEXT, &(target), "low|normal|high", "how long the policy may search [" which "]" }
@@ -156,6 +160,7 @@ tide_status fill_plan_options(const planning_args *args, const tide_program *pro
  * static buffers, good for one printf. */
 const char *show_bytes(uint64_t bytes);
 const char *show_ns(uint64_t ns);
+const char *show_loss(double loss); /* at most nine characters, whatever it is */
 const char *show_op(const tide_program *program, tide_id op);
 const char *show_name(const char *name);
 
@@ -188,6 +193,7 @@ void json_open(json_out *j, const char *key, char bracket); /* '{' or '['; key N
 void json_close(json_out *j, char bracket);
 void json_u64(json_out *j, const char *key, uint64_t value);
 void json_number(json_out *j, const char *key, double value);
+void json_string(FILE *stream, const char *text); /* in quotes, escaped */
 void json_text(json_out *j, const char *key, const char *value);
 void json_bool(json_out *j, const char *key, bool value);
 

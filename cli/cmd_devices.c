@@ -1,8 +1,11 @@
 /* tidemark devices: what this library can train on here, and how fast it is. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "busy.h"
 #include "cli.h"
 
 typedef struct devices_options {
@@ -122,14 +125,16 @@ static void print_json(const found *list, int n, const tide_machine *m) {
 
 /* ---- the command ---- */
 
-/* A figure of a busy machine is a figure of its neighbours. */
-static void warn_if_busy(void) {
-    double load;
-    if (getloadavg(&load, 1) == 1 && load > 0.5)
-        fprintf(stderr, "tidemark: the machine is busy (load %.1f): the figures may be too low\n", load);
-}
-
 static void say(void *context, const char *text) { fprintf(stderr, "measuring: %s\n", text); }
+
+/* A measurement takes long enough to look first whether it can be kept. */
+static tide_status check_places(const devices_options *o) {
+    if (o->disk_path && access(o->disk_path, R_OK | W_OK | X_OK) != 0)
+        return complain(TIDE_E_IO, "--disk-path: cannot use %s: %s", o->disk_path, strerror(errno));
+    if (!o->output) return TIDE_OK;
+    tide_status status = tide_file_check(o->output, false);
+    return status == TIDE_OK ? TIDE_OK : complain(status, "%s", tide_last_error());
+}
 
 static tide_status measure(const devices_options *o, tide_machine *out) {
     tide_measure_options options;
@@ -137,7 +142,8 @@ static tide_status measure(const devices_options *o, tide_machine *out) {
     tide_measure_options_init(&options);
     options.disk_path = o->disk_path;
     options.progress = say;
-    warn_if_busy();
+    if (check_places(o) != TIDE_OK) return TIDE_E_IO;
+    remark_busy("the figures may be too low"); /* they are of its neighbours, too */
     tide_status status = open_device(o->device ? o->device : "cpu", o, &device);
     if (status != TIDE_OK) return status;
     status = tide_machine_measure(device, &options, out);

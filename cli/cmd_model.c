@@ -41,6 +41,8 @@ static void print_model(const loaded *l) {
     printf("  %-18s %" PRIu64 "\n", "parameters", tide_model_parameter_count(l->model));
     printf("  %-18s %u\n", "basic layers", tide_model_layer_count(l->model));
     printf("  %-18s %.2f GFLOP\n", "work per step", (double)flops / 1e9);
+    printf("  %-18s %s\n", "trained by", show_recipe(tide_model_recipe(l->model)));
+    printf("  %-18s %s\n", "fresh weights", tide_model_recipe(l->model)->weights);
 }
 
 static void print_row(const char *name, uint64_t bytes, const char *remark) {
@@ -79,6 +81,18 @@ static void op_json(json_out *j, const char *id_key, const char *name_key, const
     json_text(j, name_key, tide_program_op(p, op)->name);
 }
 
+static void recipe_json(json_out *j, const tide_training_recipe *r) {
+    json_open(j, "recipe", '{');
+    json_text(j, "optimizer", optimizer_name(r->optimizer));
+    json_number(j, "learning_rate", (double)r->learning_rate);
+    json_u64(j, "base_batch", r->base_batch);
+    json_u64(j, "warmup_steps", r->warmup_steps);
+    json_number(j, "weight_decay", (double)r->weight_decay);
+    json_number(j, "clip_norm", (double)r->clip_norm);
+    json_text(j, "weights", r->weights);
+    json_close(j, '{');
+}
+
 static void print_json(const loaded *l, const tide_liveness *live, const alive *list, size_t n) {
     const tide_program *p = l->program;
     json_out j;
@@ -87,6 +101,7 @@ static void print_json(const loaded *l, const tide_liveness *live, const alive *
     if (l->model) {
         json_u64(&j, "parameters", tide_model_parameter_count(l->model));
         json_u64(&j, "layers", tide_model_layer_count(l->model));
+        recipe_json(&j, tide_model_recipe(l->model));
     }
     json_bool(&j, "repeating", tide_program_is_repeating(p));
     json_u64(&j, "ops", tide_program_op_count(p));

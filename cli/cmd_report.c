@@ -147,9 +147,9 @@ static uint32_t environment_size(const char *name) {
 }
 
 /* COLUMNS counts first, then the terminal itself; 80 x 24 where there is none. */
-static tide_report_terminal ask_terminal(const report_options *o) {
+static tide_report_terminal ask_terminal(void) {
     struct winsize size = {0};
-    bool is_terminal = !o->output && isatty(STDOUT_FILENO);
+    bool is_terminal = isatty(STDOUT_FILENO);
     if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size = (struct winsize){0};
     uint32_t columns = environment_size("COLUMNS"), rows = environment_size("LINES");
     if (!columns) columns = size.ws_col ? size.ws_col : 80;
@@ -163,8 +163,8 @@ static tide_report_terminal ask_terminal(const report_options *o) {
 
 static tide_status write_report(const tide_report *r, const report_options *o) {
     if (o->terminal) {
-        tide_report_terminal terminal = ask_terminal(o);
-        return tide_report_write_terminal(r, &terminal, o->output ? o->output : "-");
+        tide_report_terminal terminal = ask_terminal();
+        return tide_report_write_terminal(r, &terminal, "-");
     }
     if (strcmp(o->format, "perfetto") == 0) return tide_report_write_perfetto(r, o->output);
     if (strcmp(o->format, "memory-viz") == 0) return tide_report_write_memory_viz(r, o->output);
@@ -202,6 +202,8 @@ static tide_status make_report(subject *s, const report_options *o) {
 static tide_status check(const char *name, const report_options *o) {
     if (strcmp(o->format, "html") != 0 && strcmp(o->format, "perfetto") != 0 && strcmp(o->format, "memory-viz") != 0)
         return complain(TIDE_E_ARGUMENT, "--format: \"%s\" is not html, perfetto or memory-viz", o->format);
+    if (o->terminal && o->output)
+        return complain(TIDE_E_ARGUMENT, "--terminal draws here, -o FILE writes a file: choose one");
     if (!o->terminal && !o->output) return complain(TIDE_E_ARGUMENT, "-o FILE says where the report goes");
     bool page = strcmp(o->format, "html") == 0 && !o->terminal;
     if (o->terminal && strcmp(o->format, "html") != 0)
@@ -228,9 +230,26 @@ static int run(const char *name, const report_options *o) {
     return exit_code;
 }
 
+static bool is_log(const char *name) { return is_path(name) && tide_log_is(name); }
+
+/* Several names are logs, all of them. */
+static int run_logs(const char *const *names, uint32_t n, const report_options *o) {
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; i < n && status == TIDE_OK; i++)
+        if (!is_log(names[i]))
+            status = complain(TIDE_E_ARGUMENT,
+                              "%s is no log of `tidemark train --log` in JSON Lines; several files are", names[i]);
+    if (status == TIDE_OK && o->terminal) status = complain(TIDE_E_ARGUMENT, "--terminal is not for logs");
+    if (status == TIDE_OK) status = check(names[0], o);
+    if (status == TIDE_OK) status = tide_log_report(names, n, o->output);
+    if (status != TIDE_OK) return report_failure(status);
+    say_how(o);
+    return 0;
+}
+
 int cmd_report(int argc, char **argv) {
     report_options o = {.format = "html"};
-    const char *name = NULL;
+    const char *names[TIDE_MAX_LOGS] = {NULL};
     const arg_option options[] = {
         {"--program", ARG_TEXT, &o.program, "NAME", "the program or model that PLAN is for"},
         MODEL_OPTIONS(o.model),
@@ -242,16 +261,20 @@ int cmd_report(int argc, char **argv) {
         {"-o", ARG_TEXT, &o.output, "FILE", "where the report goes"},
     };
     const arg_command command = {
-        .usage = "report RUN|PLAN|PROGRAM|MODEL [options] -o FILE",
+        .usage = "report RUN|PLAN|PROGRAM|MODEL|LOG... [options] -o FILE",
         .summary = "Shows what a plan does to memory: addresses over time, load, waits, decisions.",
         .details = "RUN is what `tidemark train --record` wrote: the plan with what was measured. PLAN is a plan file; "
                    "its\nprogram is named with --program. A PROGRAM or MODEL is planned first, as by `tidemark plan`, "
-                   "whose\n--help lists the policies.",
+                   "whose\n--help lists the policies. LOGs are what `tidemark train --log` wrote: their losses, in one "
+                   "picture.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .positional = &name,
+        .positional = names,
         .min_positional = 1,
-        .max_positional = 1};
+        .max_positional = TIDE_MAX_LOGS};
     int exit_code;
-    return args_parse(&command, argc, argv, &exit_code) ? run(name, &o) : exit_code;
+    uint32_t n = 1;
+    if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
+    while (n < TIDE_MAX_LOGS && names[n]) n++;
+    return n > 1 || is_log(names[0]) ? run_logs(names, n, &o) : run(names[0], &o);
 }

@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
 #include "progress.h"
+#include "train_log.h"
 #include "train_options.h"
 #include "train_record.h"
+#include "train_total.h"
 
 typedef struct session {
     const train_options *options;
@@ -16,6 +19,7 @@ typedef struct session {
     tide_model *model;
     model_parts parts;
     train_data data;
+    train_log log;
     uint64_t steps; /* of the whole training */
 } session;
 
@@ -26,12 +30,15 @@ static uint64_t batch_of(const session *s) {
     return micros * (uint64_t)tide_model_input(s->model).n;
 }
 
-/* Epochs end with the step that shows their last sample. */
-static void count_steps(session *s) {
+/* Epochs end with the step that shows their last sample. A training that goes on ends where it was to end. */
+static tide_status count_steps(session *s) {
     const train_options *o = s->options;
-    uint64_t batch = batch_of(s);
-    s->steps = o->steps ? o->steps : 100;
+    uint64_t batch = batch_of(s), total = 0;
+    tide_status status = TIDE_OK;
+    if (o->resume && !o->steps && !o->epochs) status = tide_checkpoint_total_steps(o->resume, &total);
+    s->steps = o->steps ? o->steps : total ? total : 100;
     if (o->epochs) s->steps = (o->epochs * s->data.train.n_samples + batch - 1) / batch;
+    return status;
 }
 
 /* Where the arena is the host's own memory, RAM tiers save nothing: inside a budget there are none, unless they are asked
@@ -50,6 +57,8 @@ static tide_status open_session(session *s, const char *spec) {
     tide_device_options d;
     tide_device_options_init(&d);
     d.threads = o->threads;
+    remark_threads(o->threads);
+    if (!o->quiet) remark_busy("steps may take longer");
     tide_status status = prepare_data(&o->data, spec, &args, &s->data);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
@@ -57,11 +66,13 @@ static tide_status open_session(session *s, const char *spec) {
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
     if (status == TIDE_OK) status = make_parts(&o->vary, spec, &args, s->model, o->data.seed, &s->parts);
     if (status == TIDE_OK) status = open_data(&o->data, s->model, &s->data);
-    if (status == TIDE_OK) count_steps(s);
+    if (status == TIDE_OK) status = count_steps(s);
+    if (status == TIDE_OK) status = log_open(&s->log, o->log, spec, batch_of(s), o->resume != NULL);
     return status;
 }
 
 static void close_session(session *s) {
+    log_close(&s->log);
     close_data(&s->data);
     free_parts(&s->parts);
     tide_model_destroy(s->model);
@@ -75,7 +86,7 @@ static tide_train_mode mode_of(const train_options *o) {
 static tide_status trainer_options(const session *s, const char *policy, tide_trainer_options *t) {
     const train_options *o = s->options;
     tide_trainer_options_init(t);
-    tide_status status = fill_step_options(&o->model, &t->step);
+    tide_status status = fill_step_options(&o->model, s->model, &t->step);
     t->model = s->model;
     t->parts = s->parts.parts;
     t->n_parts = s->parts.n_parts;
@@ -83,16 +94,23 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     t->machine = &s->machine;
     t->data = &s->data.train;
     t->seed = o->data.seed;
-    t->learning_rate = rate_of(&o->schedule);
-    fill_schedule(&o->schedule, s->steps, &t->schedule);
+    t->learning_rate = rate_of(&o->schedule, tide_model_recipe(s->model), t->step.optimizer, batch_of(s));
+    fill_schedule(&o->schedule, tide_model_recipe(s->model), s->steps, &t->schedule);
     t->own_schedule = schedule_given(&o->schedule); /* else a checkpoint knows */
     t->disk_path = o->disk_path;
-    t->disk_checksums = o->disk_checksums;
+    t->disk_checksums = !o->no_disk_checksums;
     t->plan_folder = o->plan_cache;
     t->plan.policy = policy;
     if (status == TIDE_OK && !parse_effort(o->effort, &t->plan.effort)) status = TIDE_E_ARGUMENT;
     t->plan.decisions = strcmp(policy, "manual") == 0 ? o->decisions : NULL;
     return status;
+}
+
+static tide_status set_budgets(const session *s, tide_plan_options *plan) {
+    const size_arg *total = &s->options->total;
+    fill_budgets(&s->options->budgets, plan);
+    if (!total->given) return TIDE_OK;
+    return share_total(total->budget.bytes, s->device, s->model, &s->machine, plan);
 }
 
 /* ---- one training ---- */
@@ -102,37 +120,10 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Ctrl-C ends the training between two steps; a second one, and any while no step runs, ends the process as usual. */
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number) {
-    (void)number;
-    interrupted = 1;
-}
-
-static void watch_interrupts(bool watch) {
-    struct sigaction action = {.sa_handler = watch ? on_interrupt : SIG_DFL, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-}
-
 /* A file that may not grow further is an error that says so, not the end of the process. */
 static void ignore_file_limit(void) {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGXFSZ, &ignore, NULL);
-}
-
-/* Between steps: saves when it is time to, and when the training ends here. */
-static tide_status after_step(const session *s, tide_trainer *trainer) {
-    const train_options *o = s->options;
-    uint64_t done = tide_trainer_steps_done(trainer);
-    bool due = done == s->steps || (o->save_every && done % o->save_every == 0);
-    if (o->checkpoint && (due || interrupted)) {
-        tide_status status = tide_trainer_save(trainer, o->checkpoint);
-        if (status != TIDE_OK) return status;
-    }
-    if (!interrupted) return TIDE_OK;
-    return complain(TIDE_E_CANCELLED, "interrupted after step %" PRIu64 "%s%s", done,
-                    o->checkpoint ? "; saved to " : "", o->checkpoint ? o->checkpoint : "");
 }
 
 /* A curve that ends before the training does leaves steps that learn nothing. */
@@ -197,12 +188,21 @@ static void note_report(const session *s, const tide_step_report *report, outcom
     for (uint32_t t = 0; t < s->machine.n_tiers; t++) out->tier_bytes += out->tiers[t] = report->tier_bytes[t];
 }
 
+static tide_status log_last_step(session *s, const tide_trainer *trainer, const outcome *out, float loss,
+                                 const tide_step_report *report) {
+    uint64_t step = tide_trainer_steps_done(trainer);
+    const log_entry entry = {out->policy, step, loss, tide_trainer_rate(trainer, step - 1), report, s->machine.n_tiers};
+    return log_step(&s->log, &entry);
+}
+
 /* The step times go to `times`, the losses to out->losses. */
-static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t **times, outcome *out) {
+static tide_status run_steps(session *s, tide_trainer *trainer, uint64_t **times, outcome *out) {
     uint64_t room = 0, per_step, n = s->steps - out->first_step;
     const char *unit = unit_of(s, &per_step);
     tide_status status = TIDE_OK;
     progress bar;
+    saver save;
+    save_begin(&save, &s->options->save);
     progress_start(&bar, out->policy, out->first_step, n, unit, per_step, s->options->quiet);
     for (uint64_t i = 0; i < n && status == TIDE_OK; i++) {
         tide_step_report report;
@@ -215,18 +215,18 @@ static tide_status run_steps(const session *s, tide_trainer *trainer, uint64_t *
         (*times)[i] = report.step_ns;
         note_report(s, &report, out);
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
-        status = after_step(s, trainer);
+        status = log_last_step(s, trainer, out, out->losses[i], &report);
+        if (status == TIDE_OK) status = save_after_step(&save, trainer, i + 1 == n);
     }
     progress_end(&bar);
+    save_end();
     return status;
 }
 
-static tide_status train_steps(const session *s, tide_trainer *trainer, outcome *out) {
+static tide_status train_steps(session *s, tide_trainer *trainer, outcome *out) {
     uint64_t steps = s->steps - out->first_step;
     uint64_t *times = NULL;
-    watch_interrupts(true);
     tide_status status = run_steps(s, trainer, &times, out);
-    watch_interrupts(false);
     if (status == TIDE_OK && times) {
         qsort(times, steps, sizeof *times, by_value);
         out->step_ns = times[steps / 2];
@@ -243,13 +243,13 @@ static void judge(const session *s, tide_trainer *trainer, outcome *out) {
     snprintf(out->why_not_judged, sizeof out->why_not_judged, "%s", tide_last_error());
 }
 
-static tide_status train_once(const session *s, const char *policy, bool budgeted, tide_fit_report *fit, outcome *out) {
+static tide_status train_once(session *s, const char *policy, bool budgeted, tide_fit_report *fit, outcome *out) {
     tide_trainer_options options;
     tide_trainer *trainer;
     snprintf(out->policy, sizeof out->policy, "%s", policy);
     out->machine = &s->machine;
     tide_status status = trainer_options(s, policy, &options);
-    if (budgeted) fill_budgets(&s->options->budgets, &options.plan);
+    if (status == TIDE_OK && budgeted) status = set_budgets(s, &options.plan);
     if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
     if (options.plan.arena_budget.kind == TIDE_BUDGET_SMALLEST) watch_search(&options.plan);
     if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
@@ -289,7 +289,6 @@ static int finish(const session *s, outcome *runs, int n) {
         print_runs_json(stdout, tide_model_name(s->model), runs, n, steps);
     else
         print_runs(runs, n, steps);
-    warn_of_losses(runs, n, steps);
     if (runs[n - 1].record) {
         tide_status status =
             record_write(runs[n - 1].record, s->options->record, tide_model_name(s->model), runs, n, steps);
@@ -314,7 +313,7 @@ static int report_run_failure(const session *s, tide_status status, const tide_f
     return exit_code;
 }
 
-static int run_all(const session *s, const run_list *list) {
+static int run_all(session *s, const run_list *list) {
     const train_options *o = s->options;
     outcome runs[MAX_RUNS] = {0};
     tide_fit_report fit = {.op = TIDE_NONE};

@@ -62,31 +62,42 @@ tide_status load_variation(const char *spec, const model_args *args, const model
     return tide_model_create(spec, &o, out);
 }
 
-static bool find_optimizer(const char *name, tide_optimizer *out) {
-    static const char *const names[] = {
-#define NAME(e, text) text,
-        TIDE_OPTIMIZER_TABLE(NAME)
+static const char *const optimizer_names[] = {
+#define NAME(e, text) [e] = text,
+    TIDE_OPTIMIZER_TABLE(NAME)
 #undef NAME
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], name) != 0) continue;
+};
+
+const char *optimizer_name(tide_optimizer optimizer) { return optimizer_names[optimizer]; }
+
+static bool find_optimizer(const char *name, tide_optimizer *out) {
+    for (size_t i = 0; i < sizeof optimizer_names / sizeof *optimizer_names; i++) {
+        if (strcmp(optimizer_names[i], name) != 0) continue;
         *out = (tide_optimizer)i;
         return true;
     }
     return false;
 }
 
-tide_status fill_step_options(const model_args *args, tide_step_options *out) {
-    const char *optimizer = args->optimizer ? args->optimizer : "momentum";
+/* A fused update cannot wait for a norm: then the recipe's clipping is left out, that of the command line refused. */
+static void follow_recipe(const model_args *args, const tide_training_recipe *recipe, tide_step_options *out) {
+    out->optimizer = recipe->optimizer;
+    out->weight_decay = recipe->weight_decay;
+    out->clip_norm = args->fused_update ? 0 : recipe->clip_norm;
+}
+
+tide_status fill_step_options(const model_args *args, const tide_model *model, tide_step_options *out) {
     tide_step_options_init(out);
-    if (!find_optimizer(optimizer, &out->optimizer))
-        return complain(TIDE_E_ARGUMENT, "--optimizer: \"%s\" is not sgd, momentum, adam or adamw", optimizer);
-    if (args->weight_decay > (double)FLT_MAX || args->clip_norm > (double)FLT_MAX)
+    follow_recipe(args, tide_model_recipe(model), out);
+    if (args->optimizer && !find_optimizer(args->optimizer, &out->optimizer))
+        return complain(TIDE_E_ARGUMENT, "--optimizer: \"%s\" is not sgd, momentum, adam or adamw", args->optimizer);
+    if (args->weight_decay.value > (double)FLT_MAX || args->clip_norm.value > (double)FLT_MAX)
         return complain(TIDE_E_ARGUMENT, "--weight-decay and --clip-norm must fit a float");
-    out->weight_decay = (float)args->weight_decay;
-    out->clip_norm = (float)args->clip_norm;
+    if (args->weight_decay.given) out->weight_decay = (float)args->weight_decay.value;
+    if (args->clip_norm.given) out->clip_norm = (float)args->clip_norm.value;
     out->fused_update = args->fused_update;
     out->accumulate = args->accumulate;
+    out->skip_nonfinite = args->skip_nonfinite;
     out->inference = args->inference;
     return TIDE_OK;
 }
@@ -94,7 +105,7 @@ tide_status fill_step_options(const model_args *args, tide_step_options *out) {
 tide_status load_step(const tide_model *model, const model_args *args, const tide_machine *machine, tide_device *device,
                       tide_step **out) {
     tide_step_options o;
-    tide_status status = fill_step_options(args, &o);
+    tide_status status = fill_step_options(args, model, &o);
     if (status != TIDE_OK) return status;
     o.machine = machine;
     o.device = device;
@@ -111,10 +122,10 @@ static const char *model_option(const model_args *a) {
     if (a->input) return "--input";
     if (a->classes) return "--classes";
     if (a->optimizer) return "--optimizer";
-    if (a->weight_decay > 0) return "--weight-decay";
+    if (a->weight_decay.given) return "--weight-decay";
     if (a->fused_update) return "--fused-update";
     if (a->accumulate) return "--accumulate";
-    if (a->clip_norm > 0) return "--clip-norm";
+    if (a->clip_norm.given) return "--clip-norm";
     return a->inference ? "--inference" : NULL;
 }
 

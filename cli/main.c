@@ -1,7 +1,5 @@
 /* The command `tidemark`: chooses a command and returns its exit code. */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -52,8 +50,9 @@ static void print_usage(FILE *stream) {
     fprintf(stream, "usage: tidemark COMMAND [options]\n\n"
                     "Trains neural networks past the memory of the device.\n\ncommands:\n");
     for (int i = 0; i < N_COMMANDS; i++) fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fprintf(stream, "\n`tidemark COMMAND --help` tells more. Sizes: 512MiB, 4GB, 60%% (of the unconstrained arena).\n\n"
-                    "exit codes:\n");
+    fprintf(stream,
+            "\n`tidemark help COMMAND` tells more. Sizes: 512MiB, 4GB, 2G, 60%% (of the unconstrained arena).\n\n"
+            "exit codes:\n");
     print_exit_codes(stream);
 }
 
@@ -64,12 +63,26 @@ static int check_stdout(int exit_code) {
     return exit_code ? exit_code : tide_status_exit_code(TIDE_E_IO);
 }
 
-/* libgomp's threads spin for milliseconds at every barrier, which collapses as soon as anything else wants a core (the
- * copy threads do). It reads its settings when it is loaded, so a command that computes starts again with a short
- * spin, unless the user has said something else. */
-static void shorten_spins(char **argv) {
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
-    if (setenv("GOMP_SPINCOUNT", "10000", 0) == 0) execv("/proc/self/exe", argv);
+static int no_command(const char *name) {
+    tide_nearest near = tide_nearest_begin(name, strlen(name));
+    for (int i = 0; i < N_COMMANDS; i++) tide_nearest_offer(&near, commands[i].name, strlen(commands[i].name));
+    fprintf(stderr, "tidemark: there is no command \"%s\"; ", name);
+    if (near.best)
+        fprintf(stderr, "did you mean %s?\n", near.best);
+    else
+        fputs("`tidemark --help` lists them\n", stderr);
+    return EXIT_USAGE;
+}
+
+static int run_command(int argc, char **argv) {
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, argv[0]) == 0) return commands[i].run(argc, argv);
+    return no_command(argv[0]);
+}
+
+static int help_with(char *command) {
+    char option[] = "--help", *argv[] = {command, option, NULL};
+    return run_command(2, argv);
 }
 
 static int run(int argc, char **argv) {
@@ -77,6 +90,7 @@ static int run(int argc, char **argv) {
         print_usage(stderr);
         return EXIT_USAGE;
     }
+    if (strcmp(argv[1], "help") == 0 && argc == 3) return help_with(argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
         return 0;
@@ -85,11 +99,7 @@ static int run(int argc, char **argv) {
         printf("tidemark %s\n", tide_version());
         return 0;
     }
-    if (strcmp(argv[1], "train") == 0 || strcmp(argv[1], "devices") == 0) shorten_spins(argv);
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "tidemark: there is no command \"%s\"; `tidemark --help` lists them\n", argv[1]);
-    return EXIT_USAGE;
+    return run_command(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv) { return check_stdout(run(argc, argv)); }

@@ -46,6 +46,16 @@ const char *show_op(const tide_program *program, tide_id op) {
     return out;
 }
 
+const char *show_recipe(const tide_training_recipe *r) {
+    char *out = next_buffer();
+    int n = snprintf(out, BUFFER_BYTES, "%s, rate %g per %u samples, warm-up %" PRIu64 " steps",
+                     optimizer_name(r->optimizer), (double)r->learning_rate, r->base_batch, r->warmup_steps);
+    if (r->weight_decay > 0)
+        n += snprintf(out + n, (size_t)(BUFFER_BYTES - n), ", weight decay %g", (double)r->weight_decay);
+    if (r->clip_norm > 0) snprintf(out + n, (size_t)(BUFFER_BYTES - n), ", clip norm %g", (double)r->clip_norm);
+    return out;
+}
+
 void svg_text(FILE *f, const char *text) {
     for (; *text; text++) {
         if (*text == '<' || *text == '>' || *text == '&' || *text == '"')
@@ -75,6 +85,12 @@ const char *show_ns(uint64_t ns) {
     return out;
 }
 
+const char *show_loss(double loss) {
+    char *out = next_buffer();
+    snprintf(out, BUFFER_BYTES, fabs(loss) < 1e4 ? "%.4f" : "%.2e", loss);
+    return out;
+}
+
 /* ---- JSON ---- */
 
 /* Bytes of the UTF-8 sequence at c; 0 if it is none (a text that was cut may end in half of one). */
@@ -85,7 +101,7 @@ static int sequence(const unsigned char *c) {
     return n;
 }
 
-static void string(FILE *f, const char *text) {
+void json_string(FILE *f, const char *text) {
     const unsigned char *c = (const unsigned char *)text;
     fputc('"', f);
     for (int n; *c; c += n ? n : 1) {
@@ -110,7 +126,7 @@ static void before(json_out *j, const char *key) {
     }
     j->first = false;
     if (!key) return;
-    string(j->stream, key);
+    json_string(j->stream, key);
     fputs(": ", j->stream);
 }
 
@@ -156,7 +172,7 @@ void json_number(json_out *j, const char *key, double value) {
 
 void json_text(json_out *j, const char *key, const char *value) {
     before(j, key);
-    string(j->stream, value);
+    json_string(j->stream, value);
 }
 
 void json_bool(json_out *j, const char *key, bool value) {

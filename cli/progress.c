@@ -9,7 +9,7 @@
 
 #include "cli.h"
 
-static uint64_t now_ns(void) {
+uint64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
@@ -80,11 +80,10 @@ static void write_line(const progress *p, uint64_t done, double seconds, float l
     line[0] = '\0';
     if (!f) return;
     double left = seconds / (double)done * (double)(p->total - done);
-    fprintf(f, "%-10s step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.0f %s/s", p->label, p->first + done,
-            p->first + p->total, (double)loss, (double)(done * p->units_per_step) / (seconds > 0 ? seconds : 1),
-            p->unit);
+    fprintf(f, "%-10s step %" PRIu64 "/%" PRIu64 "  loss %s  %.0f %s/s", p->label, p->first + done, p->first + p->total,
+            show_loss((double)loss), (double)(done * p->units_per_step) / (seconds > 0 ? seconds : 1), p->unit);
     add_memory(f, report, machine, bars);
-    fprintf(f, "  %.0f s left", left);
+    fprintf(f, done < p->total && left < 1 ? "  <1 s left" : "  %.0f s left", left);
     fclose(f);
     line[LINE_BYTES - 1] = '\0';
 }

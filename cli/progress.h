@@ -21,4 +21,7 @@ void progress_start(progress *p, const char *label, uint64_t first, uint64_t tot
 void progress_step(progress *p, uint64_t done, float loss, const tide_step_report *report, const tide_machine *machine);
 void progress_end(progress *p);
 
+/* A clock that only goes forward. */
+uint64_t now_ns(void);
+
 #endif

@@ -2,13 +2,16 @@
 #include "train_data.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #define TEST_SEED UINT64_C(0x74657374) /* other samples than those it learned from */
 
 static bool is_built_in(const char *name) { return strcmp(name, "digits") == 0 || strcmp(name, "grammar") == 0; }
 
 tide_status check_data_args(const data_args *a) {
+    struct stat info;
     if (!a->data || is_built_in(a->data) || is_path(a->data)) return TIDE_OK;
+    if (stat(a->data, &info) == 0 && S_ISDIR(info.st_mode)) return TIDE_OK;
     return complain(TIDE_E_ARGUMENT, "--data: \"%s\" is not digits or grammar; a file in this folder is ./%s", a->data,
                     a->data);
 }
@@ -55,24 +58,24 @@ tide_status prepare_data(const data_args *a, const char *spec, model_args *model
 
 /* ---- opening ---- */
 
-/* Takes the first `wanted` samples of a part; 0: `usual` or all there are. */
-static tide_status take(const tide_data *from, const char *option, uint64_t wanted, uint64_t usual, tide_data *out) {
+/* Takes the first `wanted` samples of a part; 0: `usual`. Never more than there are. */
+static void take(const tide_data *from, const char *option, uint64_t wanted, uint64_t usual, tide_data *out) {
     *out = *from;
     if (wanted > from->n_samples)
-        return complain(TIDE_E_ARGUMENT, "%s: there are %llu", option, (unsigned long long)from->n_samples);
-    if (!wanted) wanted = usual && usual < from->n_samples ? usual : from->n_samples;
-    out->n_samples = wanted;
-    return TIDE_OK;
+        fprintf(stderr, "tidemark: %s: there are %llu, which are all taken\n", option,
+                (unsigned long long)from->n_samples);
+    if (!wanted) wanted = usual;
+    if (wanted < from->n_samples) out->n_samples = wanted;
 }
 
 static tide_status open_files(const data_args *a, const tide_model *model, train_data *d) {
     bool tokens = tide_model_takes_tokens(model);
     tide_status status = TIDE_OK;
     if (tokens) status = tide_data_files_open(a->data, (uint32_t)tide_model_input(model).c, a->seed, &d->files);
-    if (status == TIDE_OK) status = take(tide_data_files_train(d->files), "--samples", a->samples, 0, &d->train);
-    if (status == TIDE_OK)
-        status = take(tide_data_files_test(d->files), "--test-samples", a->test_samples, 1000, &d->test);
-    return status;
+    if (status != TIDE_OK) return status;
+    take(tide_data_files_train(d->files), "--samples", a->samples, UINT64_MAX, &d->train);
+    take(tide_data_files_test(d->files), "--test-samples", a->test_samples, 1000, &d->test);
+    return TIDE_OK;
 }
 
 static uint64_t built_in_samples(const data_args *a) { return a->samples ? a->samples : 8192; }

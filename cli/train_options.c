@@ -18,6 +18,15 @@ static bool is_policy(const char *name) {
     return false;
 }
 
+static tide_status no_policy(const char *name, size_t length) {
+    tide_nearest near = tide_nearest_begin(name, length);
+    for (uint32_t i = 0; tide_policy_name(i, NULL); i++)
+        tide_nearest_offer(&near, tide_policy_name(i, NULL), strlen(tide_policy_name(i, NULL)));
+    return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; %s%s%s", (int)length, name,
+                    near.best ? "did you mean " : "`tidemark train --help` lists them", near.best ? near.best : "",
+                    near.best ? "?" : "");
+}
+
 /* Checked before the first run, not after it. */
 static tide_status add_run(run_list *list, const char *name, size_t length) {
     char *policy = list->policy[list->n];
@@ -25,9 +34,7 @@ static tide_status add_run(run_list *list, const char *name, size_t length) {
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->policy[i], policy) == 0)
             return complain(TIDE_E_ARGUMENT, "policy \"%s\" is listed twice", policy);
-    if (length >= POLICY_BYTES || !is_policy(policy))
-        return complain(TIDE_E_ARGUMENT, "there is no policy \"%.*s\"; `tidemark train --help` lists them", (int)length,
-                        name);
+    if (length >= POLICY_BYTES || !is_policy(policy)) return no_policy(name, length);
     list->n++;
     return TIDE_OK;
 }
@@ -79,10 +86,18 @@ static bool runs_manual(const run_list *list) {
     return false;
 }
 
+/* The arena's budget is then the total, unless another one was given. */
+static bool is_total(const size_arg *total, const size_arg *arena) {
+    return total->budget.kind == TIDE_BUDGET_BYTES && arena->budget.kind == TIDE_BUDGET_BYTES &&
+           arena->budget.bytes == total->budget.bytes;
+}
+
 static tide_status check_trainings(const train_options *o, const run_list *list) {
     if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
     if (o->threads && strcmp(o->device, "cpu") != 0)
         return complain(TIDE_E_ARGUMENT, "--threads is for device cpu, not %s", o->device);
+    if (o->total.given && !is_total(&o->total, &o->budgets.arena))
+        return complain(TIDE_E_ARGUMENT, "--total-budget is in bytes, and instead of --budget");
     if (o->compare && o->verify_bits)
         return complain(TIDE_E_ARGUMENT, "--compare verifies the bits already; leave --verify-bits out");
     if (o->compare && o->policy) return complain(TIDE_E_ARGUMENT, "--compare lists the policies; leave --policy out");
@@ -93,18 +108,31 @@ static tide_status check_trainings(const train_options *o, const run_list *list)
 /* Also what the training would only find out at its end. */
 static tide_status check_files(const train_options *o, const run_list *list) {
     if (wants_stdout(o->record)) return complain(TIDE_E_ARGUMENT, "--record needs a file of its own");
-    if (wants_stdout(o->checkpoint)) return complain(TIDE_E_ARGUMENT, "--checkpoint needs a file of its own");
-    if (o->record && o->checkpoint && strcmp(o->record, o->checkpoint) == 0)
+    if (wants_stdout(o->log)) return complain(TIDE_E_ARGUMENT, "--log needs a file of its own");
+    if (o->record && o->save.checkpoint && strcmp(o->record, o->save.checkpoint) == 0)
         return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
-    if (o->checkpoint && list->n > 1)
+    if (o->save.checkpoint && list->n > 1)
         return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
-    if (o->save_every && !o->checkpoint) return complain(TIDE_E_ARGUMENT, "--save-every needs --checkpoint");
-    tide_status status = o->checkpoint ? tide_file_check(o->checkpoint, true) : TIDE_OK;
+    tide_status status = o->save.checkpoint ? tide_file_check(o->save.checkpoint, true) : TIDE_OK;
     return status == TIDE_OK && o->record ? tide_file_check(o->record, false) : status;
 }
 
-tide_status check_train_options(const train_options *o, const run_list *list) {
+/* What to do about a loss that is not finite. */
+static tide_status check_on_nan(train_options *o) {
+    if (!o->on_nan || strcmp(o->on_nan, "stop") == 0) return TIDE_OK;
+    if (strcmp(o->on_nan, "skip") != 0)
+        return complain(TIDE_E_ARGUMENT, "--on-nan: \"%s\" is not stop or skip", o->on_nan);
+    if (o->model.fused_update)
+        return complain(TIDE_E_ARGUMENT, "--on-nan skip and --fused-update do not go together: a fused update cannot"
+                                         " wait for all gradients");
+    o->model.skip_nonfinite = true;
+    return TIDE_OK;
+}
+
+tide_status check_train_options(train_options *o, const run_list *list) {
     tide_status status = check_mode(o);
+    if (status == TIDE_OK) status = check_on_nan(o);
+    if (status == TIDE_OK) status = check_save_args(&o->save);
     if (status == TIDE_OK) status = check_trainings(o, list);
     if (status == TIDE_OK) status = check_data_args(&o->data);
     if (status == TIDE_OK) status = check_vary_args(&o->vary);
@@ -125,15 +153,16 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
     const arg_option options[] = {
         MODEL_OPTIONS(o->model),
         {"--data", ARG_TEXT, &o->data.data, "NAME|PATH",
-         "digits (drawn), grammar (sentences), a folder of MNIST or CIFAR-10, a file of either or of text [by model]"},
+         "digits (drawn), grammar (sentences), a folder of MNIST, CIFAR-10 or CIFAR-100, a file of either or of text "
+         "[by model]"},
         {"--samples", ARG_COUNT, &o->data.samples, "N", "samples of an epoch [8192, of files all]"},
         {"--test-samples", ARG_COUNT, &o->data.test_samples, "N",
          "samples of the evaluation at the end [1000; 100 of large images]"},
         {"--steps", ARG_COUNT, &o->steps, "N", "training steps [100]"},
         {"--epochs", ARG_COUNT, &o->epochs, "N", "or how often every sample is shown"},
-        {"--checkpoint", ARG_TEXT, &o->checkpoint, "FILE", "save the training there: at the end, and when interrupted"},
-        {"--save-every", ARG_COUNT, &o->save_every, "N", "and after every N steps"},
-        {"--resume", ARG_TEXT, &o->resume, "FILE", "go on from a checkpoint, up to --steps or --epochs in all"},
+        SAVE_OPTIONS(o->save),
+        {"--resume", ARG_TEXT, &o->resume, "FILE",
+         "go on from a checkpoint, up to --steps or --epochs in all [as many as it was to have]"},
         SCHEDULE_OPTIONS(o->schedule),
         VARY_OPTIONS(o->vary),
         {"--seed", ARG_U64, &o->data.seed, "N", "of weights, order and dropout [1]"},
@@ -146,16 +175,22 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--compare", ARG_TEXT, &o->compare, "LIST", "train under each of these policies, compare the bits"},
         {"--budget", ARG_BUDGET, &o->budgets.arena, "SIZE",
          "bytes of the arena; 60% is of the unconstrained one; min is the smallest that works [no limit]"},
+        {"--total-budget", ARG_SIZE, &o->total, "SIZE",
+         "or bytes of the whole process: code, threads, planning, RAM tiers and arena [no limit]"},
         {"--host-budget", ARG_SIZE, &o->budgets.host, "SIZE",
          "bytes of RAM tiers [no limit; on the cpu in a --budget 0]"},
         {"--disk-budget", ARG_SIZE, &o->budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
         {"--disk-path", ARG_TEXT, &o->disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
-        {"--disk-checksums", ARG_FLAG, &o->disk_checksums, NULL, "verify what comes back from disk"},
+        {"--no-disk-checksums", ARG_FLAG, &o->no_disk_checksums, NULL, "believe what comes back from disk"},
         {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl or opencl:N, see `tidemark devices` [cpu]"},
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
         {"--record", ARG_TEXT, &o->record, "FILE", "write what was planned and measured, for `tidemark report`"},
+        {"--log", ARG_TEXT, &o->log, "FILE",
+         "a line per step: loss, rate, time, memory; JSON Lines, or CSV by its name"},
+        {"--on-nan", ARG_TEXT, &o->on_nan, "stop|skip",
+         "when the loss is not finite: end the training, or go on without that step's update [stop]"},
         {"--quiet", ARG_FLAG, &o->quiet, NULL, "no progress"},
         {"--json", ARG_FLAG, &o->json, NULL, "for programs"},
     };
@@ -168,5 +203,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
                                  .positional = &o->spec,
                                  .min_positional = 1,
                                  .max_positional = 1};
-    return args_parse(&command, argc, argv, exit_code);
+    bool read = args_parse(&command, argc, argv, exit_code);
+    if (o->total.given && !o->budgets.arena.given) o->budgets.arena = o->total;
+    return read;
 }

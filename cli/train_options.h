@@ -4,6 +4,7 @@
 
 #include "train_data.h"
 #include "train_output.h"
+#include "train_save.h"
 #include "train_schedule.h"
 #include "train_vary.h"
 
@@ -15,11 +16,13 @@ typedef struct train_options {
     data_args data;
     schedule_args schedule;
     vary_args vary;
-    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *checkpoint, *resume, *effort,
-        *record, *plan_cache;
+    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *resume, *effort, *record,
+        *plan_cache, *on_nan, *log;
+    save_args save;
     budget_args budgets;
-    uint32_t steps, epochs, threads, save_every;
-    bool verify_bits, json, quiet, disk_checksums;
+    size_arg total; /* of the process; stands for the arena until that is known */
+    uint32_t steps, epochs, threads;
+    bool verify_bits, json, quiet, no_disk_checksums;
 } train_options;
 
 /* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified: liveness,
@@ -33,7 +36,7 @@ typedef struct run_list {
 bool read_train_options(int argc, char **argv, train_options *out, int *exit_code);
 /* What can be said before anything is opened. */
 tide_status list_runs(const train_options *o, run_list *list);
-tide_status check_train_options(const train_options *o, const run_list *list);
+tide_status check_train_options(train_options *o, const run_list *list);
 
 bool is_mode(const train_options *o, const char *mode); /* --mode */
 

@@ -2,7 +2,6 @@
 #include "train_output.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 bool compare_bits(outcome *runs, int n, uint64_t steps) {
@@ -32,9 +31,9 @@ void print_runs(const outcome *runs, int n, uint64_t steps) {
     printf("%-10s %12s %12s %10s %8s %9s %9s%s\n", "policy", "arena", "tiers", "step", "re-runs", "loss", "accuracy",
            n > 1 ? "  same bits" : "");
     for (int i = 0; i < n; i++)
-        printf("%-10s %12s %12s %10s %8u %9.4f %9s%s%s\n", runs[i].policy, show_bytes(runs[i].arena_bytes),
+        printf("%-10s %12s %12s %10s %8u %9s %9s%s%s\n", runs[i].policy, show_bytes(runs[i].arena_bytes),
                show_bytes(runs[i].tier_bytes), show_ns(runs[i].step_ns), runs[i].n_reruns,
-               (double)runs[i].losses[steps - 1], accuracy_text(&runs[i], text), n > 1 ? "  " : "",
+               show_loss((double)runs[i].losses[steps - 1]), accuracy_text(&runs[i], text), n > 1 ? "  " : "",
                bits_text(runs, i, n));
 }
 
@@ -72,16 +71,4 @@ void print_runs_json(FILE *stream, const char *model, const outcome *runs, int n
     for (int i = 0; i < n; i++) run_json(&j, &runs[i], n, steps);
     json_close(&j, '[');
     json_end(&j);
-}
-
-void warn_of_losses(const outcome *runs, int n, uint64_t steps) {
-    for (int i = 0; i < n; i++)
-        for (uint64_t k = 0; k < steps; k++) {
-            if (isfinite(runs[i].losses[k])) continue;
-            fprintf(stderr,
-                    "tidemark: policy %s: from step %" PRIu64 " on the loss is no number; try a smaller"
-                    " --learning-rate\n",
-                    runs[i].policy, runs[i].first_step + k + 1);
-            break;
-        }
 }

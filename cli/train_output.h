@@ -29,7 +29,5 @@ typedef struct outcome {
 bool compare_bits(outcome *runs, int n, uint64_t steps);
 void print_runs(const outcome *runs, int n, uint64_t steps);
 void print_runs_json(FILE *stream, const char *model, const outcome *runs, int n, uint64_t steps);
-/* A loss that is no number any more is worth a word. */
-void warn_of_losses(const outcome *runs, int n, uint64_t steps);
 
 #endif

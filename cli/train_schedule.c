@@ -19,10 +19,20 @@ static bool find_curve(const char *name, tide_curve *out) {
 }
 
 bool schedule_given(const schedule_args *a) {
-    return a->rate >= 0 || a->factor >= 0 || a->curve || a->warmup || a->every;
+    return a->rate >= 0 || a->factor >= 0 || a->curve || a->warmup != UINT64_MAX || a->every;
 }
 
-float rate_of(const schedule_args *a) { return a->rate < 0 ? 0.05f : (float)a->rate; }
+float rate_of(const schedule_args *a, const tide_training_recipe *recipe, tide_optimizer optimizer, uint64_t batch) {
+    if (a->rate >= 0) return (float)a->rate;
+    if (optimizer == recipe->optimizer) return tide_recipe_rate(recipe, batch);
+    return optimizer == TIDE_ADAM || optimizer == TIDE_ADAMW ? 1e-3f : 0.01f;
+}
+
+/* A short training would spend itself on warming up. */
+static uint64_t warmup_of(const schedule_args *a, const tide_training_recipe *recipe, uint64_t steps) {
+    if (a->warmup != UINT64_MAX) return a->warmup;
+    return recipe->warmup_steps < steps / 10 ? recipe->warmup_steps : steps / 10;
+}
 
 tide_status check_schedule_args(const schedule_args *a) {
     tide_curve curve;
@@ -35,10 +45,10 @@ tide_status check_schedule_args(const schedule_args *a) {
     return TIDE_OK;
 }
 
-void fill_schedule(const schedule_args *a, uint64_t steps, tide_schedule *out) {
+void fill_schedule(const schedule_args *a, const tide_training_recipe *recipe, uint64_t steps, tide_schedule *out) {
     tide_schedule_init(out);
     (void)find_curve(a->curve, &out->curve); /* checked before */
-    out->warmup_steps = a->warmup;
+    out->warmup_steps = warmup_of(a, recipe, steps);
     out->period_steps = a->every;
     if (a->factor >= 0) out->factor = (float)a->factor;
     out->total_steps = steps;

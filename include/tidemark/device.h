@@ -28,8 +28,8 @@ typedef struct tide_event tide_event;
 typedef struct tide_kernel tide_kernel;
 
 typedef struct tide_device_options {
-    size_t size;                 /* sizeof(tide_device_options) */
-    uint32_t threads;            /* cpu: compute threads; 0: all cores this process may use */
+    size_t size;      /* sizeof(tide_device_options) */
+    uint32_t threads; /* cpu: compute threads; 0: all cores this process may use. They wait asleep, see docs/faq.md */
     uint64_t reserve_bytes;      /* sim: device memory left to libraries */
     const tide_machine *machine; /* sim: rates of its copies; NULL: default machine */
 } tide_device_options;
@@ -60,6 +60,9 @@ TIDE_API tide_status tide_arena_create(tide_device *device, uint64_t size_bytes,
 TIDE_API void tide_arena_destroy(tide_arena *arena);
 TIDE_API uint64_t tide_arena_size(const tide_arena *arena);
 TIDE_API void *tide_arena_host(tide_arena *arena); /* NULL if not host visible; valid while no queue uses it */
+/* While no queue uses them: these bytes mean nothing any more, so the system may have their memory until they are written to
+ * again. Bytes beyond the arena are ignored. */
+TIDE_API void tide_arena_discard(tide_arena *arena, uint64_t offset, uint64_t size_bytes);
 
 /* ---- queues and events ---- */
 typedef enum tide_queue_kind { TIDE_QUEUE_COMPUTE, TIDE_QUEUE_COPY } tide_queue_kind;
@@ -139,6 +142,22 @@ TIDE_API tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, 
  * writes), on host memory, synchronously. Padding is written as zeros. */
 TIDE_API tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored);
 TIDE_API tide_status tide_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain);
+
+/* A piece of an operand, for those too large to convert at once: size_bytes of the stored one from position_bytes on, which
+ * are the box [from, to) of the plain one. dims: of the plain one, row-major, with ones after the last. */
+typedef struct tide_piece {
+    uint64_t position_bytes, size_bytes;
+    uint64_t dims[4], from[4], to[4];
+} tide_piece;
+/* The piece at position_bytes, which is 0 or the end of another piece: as long as max_bytes and the layout allow, but never
+ * less than one tile of the layout (a few KiB). */
+TIDE_API tide_status tide_operand_piece(const tide_kernel *kernel, uint32_t operand, uint64_t position_bytes,
+                                        uint64_t max_bytes, tide_piece *out);
+/* As above for one piece; plain is its box alone, row-major. */
+TIDE_API tide_status tide_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                     const float *plain, void *stored);
+TIDE_API tide_status tide_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                       const void *stored, float *plain);
 
 #ifdef __cplusplus
 }

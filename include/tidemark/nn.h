@@ -15,6 +15,15 @@ extern "C" {
 typedef struct tide_model tide_model;
 typedef struct tide_step tide_step;
 
+/* ---- optimizers ---- */
+#define TIDE_OPTIMIZER_TABLE(X) \
+    X(TIDE_SGD, "sgd") X(TIDE_MOMENTUM, "momentum") X(TIDE_ADAM, "adam") X(TIDE_ADAMW, "adamw")
+typedef enum tide_optimizer {
+#define TIDE_ENUM_MEMBER(e, name) e,
+    TIDE_OPTIMIZER_TABLE(TIDE_ENUM_MEMBER)
+#undef TIDE_ENUM_MEMBER
+} tide_optimizer;
+
 /* ---- models ---- */
 typedef struct tide_model_options {
     size_t size;                      /* sizeof(tide_model_options) */
@@ -44,6 +53,18 @@ TIDE_API uint64_t tide_model_labels(const tide_model *model); /* per sample: 1, 
 TIDE_API uint32_t tide_model_block_count(const tide_model *model);
 TIDE_API bool tide_model_block_is_fixed(const tide_model *model, uint32_t block);
 TIDE_API bool tide_model_skips(const tide_model *model, uint32_t block); /* it is left out */
+/* How a family is trained unless told otherwise: what makes it learn from its first weights on. The rate grows with the batch,
+ * in proportion (SGD, with momentum or without) or by its square root (Adam and its kin). */
+typedef struct tide_training_recipe {
+    tide_optimizer optimizer;
+    float learning_rate; /* at base_batch samples per step */
+    uint32_t base_batch;
+    uint64_t warmup_steps; /* for a long training; a short one takes at most a tenth of its steps */
+    float weight_decay, clip_norm;
+    const char *weights; /* how they begin, in words */
+} tide_training_recipe;
+TIDE_API const tide_training_recipe *tide_model_recipe(const tide_model *model);
+TIDE_API float tide_recipe_rate(const tide_training_recipe *recipe, uint64_t batch); /* batch: samples per step */
 /* Families for help texts; NULL after the last. */
 TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
 
@@ -51,14 +72,6 @@ TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
 TIDE_API float tide_random_unit(uint64_t seed, uint64_t stream, uint64_t counter);
 
 /* ---- steps ---- */
-#define TIDE_OPTIMIZER_TABLE(X) \
-    X(TIDE_SGD, "sgd") X(TIDE_MOMENTUM, "momentum") X(TIDE_ADAM, "adam") X(TIDE_ADAMW, "adamw")
-typedef enum tide_optimizer {
-#define TIDE_ENUM_MEMBER(e, name) e,
-    TIDE_OPTIMIZER_TABLE(TIDE_ENUM_MEMBER)
-#undef TIDE_ENUM_MEMBER
-} tide_optimizer;
-
 typedef struct tide_step_options {
     size_t size; /* sizeof(tide_step_options) */
     tide_optimizer optimizer;
@@ -68,6 +81,7 @@ typedef struct tide_step_options {
     bool fused_update;   /* update each weight right after its gradient; refused together with clip_norm */
     uint32_t accumulate; /* micro-batches per step, each of the model's batch; 0 or 1: none */
     float clip_norm;     /* 0: no clipping */
+    bool skip_nonfinite; /* gradients whose norm is not finite update nothing; refused together with fused_update */
     const tide_machine *machine; /* costs by its roofline; NULL: costs are 0 */
     tide_device *device;         /* sizes, layouts, reorders and workspaces as this device has them; NULL: plain float32
                             shapes and an analytic model of workspaces */
@@ -84,6 +98,8 @@ TIDE_API tide_id tide_step_input(const tide_step *step, uint32_t micro);
 TIDE_API tide_id tide_step_label(const tide_step *step, uint32_t micro);
 TIDE_API tide_id tide_step_loss(const tide_step *step, uint32_t micro);          /* 1 float, kept */
 TIDE_API tide_id tide_step_probabilities(const tide_step *step, uint32_t micro); /* kept in inference steps */
+/* With skip_nonfinite: 1 float, kept; what scaled the gradients, NaN where they updated nothing. Else TIDE_NONE. */
+TIDE_API tide_id tide_step_update_scale(const tide_step *step);
 
 /* Everything PRESENT at the start: weights, optimizer state, running statistics. */
 typedef enum tide_init_kind { TIDE_INIT_ZERO, TIDE_INIT_ONE, TIDE_INIT_NORMAL, TIDE_INIT_UNIFORM } tide_init_kind;
@@ -92,7 +108,7 @@ typedef struct tide_state {
     tide_class cls;   /* weight, optimizer, other (running statistics) */
     bool trainable;
     tide_id at_start, at_end; /* the carried pair (equal in inference steps) */
-    tide_id op;               /* an op that reads at_start, whose operand `operand` has its layout */
+    tide_id op;               /* an op whose operand `operand` has its layout */
     uint32_t operand;
     tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
     tide_init_kind init;

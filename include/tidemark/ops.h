@@ -59,7 +59,8 @@
  * keys and values side by side in (N * T, 3 C, 1, 1); scores and probabilities are (N, heads, T, T).
  *
  * What the names leave open, the same on every device:
- *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1))
+ *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1));
+ *                 channels of a batch that is not finite stay as they are
  *   MAXPOOL       index = row * kernel_w + column inside the window, u8; of equal maxima the first
  *   AVGPOOL       divides by kernel_h * kernel_w, padding included
  *   DROPOUT       element i in plain row-major order is kept iff random(seed, step, counter, i) >= drop_rate, then
@@ -74,7 +75,8 @@
  *   SLICE, STACK  step s of S steps has rows s, s + S, s + 2 S ...: that token of each sample
  *   LSTM          gates is (N, 4 H): input, forget, candidate, output after their functions; w is (4 H, inputs + H)
  *                 over x and h. The first step has no h and c (they are zero), the last one no dc'
- *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6))
+ *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6)); NaN where the norm is not finite: updates with
+ *                 that scale change nothing
  *   SGD, MOMENTUM, ADAM add weight_decay * w to the gradient; ADAMW shrinks w by lr * weight_decay instead
  */
 #ifndef TIDEMARK_OPS_H

@@ -134,6 +134,13 @@ typedef struct tide_report_terminal {
 TIDE_API tide_status tide_report_write_terminal(const tide_report *report, const tide_report_terminal *terminal,
                                                 const char *path);
 
+/* ---- logs of trainings: the losses of one run or of several over the steps, in one picture ---- */
+enum { TIDE_MAX_LOGS = 8 };
+/* Whether the first line of the file says that it is a log in JSON Lines; false if it cannot be read. */
+TIDE_API bool tide_log_is(const char *path);
+/* A page that needs no other file. At most TIDE_MAX_LOGS. */
+TIDE_API tide_status tide_log_report(const char *const *paths, uint32_t n, const char *output);
+
 #ifdef __cplusplus
 }
 #endif

@@ -53,7 +53,7 @@ typedef struct tide_run_options {
     tide_input_fn input;
     void *input_context;
     const char *disk_path; /* folder of the spill file; NULL: the system's temporary folder */
-    bool disk_checksums;   /* what comes back from disk must be what went there; costs about 0.15 s of a core per GB */
+    bool disk_checksums;   /* what comes back from disk must be what went there [true]; 0.2 s of a core per GB */
     /* Another run on the same device that rests between two steps: this one then lives in its arena, which must be
      * large enough, and goes first. Values that are in the way wait on the disk tier, within its budget. Meanwhile the
      * other can be read, but neither stepped nor written to. NULL: an arena of its own. */
@@ -76,13 +76,18 @@ TIDE_API void tide_run_destroy(tide_run *run); /* NULL is fine; waits for what i
  * program a carried value answers to both of its ids. */
 TIDE_API tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes);
 TIDE_API tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
+/* The same for size_bytes of it from position_bytes on, so that values of any size go through small buffers. */
+TIDE_API tide_status tide_run_write_part(tide_run *run, tide_id tensor, uint64_t position_bytes, const void *data,
+                                         uint64_t size_bytes);
+TIDE_API tide_status tide_run_read_part(tide_run *run, tide_id tensor, uint64_t position_bytes, void *data,
+                                        uint64_t size_bytes);
 /* Between steps: from now on a step also reads this value of its end, behind its last op, so that the host waits for both
  * at once. `data` is borrowed until tide_run_destroy, filled when a step is done, and of no meaning after one that fails. */
 TIDE_API tide_status tide_run_watch(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
 
-/* Between steps: size_bytes in the arena that hold no value, for the client's own use until the next call on this run
- * that is not a read or a write; NULL if there is no such stretch, or the host cannot see the arena. */
-TIDE_API void *tide_run_scratch(tide_run *run, uint64_t size_bytes);
+/* Between steps: what the arena holds no value in goes back to the system until the next step takes it again, for a while in
+ * which something else needs memory. Nothing else changes. */
+TIDE_API tide_status tide_run_rest(tide_run *run);
 
 /* Of an online run that has stepped: what each op took, measured; NULL if it follows a plan. */
 TIDE_API const uint64_t *tide_run_costs(const tide_run *run);

@@ -45,7 +45,7 @@ typedef struct tide_session_options {
     tide_effort effort;
     const char *plan_folder; /* where plans are kept for the next session; NULL: nowhere */
     const char *disk_path;   /* folder of the spill file; NULL: the system's temporary folder */
-    bool disk_checksums;     /* see tide_run_options */
+    bool disk_checksums;     /* see tide_run_options [true] */
     bool journal;            /* likewise: steps that are online from begin to end are verified afterwards */
 } tide_session_options;
 TIDE_API void tide_session_options_init(tide_session_options *options);
@@ -58,8 +58,12 @@ TIDE_API void tide_session_destroy(tide_session *session); /* NULL is fine; also
  * they are written. Kept values of the last step can no longer be read. *out is its id in every step. */
 TIDE_API tide_status tide_session_state(tide_session *session, const tide_tensor *tensor, tide_id *out);
 TIDE_API tide_status tide_session_write(tide_session *session, tide_id state, const void *data, uint64_t size_bytes);
+TIDE_API tide_status tide_session_write_part(tide_session *session, tide_id state, uint64_t position_bytes,
+                                             const void *data, uint64_t size_bytes);
 /* A state, or a kept value of the step that ended last. */
 TIDE_API tide_status tide_session_read(tide_session *session, tide_id tensor, void *data, uint64_t size_bytes);
+TIDE_API tide_status tide_session_read_part(tide_session *session, tide_id tensor, uint64_t position_bytes, void *data,
+                                            uint64_t size_bytes);
 
 /* From now on the arena has this many bytes. Plans for the old one are forgotten, and so are kept values of the last step;
  * states wait in the tiers while the one arena is given up for the other. TIDE_E_FIT or TIDE_E_TIER_FULL: there is no room for

@@ -19,22 +19,23 @@ extern "C" {
 #endif
 
 /* X(code, number, exit code of the command, text). Numbers are part of the ABI: append, never renumber. */
-#define TIDE_STATUS_TABLE(X)                                                           \
-    X(TIDE_OK, 0, 0, "success")                                                        \
-    X(TIDE_E_INTERNAL, 1, 1, "internal error: an invariant of the library was broken") \
-    X(TIDE_E_ARGUMENT, 2, 2, "invalid argument")                                       \
-    X(TIDE_E_FORMAT, 3, 3, "malformed input file")                                     \
-    X(TIDE_E_FIT, 4, 4, "does not fit the budget")                                     \
-    X(TIDE_E_PLAN, 5, 5, "the plan was rejected by the verifier")                      \
-    X(TIDE_E_IO, 6, 6, "input/output error")                                           \
-    X(TIDE_E_DEVICE, 7, 7, "device error or device not available")                     \
-    X(TIDE_E_REPEAT, 8, 8, "the stream does not repeat")                               \
-    X(TIDE_E_MEMORY, 9, 9, "out of host memory")                                       \
-    X(TIDE_E_OVERFLOW, 10, 3, "a size does not fit in 64 bits")                        \
-    X(TIDE_E_UNSUPPORTED, 11, 10, "not supported here")                                \
-    X(TIDE_E_TIER_FULL, 12, 4, "a tier's byte budget is exhausted")                    \
-    X(TIDE_E_CANCELLED, 13, 11, "cancelled")                                           \
-    X(TIDE_E_POISONED, 14, 1, "the run failed in mid-step and must resume from a checkpoint")
+#define TIDE_STATUS_TABLE(X)                                                                  \
+    X(TIDE_OK, 0, 0, "success")                                                               \
+    X(TIDE_E_INTERNAL, 1, 1, "internal error: an invariant of the library was broken")        \
+    X(TIDE_E_ARGUMENT, 2, 2, "invalid argument")                                              \
+    X(TIDE_E_FORMAT, 3, 3, "malformed input file")                                            \
+    X(TIDE_E_FIT, 4, 4, "does not fit the budget")                                            \
+    X(TIDE_E_PLAN, 5, 5, "the plan was rejected by the verifier")                             \
+    X(TIDE_E_IO, 6, 6, "input/output error")                                                  \
+    X(TIDE_E_DEVICE, 7, 7, "device error or device not available")                            \
+    X(TIDE_E_REPEAT, 8, 8, "the stream does not repeat")                                      \
+    X(TIDE_E_MEMORY, 9, 9, "out of host memory")                                              \
+    X(TIDE_E_OVERFLOW, 10, 3, "a size does not fit in 64 bits")                               \
+    X(TIDE_E_UNSUPPORTED, 11, 10, "not supported here")                                       \
+    X(TIDE_E_TIER_FULL, 12, 4, "a tier's byte budget is exhausted")                           \
+    X(TIDE_E_CANCELLED, 13, 11, "cancelled")                                                  \
+    X(TIDE_E_POISONED, 14, 1, "the run failed in mid-step and must resume from a checkpoint") \
+    X(TIDE_E_DIVERGED, 15, 12, "the training diverged: a loss or a weight is not finite")
 
 typedef enum tide_status {
 #define TIDE_STATUS_ENUM(code, number, exit_code, text) code = number,

@@ -5,6 +5,7 @@
 #include <tidemark/device.h>
 #include <tidemark/file.h>
 #include <tidemark/machine.h>
+#include <tidemark/nearest.h>
 #include <tidemark/nn.h>
 #include <tidemark/ops.h>
 #include <tidemark/place.h>

@@ -47,6 +47,7 @@ TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_da
 /* Data in files, recognised by names and contents:
  *   a folder with MNIST's idx files (train-images-idx3-ubyte ...), or an idx file of images with its labels beside it
  *   a folder with CIFAR-10's binary files (data_batch_1.bin ... test_batch.bin), or one of them
+ *   a folder with CIFAR-100's binary files (train.bin, test.bin), whose fine labels are learned
  *   any other file: text by bytes
  * Pipes and devices are refused. Where there are no files to test with, the last tenth is for that. Everything is checked
  * when it is opened; the files are mapped and must not shrink until they are closed. */
@@ -115,7 +116,7 @@ typedef struct tide_trainer_options {
     tide_schedule schedule;
     bool own_schedule;     /* tide_trainer_load leaves these two as they are; else they are the checkpoint's then */
     const char *disk_path; /* folder for spilled bytes; NULL: the system's temporary folder */
-    bool disk_checksums;   /* see tide_run_options */
+    bool disk_checksums;   /* see tide_run_options [true] */
     tide_train_mode mode;
     const char *plan_folder; /* where plans made with measured costs are kept for the next training; NULL: nowhere */
 } tide_trainer_options;
@@ -124,7 +125,9 @@ TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 TIDE_API tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_report *fit, tide_trainer **out);
 TIDE_API void tide_trainer_destroy(tide_trainer *trainer);
 
-/* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. */
+/* One step on the next batch; *loss is the mean over the batch(es). report may be NULL. A loss that is not finite is
+ * TIDE_E_DIVERGED, after the update. With step.skip_nonfinite such a step updates nothing and is TIDE_OK, unless it is the
+ * 16th in a row: then skipping does not help. */
 TIDE_API tide_status tide_trainer_step(tide_trainer *trainer, float *loss, tide_step_report *report);
 /* The same, timed op by op on the device: op_ns[i] is the time of op i's first run, report->compute_ns (report may be
  * NULL) that of all runs, re-runs included. For tide_program_with_costs. */
@@ -150,7 +153,8 @@ TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
 /* ---- checkpoints (safetensors files, docs/formats.md) ---- */
 
 /* Weights, optimizer state, running statistics and counters, between two steps. The file at `path` is replaced when the
- * new one is complete and on disk, so that it is whole at any time. */
+ * new one is complete and on disk, so that it is whole at any time. A value that is not finite is TIDE_E_DIVERGED: the
+ * file stays as it is. */
 TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
 /* Goes on where the saved training stood, to the same bits: model, optimizer, weight decay, clipping, batch, accumulation,
  * data set and seed must be the same, and for the same bits the threads; policy and budgets need not. The learning rate and
@@ -158,9 +162,13 @@ TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
  * TIDE_E_FORMAT and changes nothing; after TIDE_E_IO in the middle of its arrays the trainer refuses to step until another
  * is loaded. */
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
+/* How many steps the training in a file was to have; 0: its schedule did not say. */
+TIDE_API tide_status tide_checkpoint_total_steps(const char *path, uint64_t *steps);
 /* What the steps from here on follow. */
 TIDE_API const tide_schedule *tide_trainer_schedule(const tide_trainer *trainer);
-TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer); /* those before a checkpoint included */
+TIDE_API float tide_trainer_rate(const tide_trainer *trainer, uint64_t step); /* of a step, counted from 0 */
+TIDE_API uint64_t tide_trainer_steps_done(const tide_trainer *trainer);       /* those before a checkpoint included */
+TIDE_API uint64_t tide_trainer_steps_skipped(const tide_trainer *trainer);    /* since it was created */
 
 /* That of the last step, or of the first to come; until the next step. NULL: online, as yet. */
 TIDE_API const tide_plan *tide_trainer_plan(const tide_trainer *trainer);

@@ -3,16 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/path.h"
 
 static tide_status read_stream(int fd, const char *path, tide__file *out) {
     char *data = NULL;
@@ -127,18 +128,28 @@ static void writer_free(tide__writer *w) {
 
 /* A new file beside the target, with the permissions any new file gets: mkstemp would make it private, and asking for
  * the umask means changing it for a moment, which other threads would notice. */
+static int create_temporary(tide__writer *w, uint64_t i) {
+    uint64_t tag = tide__hash_word(tide__hash_word(tide__now_ns(), (uint64_t)getpid()), i);
+    free(w->temporary);
+    w->temporary = tide__path_temporary(w->path, tag);
+    return w->temporary ? open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+}
+
+/* Someone may take a new file for a leftover before it is locked: then there is another try. */
+static bool hold(int fd) {
+    struct stat info;
+    (void)flock(fd, LOCK_EX | LOCK_NB); /* where there are no locks, there are no others to be told */
+    return fstat(fd, &info) != 0 || info.st_nlink > 0;
+}
+
 static int open_temporary(tide__writer *w) {
-    size_t length = strlen(w->path) + sizeof ".tmp-0123456789abcdef";
-    w->temporary = malloc(length);
-    if (!w->temporary) return -1;
-    int fd = -1;
-    for (uint64_t i = 0; i < 16 && fd < 0; i++) {
-        uint64_t tag = tide__hash_word(tide__hash_word(tide__now_ns(), (uint64_t)getpid()), i);
-        snprintf(w->temporary, length, "%s.tmp-%016" PRIx64, w->path, tag);
-        fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) break;
+    for (uint64_t i = 0; i < 16; i++) {
+        int fd = create_temporary(w, i);
+        if (fd < 0 && errno != EEXIST) return -1;
+        if (fd >= 0 && hold(fd)) return fd;
+        if (fd >= 0) close(fd);
     }
-    return fd;
+    return -1;
 }
 
 /* Devices, pipes and the like are written to, never replaced. */
@@ -149,8 +160,7 @@ static bool is_special(const char *path) {
 
 static tide_status open_file(tide__writer *w, const char *path) {
     *w = (tide__writer){0};
-    w->path = strdup(path);
-    if (!w->path) return tide__fail_memory();
+    TIDE_TRY(tide__path_follow(path, &w->path));
     int fd = is_special(path) ? open(path, O_WRONLY | O_CLOEXEC) : open_temporary(w);
     w->stream = fd < 0 ? NULL : fdopen(fd, "w");
     if (w->stream) return TIDE_OK;
@@ -175,7 +185,9 @@ static tide_status refuse_special(const char *path) {
 
 tide_status tide__writer_open_regular(tide__writer *w, const char *path) {
     TIDE_TRY(refuse_special(path));
-    return open_file(w, path);
+    TIDE_TRY(open_file(w, path));
+    tide__path_remove_leftovers(w->path);
+    return TIDE_OK;
 }
 
 tide_status tide__writer_check(const char *path, bool regular) {
@@ -201,6 +213,7 @@ tide_status tide__writer_commit(tide__writer *w) {
     tide_status status = TIDE_OK;
     int error = close_stream(w);
     if (!error && w->temporary && rename(w->temporary, w->path) != 0) error = errno;
+    if (!error && w->temporary) tide__path_sync_folder(w->path);
     if (error) {
         status = tide__fail_errno(TIDE_E_IO, error, "cannot write %s", w->path ? w->path : "standard output");
         if (w->temporary) unlink(w->temporary);

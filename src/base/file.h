@@ -1,5 +1,5 @@
 /* Whole files in, and atomic files out: a writer fills a temporary beside the target and renames it on commit, so
- * that nobody ever sees half a file. "-" is stdin or stdout; devices and pipes are written to directly. */
+ * that nobody ever sees half a file. A symbolic link stays one: the file behind it is replaced. "-" is stdin or stdout; devices and pipes are written to directly. */
 #ifndef TIDE_BASE_FILE_H
 #define TIDE_BASE_FILE_H
 
@@ -36,7 +36,8 @@ typedef struct tide__writer {
     char *path, *temporary; /* NULL: stdout; NULL: written directly */
 } tide__writer;
 tide_status tide__writer_open(tide__writer *w, const char *path);
-/* Only a regular file, or a new one, will do: "-" is a name, and a pipe is refused without waiting for its reader. */
+/* Only a regular file, or a new one, will do: "-" is a name, and a pipe is refused without waiting for its reader. Removes
+ * what writers of the same file left behind when they were killed. */
 tide_status tide__writer_open_regular(tide__writer *w, const char *path);
 /* Could a writer be opened there? Nothing is left behind. Pipes and devices, where they will do, are not touched. */
 tide_status tide__writer_check(const char *path, bool regular);

@@ -22,4 +22,9 @@ static inline uint64_t tide__hash_word(uint64_t hash, uint64_t word) {
 
 uint64_t tide__hash_bytes(uint64_t hash, const void *data, size_t size);
 
+/* The same in parts: all whole words of one part after the other, whose sizes but for the last are multiples of 8; then
+ * the end, with what follows the last whole word. */
+uint64_t tide__hash_words(uint64_t hash, const void *part, size_t size);
+uint64_t tide__hash_end(uint64_t hash, const void *rest, size_t size_of_all);
+
 #endif

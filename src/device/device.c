@@ -121,6 +121,12 @@ void *tide_arena_host(tide_arena *arena) {
     return v->arena_host ? v->arena_host(arena) : NULL;
 }
 
+void tide_arena_discard(tide_arena *arena, uint64_t offset, uint64_t size_bytes) {
+    const tide__device_vtable *v = arena->device->v;
+    if (!v->arena_discard || offset >= arena->size_bytes) return;
+    v->arena_discard(arena, offset, tide__min_u64(size_bytes, arena->size_bytes - offset));
+}
+
 static tide_status check_range(const tide_arena *arena, uint64_t offset, uint64_t size_bytes, const char *what,
                                uint32_t index) {
     uint64_t end;
@@ -222,6 +228,7 @@ tide_status tide_copy_in(tide_queue *queue, tide_arena *arena, uint64_t offset, 
 }
 
 tide_status tide_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from, uint64_t to, uint64_t size_bytes) {
+    TIDE_NEED(queue, arena);
     TIDE_TRY(check_same_device(queue->device, arena->device));
     if (queue->kind != TIDE_QUEUE_COMPUTE)
         return tide__fail(TIDE_E_ARGUMENT, "copies inside the arena run on compute queues only");
@@ -282,14 +289,48 @@ static tide_status check_operand(const tide_kernel *kernel, uint32_t operand) {
     return operand < n ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "operand %u of a kernel with %u", operand, n);
 }
 
+tide_status tide_operand_piece(const tide_kernel *kernel, uint32_t operand, uint64_t position_bytes, uint64_t max_bytes,
+                               tide_piece *out) {
+    TIDE_NEED(kernel, out);
+    tide__operand_layout layout;
+    TIDE_TRY(check_operand(kernel, operand));
+    TIDE_TRY(kernel->device->v->operand_layout(kernel, operand, &layout));
+    return tide__operand_layout_piece(&layout, position_bytes, max_bytes, out);
+}
+
+/* A piece of a layout is what the layout gives for its position and size. */
+static tide_status check_piece(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece) {
+    tide_piece own;
+    TIDE_TRY(tide_operand_piece(kernel, operand, piece->position_bytes, piece->size_bytes, &own));
+    return memcmp(&own, piece, sizeof own) == 0 ? TIDE_OK
+                                                : tide__fail(TIDE_E_ARGUMENT, "operand %u has no such piece at %llu",
+                                                             operand, (unsigned long long)piece->position_bytes);
+}
+
+tide_status tide_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, const float *plain,
+                            void *stored) {
+    TIDE_NEED(kernel, piece, plain, stored);
+    TIDE_TRY(check_piece(kernel, operand, piece));
+    return kernel->device->v->piece_pack(kernel, operand, piece, plain, stored);
+}
+
+tide_status tide_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, const void *stored,
+                              float *plain) {
+    TIDE_NEED(kernel, piece, stored, plain);
+    TIDE_TRY(check_piece(kernel, operand, piece));
+    return kernel->device->v->piece_unpack(kernel, operand, piece, stored, plain);
+}
+
 tide_status tide_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
     TIDE_NEED(kernel, plain, stored);
-    TIDE_TRY(check_operand(kernel, operand));
-    return kernel->device->v->operand_pack(kernel, operand, plain, stored);
+    tide_piece whole;
+    TIDE_TRY(tide_operand_piece(kernel, operand, 0, UINT64_MAX, &whole));
+    return kernel->device->v->piece_pack(kernel, operand, &whole, plain, stored);
 }
 
 tide_status tide_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain) {
     TIDE_NEED(kernel, stored, plain);
-    TIDE_TRY(check_operand(kernel, operand));
-    return kernel->device->v->operand_unpack(kernel, operand, stored, plain);
+    tide_piece whole;
+    TIDE_TRY(tide_operand_piece(kernel, operand, 0, UINT64_MAX, &whole));
+    return kernel->device->v->piece_unpack(kernel, operand, &whole, stored, plain);
 }

@@ -10,6 +10,7 @@
 #include <tidemark/device.h>
 
 #include "base/error.h"
+#include "device/piece.h"
 
 typedef struct tide__device_vtable {
     /* Frees the device; everything created from it is gone by then. */
@@ -21,6 +22,8 @@ typedef struct tide__device_vtable {
     void (*arena_destroy)(tide_arena *arena);
     /* Optional: NULL means the host cannot see the arena. */
     void *(*arena_host)(tide_arena *arena);
+    /* Optional: NULL means that memory stays taken. */
+    void (*arena_discard)(tide_arena *arena, uint64_t offset, uint64_t size_bytes);
 
     tide_status (*queue_create)(tide_device *device, tide_queue_kind kind, tide_queue **out);
     void (*queue_destroy)(tide_queue *queue); /* waits for what is enqueued */
@@ -47,9 +50,13 @@ typedef struct tide__device_vtable {
     void (*kernel_destroy)(tide_kernel *kernel);
     tide_status (*kernel_enqueue)(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,
                                   const uint64_t *offsets, uint32_t n_offsets, const tide_step_args *args);
-    /* operand < n_reads + n_writes */
-    tide_status (*operand_pack)(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored);
-    tide_status (*operand_unpack)(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain);
+    /* operand < n_reads + n_writes; its layout, for piece.h. */
+    tide_status (*operand_layout)(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out);
+    /* One piece, perhaps all of the operand; it is one of the layout's. */
+    tide_status (*piece_pack)(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, const float *plain,
+                              void *stored);
+    tide_status (*piece_unpack)(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                const void *stored, float *plain);
 } tide__device_vtable;
 
 struct tide_device {

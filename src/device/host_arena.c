@@ -53,3 +53,9 @@ void tide__host_arena_destroy(tide_arena *base) {
 }
 
 void *tide__host_arena_host(tide_arena *base) { return ((tide__host_arena *)base)->bytes; }
+
+/* Whole pages only; it is advice. */
+void tide__host_arena_discard(tide_arena *base, uint64_t offset, uint64_t size_bytes) {
+    uint64_t begin = (offset + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1), end = (offset + size_bytes) & ~(PAGE_BYTES - 1);
+    if (begin < end) madvise(((tide__host_arena *)base)->bytes + begin, end - begin, MADV_DONTNEED);
+}

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "nn/checkpoint_keys.h"
+#include "nn/states.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
 
@@ -82,25 +83,58 @@ static tide_status write_header(const tide_trainer *t, FILE *stream) {
     return TIDE_OK;
 }
 
-static tide_status write_floats(const float *data, uint64_t n, FILE *stream) {
+/* Where the state at hand begins in a stream. */
+typedef struct place {
+    FILE *stream;
+    const char *name;
+    uint64_t at_bytes;
+} place;
+
+static tide_status seek(const place *p, uint64_t element) {
+    off_t at = (off_t)(p->at_bytes + element * sizeof(float));
+    return ftello(p->stream) == at || fseeko(p->stream, at, SEEK_SET) == 0
+               ? TIDE_OK
+               : tide__fail_errno(TIDE_E_IO, errno, "cannot seek");
+}
+
+static bool all_finite(const float *data, uint64_t n) {
+    const uint32_t exponent = UINT32_C(0x7f800000); /* all ones: infinite or no number */
+    uint32_t bits, found = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(&bits, &data[i], sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    return !found;
+}
+
+static tide_status write_row(void *context, uint64_t at, float *row, uint64_t n) {
+    const place *p = context;
+    if (!all_finite(row, n))
+        return tide__fail(TIDE_E_DIVERGED, "array \"%s\" is not finite; the checkpoint stays as it is", p->name);
+    TIDE_TRY(seek(p, at));
     errno = 0;
-    if (fwrite(data, sizeof *data, n, stream) == n) return TIDE_OK;
+    if (fwrite(row, sizeof *row, n, p->stream) == n) return TIDE_OK;
     return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot write");
+}
+
+static tide_status write_piece(void *context, const tide_state *s, const tide_piece *piece, float *plain) {
+    (void)s;
+    return tide__piece_rows(piece, plain, write_row, context);
 }
 
 /* A failed write of the header is sticky and reported when the file is committed, if not before. */
 static tide_status write_states(tide_trainer *t, FILE *stream) {
     tide__network *n = &t->network;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
-        status = tide__network_read_state(n, i, &room);
-        if (status == TIDE_OK)
-            status = write_floats(room.plain, tide__elements(tide_step_state(n->step, i)->shape), stream);
+    off_t begin = ftello(stream);
+    if (begin < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot write");
+    place p = {.stream = stream, .at_bytes = (uint64_t)begin};
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        const tide_state *s = tide_step_state(n->step, i);
+        p.name = s->name;
+        TIDE_TRY(tide__network_read_state(n, i, write_piece, &p));
+        p.at_bytes += tide__elements(s->shape) * sizeof(float);
     }
-    tide__room_close(&room);
-    return status;
+    return TIDE_OK;
 }
 
 tide_status tide_trainer_save(tide_trainer *t, const char *path) {
@@ -133,30 +167,33 @@ static tide_status check_states(const tide_trainer *t, const tide__safetensors *
     return tide__fail(TIDE_E_FORMAT, "%u arrays, the model has %u", s->n_arrays, n);
 }
 
-static tide_status read_array(FILE *stream, const tide__safetensors *s, const tide__array *a, float *out) {
+static tide_status read_row(void *context, uint64_t at, float *row, uint64_t n) {
+    const place *p = context;
+    TIDE_TRY(seek(p, at));
     errno = 0;
-    if (fseeko(stream, (off_t)(s->data_at + a->begin), SEEK_SET) == 0 &&
-        fread(out, 1, a->end - a->begin, stream) == a->end - a->begin)
-        return TIDE_OK;
-    return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot read array \"%.*s\"", (int)a->name_length, a->name);
+    if (fread(row, sizeof *row, n, p->stream) == n) return TIDE_OK;
+    return tide__fail_errno(TIDE_E_IO, errno ? errno : EIO, "cannot read");
+}
+
+static tide_status read_piece(void *context, const tide_state *s, const tide_piece *piece, float *plain) {
+    tide_status status = tide__piece_rows(piece, plain, read_row, context);
+    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "array \"%s\"", s->name);
 }
 
 static tide_status read_states(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
     tide__network *n = &t->network;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
-        status = read_array(stream, s, tide__safetensors_find(s, tide_step_state(n->step, i)->name), room.plain);
-        t->spoiled = true; /* until all are there */
-        if (status == TIDE_OK) status = tide__network_write_state(n, i, &room);
+    t->spoiled = true; /* until all are there */
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        const tide__array *a = tide__safetensors_find(s, tide_step_state(n->step, i)->name);
+        place p = {.stream = stream, .name = a->name, .at_bytes = s->data_at + a->begin};
+        TIDE_TRY(tide__network_write_state(n, i, read_piece, &p));
     }
-    tide__room_close(&room);
-    if (status == TIDE_OK) t->spoiled = false;
-    return status;
+    t->spoiled = false;
+    return TIDE_OK;
 }
 
-static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *s) {
+static tide_status load(void *trainer, FILE *stream, const tide__safetensors *s) {
+    tide_trainer *t = trainer;
     tide__checkpoint_state state;
     TIDE_TRY(tide__checkpoint_check_keys(t, s));
     TIDE_TRY(check_states(t, s));
@@ -170,15 +207,16 @@ static tide_status load(tide_trainer *t, FILE *stream, const tide__safetensors *
     return TIDE_OK;
 }
 
-tide_status tide_trainer_load(tide_trainer *t, const char *path) {
-    TIDE_NEED(t, path);
-    if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
+/* What to do with an open file. */
+typedef tide_status (*visit_fn)(void *context, FILE *stream, const tide__safetensors *s);
+
+static tide_status visit(const char *path, visit_fn fn, void *context) {
     tide__safetensors s;
     FILE *stream;
     TIDE_TRY(tide__stream_open_regular(path, &stream));
     tide_status status = tide__safetensors_open(stream, path, &s);
     if (status == TIDE_OK) {
-        status = load(t, stream, &s);
+        status = fn(context, stream, &s);
         if (status != TIDE_OK) status = tide__fail_in(status, "%s", path);
         tide__safetensors_close(&s);
     }
@@ -186,5 +224,22 @@ tide_status tide_trainer_load(tide_trainer *t, const char *path) {
     return status;
 }
 
+tide_status tide_trainer_load(tide_trainer *t, const char *path) {
+    TIDE_NEED(t, path);
+    if (!t->network.run && !t->parts) return tide__fail(TIDE_E_POISONED, "the trainer has no run to load into");
+    return visit(path, load, t);
+}
+
+static tide_status read_total(void *steps, FILE *stream, const tide__safetensors *s) {
+    (void)stream;
+    return tide__safetensors_u64(s, "total_steps", steps);
+}
+
+tide_status tide_checkpoint_total_steps(const char *path, uint64_t *steps) {
+    TIDE_NEED(path, steps);
+    return visit(path, read_total, steps);
+}
+
 uint64_t tide_trainer_steps_done(const tide_trainer *t) { return t->step; }
+uint64_t tide_trainer_steps_skipped(const tide_trainer *t) { return t->skipped; }
 const tide_schedule *tide_trainer_schedule(const tide_trainer *t) { return &t->options.schedule; }

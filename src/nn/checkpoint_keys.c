@@ -12,7 +12,7 @@
 #include "nn/schedule.h"
 
 static const char format_name[] = "tidemark-checkpoint";
-enum { VERSION = 2 };
+enum { VERSION = 3 }; /* 3: optimizer state is row-major as well */
 
 static const char *optimizer_name(tide_optimizer o) {
     static const char *const names[] = {

@@ -108,14 +108,14 @@ static tide_status open_idx_file(tide_data_files *f, const char *path) {
     return add_idx(f, path, labels, &f->train_images);
 }
 
-/* ---- CIFAR-10 ---- */
+/* ---- CIFAR-10 and CIFAR-100 ---- */
 
-static tide_status add_cifar(tide_data_files *f, const char *path, tide__images *set) {
+static tide_status add_cifar(tide_data_files *f, const tide__cifar *format, const char *path, tide__images *set) {
     const tide__image_shape shape = {3, TIDE__CIFAR_SIDE, TIDE__CIFAR_SIDE};
     tide__file file;
     tide__image_block block;
     TIDE_TRY(open_file(f, path, &file));
-    TIDE_TRY(tide__cifar_records(file.text, file.size, path, &block));
+    TIDE_TRY(tide__cifar_records(format, file.text, file.size, path, &block));
     return tide__images_add(set, &shape, &block, path);
 }
 
@@ -125,10 +125,18 @@ static tide_status open_cifar(tide_data_files *f, const char *folder) {
         snprintf(name, sizeof name, "data_batch_%d.bin", i);
         TIDE_TRY(join(folder, name, path));
         if (!exists(path)) break;
-        TIDE_TRY(add_cifar(f, path, &f->train_images));
+        TIDE_TRY(add_cifar(f, &tide__cifar_10, path, &f->train_images));
     }
     TIDE_TRY(join(folder, "test_batch.bin", path));
-    return exists(path) ? add_cifar(f, path, &f->test_images) : TIDE_OK;
+    return exists(path) ? add_cifar(f, &tide__cifar_10, path, &f->test_images) : TIDE_OK;
+}
+
+static tide_status open_cifar_100(tide_data_files *f, const char *folder) {
+    char path[MAX_PATH_BYTES];
+    TIDE_TRY(join(folder, "train.bin", path));
+    TIDE_TRY(add_cifar(f, &tide__cifar_100, path, &f->train_images));
+    TIDE_TRY(join(folder, "test.bin", path));
+    return exists(path) ? add_cifar(f, &tide__cifar_100, path, &f->test_images) : TIDE_OK;
 }
 
 /* ---- parts ---- */
@@ -190,16 +198,19 @@ static tide_status finish_text(tide_data_files *f, const tide__file *file, uint3
 /* ---- opening ---- */
 
 static tide_status open_folder(tide_data_files *f, const char *folder) {
-    static const char *const cifar[] = {"data_batch_1.bin", NULL}, *const inside[] = {"cifar-10-batches-bin", NULL},
+    static const char *const cifar[] = {"data_batch_1.bin", NULL}, *const cifar_100[] = {"train.bin", NULL},
+                             *const inside[] = {"cifar-10-batches-bin", "cifar-100-binary", NULL},
                              *const packed[] = {"train-images-idx3-ubyte.gz", NULL};
     char path[MAX_PATH_BYTES], batch[MAX_PATH_BYTES];
     f->format = "idx";
     if (find_name(folder, train_images, path)) return open_mnist(f, folder);
     if (find_name(folder, packed, path))
         return tide__fail(TIDE_E_FORMAT, "%s: it is compressed; unpack it first (gunzip)", path);
-    f->format = "cifar10";
     if (find_name(folder, inside, path)) folder = path; /* as it comes out of its archive */
+    f->format = tide__cifar_10.name;
     if (find_name(folder, cifar, batch)) return open_cifar(f, folder);
+    f->format = tide__cifar_100.name;
+    if (find_name(folder, cifar_100, batch)) return open_cifar_100(f, folder);
     return tide__fail(TIDE_E_FORMAT, "%s: neither %s nor %s is in this folder", folder, train_images[0], cifar[0]);
 }
 
@@ -207,7 +218,7 @@ static bool is_cifar(const tide__file *file, const char *path) {
     size_t length = strlen(path);
     bool named = length > 4 && strcmp(path + length - 4, ".bin") == 0;
     tide__image_block block;
-    return named || tide__cifar_records(file->text, file->size, path, &block) == TIDE_OK;
+    return named || tide__cifar_records(&tide__cifar_10, file->text, file->size, path, &block) == TIDE_OK;
 }
 
 /* With a context it is a text, whatever it looks like. */
@@ -219,8 +230,8 @@ static tide_status open_single(tide_data_files *f, const char *path, uint32_t co
         return open_idx_file(f, path);
     }
     if (!context && is_cifar(&file, path)) {
-        f->format = "cifar10";
-        return add_cifar(f, path, &f->train_images);
+        f->format = tide__cifar_10.name;
+        return add_cifar(f, &tide__cifar_10, path, &f->train_images);
     }
     tide_status status = finish_text(f, &file, context, seed);
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", path);

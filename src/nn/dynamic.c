@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/options.h"
 #include "nn/dynamic.h"
+#include "nn/states.h"
 #include "nn/step.h"
 
 enum { MAX_PREPARED = 64 };
@@ -74,30 +74,6 @@ tide_session_stats tide_dynamic_get_stats(const tide_dynamic *d) { return tide_s
 
 /* ---- parameters ---- */
 
-static tide_status find_layout(const played *p, const tide_state *s, uint64_t *layout) {
-    tide_kernel_info *info = malloc(sizeof *info);
-    if (!info) return tide__fail_memory();
-    tide_status status = tide_kernel_get_info(tide__step_kernel(p->network.step, s->op), info);
-    if (status == TIDE_OK) *layout = info->read[s->operand < TIDE_KERNEL_MAX_OPERANDS ? s->operand : 0].layout;
-    free(info);
-    return status;
-}
-
-static tide_status write_first_value(tide_dynamic *d, const played *p, const tide_state *s, tide_id id, uint64_t size) {
-    uint64_t elements = tide__elements(s->shape);
-    float *plain = malloc((elements + 1) * sizeof *plain);
-    void *stored = malloc(size + 1);
-    tide_status status = plain && stored ? TIDE_OK : tide__fail_memory();
-    if (status == TIDE_OK) {
-        tide__state_init(s, d->options.seed, plain);
-        status = tide_operand_pack(tide__step_kernel(p->network.step, s->op), s->operand, plain, stored);
-    }
-    if (status == TIDE_OK) status = tide_session_write(d->session, id, stored, size);
-    free(plain);
-    free(stored);
-    return status;
-}
-
 static tide_status add_parameter(tide_dynamic *d, const played *p, const tide_state *s, parameter like, tide_id *out) {
     tide_tensor tensor = *tide_program_tensor(p->network.program, s->at_start);
     TIDE_TRY(tide__vec_reserve(&d->parameters, 1));
@@ -113,27 +89,29 @@ static tide_status add_parameter(tide_dynamic *d, const played *p, const tide_st
 }
 
 /* Where that failed once it is tried again the next time. */
-static tide_status ensure_written(tide_dynamic *d, const played *p, const tide_state *s, tide_id id) {
+static tide_status ensure_written(tide_dynamic *d, played *p, uint32_t index, tide_id id) {
     parameter *known = &d->parameters.data[id];
-    if (!known->written) TIDE_TRY(write_first_value(d, p, s, id, known->size_bytes));
+    p->ids[tide_step_state(p->network.step, index)->at_start] = id;
+    if (!known->written) TIDE_TRY(tide__network_init_state(&p->network, index, d->options.seed));
     known->written = true;
     return TIDE_OK;
 }
 
 /* Bytes mean the same to all models only if all store them in the same way. */
-static tide_status find_parameter(tide_dynamic *d, const played *p, const tide_state *s, tide_id *out) {
+static tide_status find_parameter(tide_dynamic *d, played *p, uint32_t index, tide_id *out) {
+    const tide_state *s = tide_step_state(p->network.step, index);
     parameter mine = {.size_bytes = tide_program_tensor(p->network.program, s->at_start)->size_bytes};
-    TIDE_TRY(find_layout(p, s, &mine.layout));
+    TIDE_TRY(tide__network_state_layout(&p->network, index, &mine.layout));
     for (tide_id id = 0; id < d->parameters.count; id++) {
         const parameter *known = &d->parameters.data[id];
         if (strcmp(known->name, s->name) != 0) continue;
         if (known->size_bytes != mine.size_bytes || known->layout != mine.layout)
             return tide__fail(TIDE_E_UNSUPPORTED, "\"%s\" is stored in another way by an earlier model", s->name);
         *out = id;
-        return ensure_written(d, p, s, id);
+        return ensure_written(d, p, index, id);
     }
     TIDE_TRY(add_parameter(d, p, s, mine, out));
-    return ensure_written(d, p, s, *out);
+    return ensure_written(d, p, index, *out);
 }
 
 /* ---- preparing a model ---- */
@@ -188,8 +166,7 @@ static tide_status prepare(tide_dynamic *d, played *p) {
     memset(p->becomes, 0xff, n_tensors * sizeof *p->becomes); /* TIDE_NONE in each */
     for (uint32_t i = 0; i < n_states; i++) {
         const tide_state *s = tide_step_state(p->network.step, i);
-        TIDE_TRY(find_parameter(d, p, s, &p->state[i]));
-        p->ids[s->at_start] = p->state[i];
+        TIDE_TRY(find_parameter(d, p, i, &p->state[i]));
         if (s->at_end != s->at_start) p->becomes[s->at_end] = p->state[i];
     }
     return TIDE_OK;
@@ -329,12 +306,9 @@ static int by_name(const void *a, const void *b) {
 }
 
 static tide_status hash_parameter(tide_dynamic *d, const parameter *p, uint64_t *hash) {
-    void *bytes = malloc(p->size_bytes + 1);
-    if (!bytes) return tide__fail_memory();
-    tide_status status = tide_session_read(d->session, (tide_id)(p - d->parameters.data), bytes, p->size_bytes);
-    if (status == TIDE_OK) *hash = tide__hash_bytes(*hash, bytes, p->size_bytes);
-    free(bytes);
-    return status;
+    const tide_id id = (tide_id)(p - d->parameters.data);
+    const tide__network only = {.session = d->session, .ids = &id};
+    return tide__network_hash(&only, 0, p->size_bytes, hash);
 }
 
 tide_status tide_dynamic_hash(tide_dynamic *d, uint64_t *hash) {

@@ -5,28 +5,12 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/size.h"
 #include "nn/parts.h"
+#include "nn/states.h"
 #include "nn/step.h"
 #include "nn/trainer.h"
 #include "run/guest.h"
-
-/* ---- weights ---- */
-
-static tide_status copy_states(tide__network *from, tide__network *to) {
-    uint32_t source = 0;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(to, from, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(to->step) && status == TIDE_OK; i++) {
-        const tide_state *s = tide_step_state(to->step, i);
-        if (!tide__step_find_state(from->step, s->name, &source))
-            status = tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
-        if (status == TIDE_OK) status = tide__network_read_state(from, source, &room);
-        if (status == TIDE_OK) status = tide__network_write_state(to, i, &room);
-    }
-    tide__room_close(&room);
-    return status;
-}
 
 /* ---- batches ---- */
 
@@ -47,20 +31,6 @@ static tide_id loss_op(const tide__network *n) {
     tide_id tensor = tide_step_probabilities(n->step, 0), op = tide_program_op_count(n->program) - 1;
     while (op > 0 && tide_program_op(n->program, op)->writes[0] != tensor) op--;
     return op;
-}
-
-/* Row-major. */
-static tide_status read_probabilities(tide__network *n, tide_id op, float *plain) {
-    tide_id tensor = tide_step_probabilities(n->step, 0);
-    uint64_t size = tide_program_tensor(n->program, tensor)->size_bytes;
-    void *stored = malloc(size + 1);
-    if (!stored) return tide__fail_memory();
-    tide_status status = tide__network_read(n, tensor, stored, size);
-    if (status == TIDE_OK)
-        status = tide_operand_unpack(tide__step_kernel(n->step, op), tide_program_op(n->program, op)->n_reads, stored,
-                                     plain);
-    free(stored);
-    return status;
 }
 
 /* The likeliest class of pixel p; classes lie `pixels` apart. */
@@ -84,17 +54,64 @@ static void add_label(const float *p, uint64_t classes, uint64_t pixels, uint64_
     sum->loss -= log((double)(own > 0x1p-149f ? own : 0x1p-149f));
 }
 
-/* The first `limit` labels. */
+/* Probabilities, some rows at a time. A row is one sample's, or one token's. */
+typedef struct reading {
+    tide__network *network;
+    tide_id op;
+    uint64_t classes, pixels;       /* of a row */
+    uint64_t row_bytes, rows, most; /* as stored; of all; at a time */
+    void *stored;
+    float *plain;
+} reading;
+
+static tide_status open_reading(tide__network *n, reading *r) {
+    uint64_t size = tide_program_tensor(n->program, tide_step_probabilities(n->step, 0))->size_bytes;
+    *r = (reading){.network = n, .op = loss_op(n)};
+    tide_shape shape = tide_step_op_desc(n->step, r->op)->x;
+    r->classes = (uint64_t)shape.c;
+    r->pixels = (uint64_t)(shape.h * shape.w);
+    r->rows = (uint64_t)shape.n;
+    r->row_bytes = size / r->rows;
+    r->most = tide__min_u64(r->rows, tide__max_u64(TIDE__PIECE_BYTES / r->row_bytes, 1));
+    r->stored = malloc(r->most * r->row_bytes);
+    r->plain = malloc(r->most * r->classes * r->pixels * sizeof *r->plain);
+    return r->stored && r->plain ? TIDE_OK : tide__fail_memory();
+}
+
+static void close_reading(reading *r) {
+    free(r->stored);
+    free(r->plain);
+}
+
+/* The rows from `first` on, row-major; *n: how many. */
+static tide_status read_rows(const reading *r, uint64_t first, uint64_t *n) {
+    tide_kernel *kernel = tide__step_kernel(r->network->step, r->op);
+    uint32_t operand = tide_program_op(r->network->program, r->op)->n_reads;
+    tide_piece piece;
+    TIDE_TRY(tide_operand_piece(kernel, operand, first * r->row_bytes, r->most * r->row_bytes, &piece));
+    TIDE_TRY(tide__network_read_part(r->network, tide_step_probabilities(r->network->step, 0), piece.position_bytes,
+                                     r->stored, piece.size_bytes));
+    *n = piece.size_bytes / r->row_bytes;
+    return tide_piece_unpack(kernel, operand, &piece, r->stored, r->plain);
+}
+
+/* The first `limit` labels, which the step has checked. */
+static tide_status read_labels(const reading *r, const int32_t *labels, uint64_t limit, score *sum) {
+    uint64_t n;
+    for (uint64_t first = 0; first < r->rows; first += n) {
+        TIDE_TRY(read_rows(r, first, &n));
+        for (uint64_t i = first * r->pixels; i < limit && i < (first + n) * r->pixels; i++)
+            add_label(r->plain + (i / r->pixels - first) * r->classes * r->pixels + i % r->pixels, r->classes,
+                      r->pixels, (uint64_t)labels[i], sum);
+    }
+    return TIDE_OK;
+}
+
 static tide_status add_labels(tide__network *n, const int32_t *labels, uint64_t limit, score *sum) {
-    tide_id op = loss_op(n);
-    tide_shape shape = tide_step_op_desc(n->step, op)->x;
-    uint64_t classes = (uint64_t)shape.c, pixels = (uint64_t)(shape.h * shape.w);
-    float *p = malloc((tide__elements(shape) + 1) * sizeof *p);
-    if (!p) return tide__fail_memory();
-    tide_status status = read_probabilities(n, op, p);
-    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) /* the step has checked them */
-        add_label(p + i / pixels * classes * pixels + i % pixels, classes, pixels, (uint64_t)labels[i], sum);
-    free(p);
+    reading r;
+    tide_status status = open_reading(n, &r);
+    if (status == TIDE_OK) status = read_labels(&r, labels, limit, sum);
+    close_reading(&r);
     return status;
 }
 
@@ -105,7 +122,7 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, bool borrows, con
                             score *sum) {
     uint64_t batch = (uint64_t)tide_model_input(t->options.model).n;
     tide_step_args args = {.seed = t->options.seed};
-    TIDE_TRY(borrows ? tide__network_borrow_states(n, &t->network) : copy_states(&t->network, n));
+    TIDE_TRY(borrows ? tide__network_borrow_states(n, &t->network) : tide__network_copy_states(n, &t->network));
     for (uint64_t at = 0; at < n_samples; at += batch) {
         stretch s = {.first = at, .n_samples = data->n_samples};
         uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
@@ -189,6 +206,7 @@ static tide_status evaluate_apart(tide_trainer *t, const tide_data *data, uint64
     tide__network network;
     bool borrows;
     tide__loader_rest(&t->loader); /* the evaluation may use the same buffers */
+    TIDE_TRY(tide_run_rest(t->network.run));
     TIDE_TRY(open_evaluation(t, &network, &borrows));
     tide_status status = evaluate(t, &network, borrows, data, n_samples, sum);
     tide__network_close(&network);

@@ -136,7 +136,7 @@ static tide_shape vector_shape(int64_t length) { return (tide_shape){length, 1, 
 
 tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias) {
     tide__param weight = {.role = "weight", .shape = shape, .init = TIDE_INIT_NORMAL, .trainable = true};
-    weight.init_scale = sqrtf(2.0f / (float)inputs);
+    weight.init_scale = g->deviation > 0 ? g->deviation : sqrtf(2.0f / (float)inputs);
     TIDE_TRY(tide__graph_add_param(g, weight));
     if (!bias) return TIDE_OK;
     return tide__graph_add_param(g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .trainable = true});
@@ -218,12 +218,23 @@ uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32
     return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_upconv(g, name, x, channels, factor));
 }
 
+uint32_t tide__graph_classifier(tide__graph *g, const char *name, uint32_t x, uint32_t classes) {
+    if (g->status != TIDE_OK) return 0;
+    tide_shape in = tide__layer_shape(g, x);
+    g->deviation = 1 / sqrtf(3 * (float)in.c * (float)in.h * (float)in.w);
+    x = tide__graph_fc(g, name, x, classes);
+    g->deviation = 0;
+    return x;
+}
+
 static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {
     tide_shape shape = tide__layer_shape(g, x), channels = vector_shape(shape.c);
     tide_op_desc desc = {.kind = TIDE_OP_BN_FWD, .x = shape, .y = shape, .eps = 1e-5f, .momentum = 0.1f};
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    TIDE_TRY(tide__graph_add_param(
-        g, (tide__param){.role = "weight", .shape = channels, .init = TIDE_INIT_ONE, .trainable = true}));
+    TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "weight",
+                                                    .shape = channels,
+                                                    .init = g->bn_from_zero ? TIDE_INIT_ZERO : TIDE_INIT_ONE,
+                                                    .trainable = true}));
     TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "bias", .shape = channels, .trainable = true}));
     TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "running_mean", .shape = channels}));
     return tide__graph_add_param(g, (tide__param){.role = "running_var", .shape = channels, .init = TIDE_INIT_ONE});

@@ -55,6 +55,8 @@ typedef struct tide__graph {
     TIDE_VEC(tide__graph_block) blocks; /* residual ones */
     char prefix[48];                    /* put before the names of the layers to come */
     uint64_t parameter_count;           /* trainable scalars */
+    float deviation;                    /* of weights to come; 0: He's */
+    bool bn_from_zero;                  /* scales of batch norms to come begin at 0, not at 1 */
     tide_status status;
 } tide__graph;
 
@@ -72,10 +74,13 @@ void tide__graph_deinit(tide__graph *g);
 void tide__graph_prefix(tide__graph *g, const char *format, ...) TIDE_PRINTF(2, 3);
 
 /* Each returns the new layer's id; shapes are inferred and checked. Convolutions and fully connected layers start
- * with He's normal distribution (deviation sqrt(2 / inputs)), biases at 0, batch norm at scale 1 and shift 0. */
+ * with a normal distribution of deviation g->deviation, or He's (sqrt(2 / inputs)) where that is 0; biases at 0, batch norm at scale 1 and shift 0. */
 uint32_t tide__graph_input(tide__graph *g, tide_shape shape);
 uint32_t tide__graph_conv(tide__graph *g, const char *name, uint32_t x, tide__conv conv);
 uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs);
+/* Fully connected, to class scores: begins with all classes about equally likely (deviation 1 / sqrt(3 inputs), PyTorch's),
+ * where He's begins with scores of several units. */
+uint32_t tide__graph_classifier(tide__graph *g, const char *name, uint32_t x, uint32_t classes);
 uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_relu(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool);

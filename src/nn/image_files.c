@@ -1,7 +1,7 @@
-/* Readers of image files: idx (MNIST and its kin) and CIFAR-10's binary records. See images.h.
+/* Readers of image files: idx (MNIST and its kin) and CIFAR's binary records. See images.h.
  *
  *     idx      0 0 type n_dims | n_dims x 4 bytes, big-endian | data; type 8: unsigned bytes
- *     cifar    records of 1 + 3072 bytes: label, red, green and blue plane of 32 x 32 */
+ *     cifar    records of 1 + 3072 bytes: label, red, green and blue plane of 32 x 32; CIFAR-100: two labels */
 #include "base/error.h"
 #include "base/size.h"
 #include "nn/images.h"
@@ -78,19 +78,23 @@ tide_status tide__idx_labels(const void *file, size_t size, const char *name, ti
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", name);
 }
 
-tide_status tide__cifar_records(const void *file, size_t size, const char *name, tide__image_block *out) {
+const tide__cifar tide__cifar_10 = {"cifar10", 1, 10}, tide__cifar_100 = {"cifar100", 2, 100};
+
+tide_status tide__cifar_records(const tide__cifar *format, const void *file, size_t size, const char *name,
+                                tide__image_block *out) {
     const unsigned char *b = file;
-    if (size == 0 || size % TIDE__CIFAR_RECORD != 0)
-        return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: no whole number of records of %d bytes", name,
-                          size - size % TIDE__CIFAR_RECORD, TIDE__CIFAR_RECORD);
-    for (size_t i = 0; i < size; i += TIDE__CIFAR_RECORD)
-        if (b[i] >= TIDE__CIFAR_CLASSES)
-            return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: record %zu has label %u, there are %d classes", name, i,
-                              i / TIDE__CIFAR_RECORD, b[i], TIDE__CIFAR_CLASSES);
-    *out = (tide__image_block){.pixels = b + 1,
-                               .labels = b,
-                               .pixel_stride = TIDE__CIFAR_RECORD,
-                               .label_stride = TIDE__CIFAR_RECORD,
-                               .n = size / TIDE__CIFAR_RECORD};
+    const size_t record = format->labels + TIDE__CIFAR_PIXELS;
+    if (size == 0 || size % record != 0)
+        return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: no whole number of records of %zu bytes", name,
+                          size - size % record, record);
+    for (size_t i = format->labels - 1; i < size; i += record)
+        if (b[i] >= format->classes)
+            return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: record %zu has label %u, there are %u classes", name, i,
+                              i / record, b[i], format->classes);
+    *out = (tide__image_block){.pixels = b + format->labels,
+                               .labels = b + format->labels - 1,
+                               .pixel_stride = record,
+                               .label_stride = record,
+                               .n = size / record};
     return TIDE_OK;
 }

@@ -28,9 +28,15 @@ tide_status tide__idx_images(const void *file, size_t size, const char *name, ti
 tide_status tide__idx_labels(const void *file, size_t size, const char *name, tide__image_block *block);
 bool tide__is_idx(const void *file, size_t size); /* it begins as one */
 
-enum { TIDE__CIFAR_CLASSES = 10, TIDE__CIFAR_SIDE = 32, TIDE__CIFAR_RECORD = 1 + 3 * 32 * 32 };
-/* CIFAR-10's binary records: a label, then 3 x 32 x 32 bytes. */
-tide_status tide__cifar_records(const void *file, size_t size, const char *name, tide__image_block *out);
+enum { TIDE__CIFAR_SIDE = 32, TIDE__CIFAR_PIXELS = 3 * 32 * 32 };
+/* CIFAR's binary records: labels of a byte each, of which the last counts, then 3 x 32 x 32 bytes. */
+typedef struct tide__cifar {
+    const char *name;
+    uint32_t labels, classes; /* CIFAR-100 has a coarse label before its fine one */
+} tide__cifar;
+extern const tide__cifar tide__cifar_10, tide__cifar_100;
+tide_status tide__cifar_records(const tide__cifar *format, const void *file, size_t size, const char *name,
+                                tide__image_block *out);
 
 /* A set of blocks of one shape, as floats of about zero mean and unit variance. */
 enum { TIDE__MAX_CHANNELS = 4 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "nn/trainer.h"
 #include "run/guest.h"
 
@@ -87,9 +88,11 @@ static tide_status plan_from_costs(const tide_trainer *t, tide_plan **plan) {
     TIDE_TRY(tide_run_budgets(t->options.device, &n->machine, &options.budgets));
     uint64_t arena = tide__run_guest_bytes(n->run);
     if (n->plan && arena < options.budgets.arena_bytes) options.budgets.arena_bytes = arena; /* that has its size */
+    TIDE_TRY(tide_run_rest(n->run)); /* the planner may have the memory */
     TIDE_TRY(tide_program_with_costs(n->program, t->learning.costs, &measured));
     tide_status status = tide_plan_create(measured, &n->machine, &options, NULL, plan);
     tide_program_destroy(measured);
+    tide__memory_give_back();
     return status;
 }
 
@@ -106,6 +109,7 @@ static tide_status adopt(tide_trainer *t, tide_plan *plan) {
     tide_plan_destroy(t->network.plan);
     t->network.plan = plan;
     remember(t);
+    tide__memory_give_back(); /* the proof's, and the old plan's */
     return TIDE_OK;
 }
 

@@ -1,6 +1,9 @@
 /* Specs become models: the table of families, strict parsing, defaults. Specs are hostile input. */
 #include "nn/model.h"
 
+#include <tidemark/nearest.h>
+
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,49 +25,74 @@ typedef struct family {
     uint32_t context_at; /* language models: which number is the context; the next one is the vocabulary. Without these
                             numbers channels and classes say them. 0: other models */
     const char *preset;  /* numbers of a spec without any; NULL: none */
+    const tide_training_recipe *recipe;
 } family;
+
+/* Rates and decays are those of the papers, for their batches; PyTorch's published recipes where the paper's optimizer is not
+ * here. Warm-ups are ours: fresh deep networks take the full rate badly, above all without batch norm. */
+#define HE "normal, deviation sqrt(2 / inputs)"
+static const tide_training_recipe small_nets = {TIDE_MOMENTUM, 0.01f, 32, 0, 0, 0, HE};
+static const tide_training_recipe plain_nets = {TIDE_MOMENTUM, 0.01f, 128, 500, 5e-4f, 0, HE "; fully connected 0.01"};
+#define HE_CLASSIFIER HE "; the classifier 1 / sqrt(3 inputs)"
+static const tide_training_recipe norm_nets = {TIDE_MOMENTUM, 0.1f, 256, 500, 1e-4f, 0, HE_CLASSIFIER};
+static const tide_training_recipe small_norm_nets = {TIDE_MOMENTUM, 0.1f, 128, 500, 1e-4f, 0, HE_CLASSIFIER};
+static const tide_training_recipe residual_nets = {
+    TIDE_MOMENTUM, 0.1f, 256, 500, 1e-4f, 0, HE_CLASSIFIER "; the last scale of a block 0"};
+static const tide_training_recipe pixel_nets = {TIDE_ADAM, 3e-4f, 16, 100, 0, 1, HE};
+static const tide_training_recipe transformers = {
+    TIDE_ADAMW, 6e-4f, 32, 500, 0.1f, 1, "normal, deviation 0.02; into residual sums 0.02 / sqrt(2 layers)"};
+static const tide_training_recipe lstms = {TIDE_ADAM, 2e-3f, 32, 100, 0, 1, HE};
 
 #define IMAGENET 3, 224, 224, 1000
 #define GPT2(name, summary, preset) \
-    { name, name, summary, tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3, preset }
+    { name, name, summary, tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3, preset, &transformers }
 
 static const family families[] = {
     {"mlp", "mlp:W0,W1,...", "fully connected layers of these widths, ReLU between", tide__build_mlp, 2,
-     TIDE__MAX_LAYERS / 2, 0, 0, 0, 0, 0},
+     TIDE__MAX_LAYERS / 2, 0, 0, 0, 0, 0, .recipe = &small_nets},
     {"lenet", "lenet", "LeNet-5 with ReLU and max pooling, for 28 x 28 digits", tide__build_lenet, 0, 0, 5, 1, 28, 28,
-     10},
+     10, .recipe = &small_nets},
     {"alexnet", "alexnet", "AlexNet in one column (no groups), with LRN and dropout, 227 x 227", tide__build_alexnet, 0,
-     0, 8, 3, 227, 227, 1000},
-    {"vgg11", "vgg11", "VGG, configuration A", tide__build_vgg, 0, 0, 11, IMAGENET},
-    {"vgg13", "vgg13", "VGG, configuration B", tide__build_vgg, 0, 0, 13, IMAGENET},
-    {"vgg16", "vgg16", "VGG, configuration D", tide__build_vgg, 0, 0, 16, IMAGENET},
-    {"vgg19", "vgg19", "VGG, configuration E", tide__build_vgg, 0, 0, 19, IMAGENET},
-    {"resnet18", "resnet18", "ResNet of basic blocks", tide__build_resnet, 0, 0, 18, IMAGENET},
-    {"resnet34", "resnet34", "ResNet of basic blocks", tide__build_resnet, 0, 0, 34, IMAGENET},
-    {"resnet50", "resnet50", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 50, IMAGENET},
-    {"resnet101", "resnet101", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 101, IMAGENET},
-    {"resnet152", "resnet152", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 152, IMAGENET},
+     0, 8, 3, 227, 227, 1000, .recipe = &plain_nets},
+    {"vgg11", "vgg11", "VGG, configuration A", tide__build_vgg, 0, 0, 11, IMAGENET, .recipe = &plain_nets},
+    {"vgg13", "vgg13", "VGG, configuration B", tide__build_vgg, 0, 0, 13, IMAGENET, .recipe = &plain_nets},
+    {"vgg16", "vgg16", "VGG, configuration D", tide__build_vgg, 0, 0, 16, IMAGENET, .recipe = &plain_nets},
+    {"vgg19", "vgg19", "VGG, configuration E", tide__build_vgg, 0, 0, 19, IMAGENET, .recipe = &plain_nets},
+    {"resnet18", "resnet18", "ResNet of basic blocks", tide__build_resnet, 0, 0, 18, IMAGENET,
+     .recipe = &residual_nets},
+    {"resnet34", "resnet34", "ResNet of basic blocks", tide__build_resnet, 0, 0, 34, IMAGENET,
+     .recipe = &residual_nets},
+    {"resnet50", "resnet50", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 50, IMAGENET,
+     .recipe = &residual_nets},
+    {"resnet101", "resnet101", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 101, IMAGENET,
+     .recipe = &residual_nets},
+    {"resnet152", "resnet152", "ResNet of bottleneck blocks", tide__build_resnet, 0, 0, 152, IMAGENET,
+     .recipe = &residual_nets},
     {"resnet", "resnet:N1,N2,N3,N4",
      "bottleneck ResNet of any depth: blocks per stage, 3 (N1 + N2 + N3 + N4) + 2 layers",
-     tide__build_resnet_bottleneck, 4, 4, 0, IMAGENET},
+     tide__build_resnet_bottleneck, 4, 4, 0, IMAGENET, .recipe = &residual_nets},
     {"resnet-cifar", "resnet-cifar:N", "ResNet of 6 N + 2 layers for small images", tide__build_resnet_cifar, 1, 1, 0,
-     3, 32, 32, 10},
-    {"densenet121", "densenet121", "DenseNet of growth 32", tide__build_densenet, 0, 0, 121, IMAGENET},
-    {"densenet169", "densenet169", "DenseNet of growth 32", tide__build_densenet, 0, 0, 169, IMAGENET},
-    {"densenet201", "densenet201", "DenseNet of growth 32", tide__build_densenet, 0, 0, 201, IMAGENET},
-    {"inception-v4", "inception-v4", "Inception-v4, 299 x 299", tide__build_inception_v4, 0, 0, 0, 3, 299, 299, 1000},
+     3, 32, 32, 10, .recipe = &small_norm_nets},
+    {"densenet121", "densenet121", "DenseNet of growth 32", tide__build_densenet, 0, 0, 121, IMAGENET,
+     .recipe = &norm_nets},
+    {"densenet169", "densenet169", "DenseNet of growth 32", tide__build_densenet, 0, 0, 169, IMAGENET,
+     .recipe = &norm_nets},
+    {"densenet201", "densenet201", "DenseNet of growth 32", tide__build_densenet, 0, 0, 201, IMAGENET,
+     .recipe = &norm_nets},
+    {"inception-v4", "inception-v4", "Inception-v4, 299 x 299", tide__build_inception_v4, 0, 0, 0, 3, 299, 299, 1000,
+     .recipe = &norm_nets},
     {"unet", "unet[:CHANNELS]", "U-Net with padded convolutions: a class per pixel, 512 x 512, 64 channels",
-     tide__build_unet, 1, 1, 0, 3, 512, 512, 2, 0, "64"},
+     tide__build_unet, 1, 1, 0, 3, 512, 512, 2, 0, "64", .recipe = &pixel_nets},
     {"gpt2", "gpt2:LAYERS,WIDTH,HEADS[,CONTEXT[,VOCABULARY]]",
      "GPT-2 of any size, without dropout; gpt2 alone is small", tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3,
-     "12,768,12"},
+     "12,768,12", .recipe = &transformers},
     GPT2("gpt2:nano", "GPT-2 of 6 layers for 256 tokens", "6,384,6,256"),
     GPT2("gpt2:small", "GPT-2 of 12 layers for 1024 tokens", "12,768,12"),
     GPT2("gpt2:medium", "GPT-2 of 24 layers for 1024 tokens", "24,1024,16"),
     GPT2("gpt2:large", "GPT-2 of 36 layers for 1024 tokens", "36,1280,20"),
     GPT2("gpt2:xl", "GPT-2 of 48 layers for 1024 tokens", "48,1600,25"),
     {"lstm", "lstm:LAYERS,WIDTH,STEPS[,VOCABULARY]", "language model of LSTM layers, unrolled over its steps",
-     tide__build_lstm, 3, 4, 0, 1, 1, 1, 10000, 2, NULL},
+     tide__build_lstm, 3, 4, 0, 1, 1, 1, 10000, 2, NULL, .recipe = &lstms},
 };
 #define N_FAMILIES (sizeof families / sizeof families[0])
 
@@ -83,7 +111,11 @@ static tide_status fail_unknown(const char *spec) {
     size_t used = 0;
     for (size_t i = 0; i < N_FAMILIES && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", families[i].usage);
-    return tide__fail(TIDE_E_ARGUMENT, "unknown model \"%.60s\"; known: %s", spec, known);
+    tide_nearest near = tide_nearest_begin(spec, strcspn(spec, ":"));
+    for (size_t i = 0; i < N_FAMILIES; i++) tide_nearest_offer(&near, families[i].name, strcspn(families[i].name, ":"));
+    return tide__fail(TIDE_E_ARGUMENT, "unknown model \"%.60s\"%s%.*s%s; known: %s", spec,
+                      near.best ? "; did you mean " : "", (int)near.best_length, near.best ? near.best : "",
+                      near.best ? "?" : "", known);
 }
 
 /* A whole spec may be the name of a family ("gpt2:small"). */
@@ -175,6 +207,7 @@ static tide_status build(const family *f, const tide__request *request, const ch
     model->name = strdup(spec);
     if (!model->name) return tide__fail_memory();
     model->classes = request->classes;
+    model->recipe = f->recipe;
     f->build(&model->graph, request);
     return tide__graph_finish(&model->graph);
 }
@@ -223,6 +256,14 @@ uint64_t tide_model_parameter_count(const tide_model *model) { return model->gra
 uint32_t tide_model_layer_count(const tide_model *model) { return (uint32_t)model->graph.layers.count - 1; }
 
 tide_shape tide_model_input(const tide_model *model) { return model->graph.layers.data[0].desc.y; }
+
+const tide_training_recipe *tide_model_recipe(const tide_model *model) { return model->recipe; }
+
+float tide_recipe_rate(const tide_training_recipe *r, uint64_t batch) {
+    double share = (double)batch / r->base_batch;
+    bool by_root = r->optimizer == TIDE_ADAM || r->optimizer == TIDE_ADAMW;
+    return (float)((double)r->learning_rate * (by_root ? sqrt(share) : share));
+}
 
 uint32_t tide_model_classes(const tide_model *model) { return model->classes; }
 

@@ -8,6 +8,7 @@ struct tide_model {
     tide__graph graph;
     char *name; /* the spec it was made from */
     uint32_t classes;
+    const tide_training_recipe *recipe;
 };
 
 /* A parsed spec and the options, defaults filled in. */

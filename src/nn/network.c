@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/size.h"
 #include "nn/step.h"
 #include "plan/budget.h"
@@ -23,32 +24,10 @@ static tide_status run_op(void *context, const tide_call *call) {
     return n->timer ? tide__op_timer_end(n->timer, call->queue) : TIDE_OK;
 }
 
-/* Whose states a network of inference reads. They come in one by one, each perhaps in several pieces, on the one queue of
- * the client's tier: one room is enough. */
-struct tide__lender {
-    tide__network *from;
-    tide__room room;
-    uint32_t *state;  /* per tensor: the state that it is; TIDE_NONE: none */
-    uint32_t *source; /* per state: which of the lender's it is */
-    uint32_t held;    /* the state that the room has, as this network stores it; TIDE_NONE: none */
-};
-
-static tide_status fetch_state(const tide__network *n, struct tide__lender *l, uint32_t state) {
-    const tide_state *s = tide_step_state(n->step, state);
-    if (l->held == state) return TIDE_OK;
-    l->held = TIDE_NONE;
-    TIDE_TRY(tide__network_read_state(l->from, l->source[state], &l->room));
-    TIDE_TRY(tide_operand_pack(tide__step_kernel(n->step, s->op), s->operand, l->room.plain, l->room.stored));
-    l->held = state;
-    return TIDE_OK;
-}
-
-static tide_status give_state(const tide__network *n, tide_id tensor, uint64_t position, void *data, uint64_t size) {
-    if (!n->lender || n->lender->state[tensor] == TIDE_NONE)
-        return tide__fail(TIDE_E_INTERNAL, "tensor %u is no input", tensor);
-    TIDE_TRY(fetch_state(n, n->lender, n->lender->state[tensor]));
-    memcpy(data, (const char *)n->lender->room.stored + position, size);
-    return TIDE_OK;
+/* A parameter of another network, straight from where that has it. */
+static tide_status give_lent(const tide__network *n, tide_id tensor, uint64_t position, void *data, uint64_t size) {
+    if (!n->lender || n->lent[tensor] == TIDE_NONE) return tide__fail(TIDE_E_INTERNAL, "tensor %u is no input", tensor);
+    return tide__network_read_part(n->lender, n->lent[tensor], position, data, size);
 }
 
 static tide_status give_input(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes) {
@@ -61,7 +40,7 @@ static tide_status give_input(void *context, tide_id tensor, uint64_t position, 
         memcpy(data, (const char *)source + position, size_bytes);
         return TIDE_OK;
     }
-    return give_state(n, tensor, position, data, size_bytes);
+    return give_lent(n, tensor, position, data, size_bytes);
 }
 
 /* ---- opening ---- */
@@ -117,7 +96,9 @@ static tide_status open_plan(tide_trainer_options *o, tide_run *host, tide_fit_r
     n->recalled = n->plan != NULL;
     if (o->mode == TIDE_MODE_PLANNED && !n->plan)
         TIDE_TRY(tide_plan_create(n->program, &n->machine, &plan, fit, &n->plan));
-    return open_run(o, host, n);
+    tide_status status = open_run(o, host, n);
+    tide__memory_give_back(); /* what planning and proving took, before the arena is touched */
+    return status;
 }
 
 /* Touched at once: memory that the first step would take by surprise belongs to the cost of opening. By volatile
@@ -198,14 +179,6 @@ tide_status tide__network_open(tide_trainer_options *options, const tide_step_op
     return status;
 }
 
-static void close_lender(struct tide__lender *l) {
-    if (!l) return;
-    tide__room_close(&l->room);
-    free(l->state);
-    free(l->source);
-    free(l);
-}
-
 static void close_buffers(tide__network *n) {
     tide__batch_close(n, &n->batch);
     free(n->plain);
@@ -215,7 +188,7 @@ void tide__network_close(tide__network *n) {
     tide_run_destroy(n->run);
     tide_plan_destroy(n->plan);
     if (!n->borrows) close_buffers(n);
-    close_lender(n->lender);
+    free(n->lent);
     tide_step_destroy(n->step);
     *n = (tide__network){0};
 }
@@ -256,9 +229,16 @@ tide_status tide__network_read(const tide__network *n, tide_id tensor, void *dat
                       : tide_run_read(n->run, tensor, data, size_bytes);
 }
 
-tide_status tide__network_write(const tide__network *n, tide_id tensor, const void *data, uint64_t size_bytes) {
-    return n->session ? tide_session_write(n->session, n->ids[tensor], data, size_bytes)
-                      : tide_run_write(n->run, tensor, data, size_bytes);
+tide_status tide__network_read_part(const tide__network *n, tide_id tensor, uint64_t position_bytes, void *data,
+                                    uint64_t size_bytes) {
+    return n->session ? tide_session_read_part(n->session, n->ids[tensor], position_bytes, data, size_bytes)
+                      : tide_run_read_part(n->run, tensor, position_bytes, data, size_bytes);
+}
+
+tide_status tide__network_write_part(const tide__network *n, tide_id tensor, uint64_t position_bytes, const void *data,
+                                     uint64_t size_bytes) {
+    return n->session ? tide_session_write_part(n->session, n->ids[tensor], position_bytes, data, size_bytes)
+                      : tide_run_write_part(n->run, tensor, position_bytes, data, size_bytes);
 }
 
 void tide__step_for_inference(tide_step_options *step) {
@@ -266,12 +246,7 @@ void tide__step_for_inference(tide_step_options *step) {
     step->accumulate = 0;
     step->fused_update = false;
     step->clip_norm = 0;
-}
-
-/* ---- states ---- */
-
-static uint64_t stored_bytes(const tide__network *n, uint32_t state) {
-    return tide_program_tensor(n->program, tide_step_state(n->step, state)->at_start)->size_bytes;
+    step->skip_nonfinite = false;
 }
 
 bool tide__step_find_state(const tide_step *step, const char *name, uint32_t *index) {
@@ -283,80 +258,4 @@ bool tide__step_find_state(const tide_step *step, const char *name, uint32_t *in
         return true;
     }
     return false;
-}
-
-/* Of the largest states. The plain one starts on a cache line. */
-static void measure_room(const tide__network *n, uint64_t *stored, uint64_t *plain) {
-    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
-        uint64_t size = (stored_bytes(n, i) + 63) & ~UINT64_C(63);
-        uint64_t elements = tide__elements(tide_step_state(n->step, i)->shape);
-        *stored = size > *stored ? size : *stored;
-        *plain = elements * sizeof(float) > *plain ? elements * sizeof(float) : *plain;
-    }
-}
-
-/* In the arena of `run` if that has a free stretch; NULL: nobody's. */
-static tide_status open_room(const tide__network *n, const tide__network *other, tide_run *run, tide__room *room) {
-    uint64_t stored = 64, plain = 64;
-    measure_room(n, &stored, &plain);
-    if (other) measure_room(other, &stored, &plain);
-    char *bytes = run ? tide_run_scratch(run, stored + plain) : NULL;
-    room->heap = NULL;
-    if (!bytes) bytes = room->heap = malloc(stored + plain);
-    if (!bytes) return tide__fail_memory();
-    room->stored = bytes;
-    room->plain = (float *)(void *)(bytes + stored);
-    return TIDE_OK;
-}
-
-tide_status tide__room_open(tide__network *n, const tide__network *other, tide__room *room) {
-    return open_room(n, other, n->run, room);
-}
-
-void tide__room_close(tide__room *room) { free(room->heap); }
-
-tide_status tide__network_write_state(tide__network *n, uint32_t index, tide__room *room) {
-    const tide_state *s = tide_step_state(n->step, index);
-    TIDE_TRY(tide_operand_pack(tide__step_kernel(n->step, s->op), s->operand, room->plain, room->stored));
-    return tide__network_write(n, s->at_start, room->stored, stored_bytes(n, index));
-}
-
-tide_status tide__network_read_stored(tide__network *n, uint32_t index, tide__room *room, uint64_t *size_bytes) {
-    *size_bytes = stored_bytes(n, index);
-    return tide__network_read(n, tide_step_state(n->step, index)->at_start, room->stored, *size_bytes);
-}
-
-tide_status tide__network_read_state(tide__network *n, uint32_t index, tide__room *room) {
-    const tide_state *s = tide_step_state(n->step, index);
-    uint64_t size;
-    TIDE_TRY(tide__network_read_stored(n, index, room, &size));
-    return tide_operand_unpack(tide__step_kernel(n->step, s->op), s->operand, room->stored, room->plain);
-}
-
-/* ---- borrowed states ---- */
-
-static tide_status list_sources(const tide__network *n, struct tide__lender *l) {
-    uint32_t source = 0;
-    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
-        const tide_state *s = tide_step_state(n->step, i);
-        if (!tide__step_find_state(l->from->step, s->name, &source))
-            return tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", s->name);
-        l->source[i] = source;
-        l->state[s->at_start] = i;
-    }
-    return TIDE_OK;
-}
-
-tide_status tide__network_borrow_states(tide__network *n, tide__network *from) {
-    size_t tensors = tide_program_tensor_count(n->program), states = tide_step_state_count(n->step);
-    struct tide__lender *l = n->lender = calloc(1, sizeof *l);
-    if (!l) return tide__fail_memory();
-    l->from = from;
-    l->held = TIDE_NONE;
-    l->state = malloc((tensors + 1) * sizeof *l->state);
-    l->source = calloc(states + 1, sizeof *l->source);
-    if (!l->state || !l->source) return tide__fail_memory();
-    memset(l->state, 0xff, tensors * sizeof *l->state); /* TIDE_NONE in each */
-    TIDE_TRY(list_sources(n, l));
-    return open_room(n, from, from->run, &l->room); /* beside its guest: it is used during steps */
 }

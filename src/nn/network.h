@@ -23,11 +23,12 @@ typedef struct tide__network {
     tide_session *session; /* instead of the run, of networks that change: their values are the session's */
     const tide_id *ids;    /* then: per tensor, its id in the session */
     uint32_t n_micros;
-    tide__batch batch;           /* of the step at hand */
-    float *plain;                /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
-    bool borrows;                /* batch and plain are the host's */
-    struct tide__lender *lender; /* parameters are read from another network, step by step; NULL: they are its own */
-    tide__op_timer *timer;       /* borrowed; NULL: ops are not timed */
+    tide__batch batch;                  /* of the step at hand */
+    float *plain;                       /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
+    bool borrows;                       /* batch and plain are the host's */
+    const struct tide__network *lender; /* parameters are read from this one, step by step; NULL: they are its own */
+    tide_id *lent;                      /* then: per tensor, the lender's value that it is, or TIDE_NONE */
+    tide__op_timer *timer;              /* borrowed; NULL: ops are not timed */
 } tide__network;
 
 /* `step` decides between training and inference. host: the network of the same model whose arena and buffers this one
@@ -48,39 +49,21 @@ tide_status tide__network_fill(const tide__network *network, const tide__batch *
 tide_status tide__batch_open(const tide__network *network, tide__batch *batch);
 void tide__batch_close(const tide__network *network, tide__batch *batch);
 
-/* Room for any one state, as the device stores it and plain (row-major, of the state's shape). It is in the arena where
- * that has a free stretch between steps, so that the budget holds; else on the heap. Closed before the next step. */
-typedef struct tide__room {
-    void *stored;
-    float *plain;
-    void *heap; /* NULL: in the arena */
-} tide__room;
-/* Large enough for the states of `other` as well, unless that is NULL. */
-tide_status tide__room_open(tide__network *network, const tide__network *other, tide__room *room);
-void tide__room_close(tide__room *room);
-
 /* Between steps: a value of the start or of the end. */
 tide_status tide__network_read(const tide__network *network, tide_id tensor, void *data, uint64_t size_bytes);
-tide_status tide__network_write(const tide__network *network, tide_id tensor, const void *data, uint64_t size_bytes);
-
-/* Between room->plain and the run. */
-tide_status tide__network_write_state(tide__network *network, uint32_t state, tide__room *room);
-tide_status tide__network_read_state(tide__network *network, uint32_t state, tide__room *room);
-/* The bytes as they are, into room->stored. */
-tide_status tide__network_read_stored(tide__network *network, uint32_t state, tide__room *room, uint64_t *size_bytes);
+/* The same for a part of it. */
+tide_status tide__network_read_part(const tide__network *network, tide_id tensor, uint64_t position_bytes, void *data,
+                                    uint64_t size_bytes);
+tide_status tide__network_write_part(const tide__network *network, tide_id tensor, uint64_t position_bytes,
+                                     const void *data, uint64_t size_bytes);
 
 /* The operand that reads an input gives the layout: from row-major pixels or tokens to what the device stores. */
 tide_status tide__network_pack_input(const tide__network *network, uint32_t micro, const float *plain, float *stored);
-/* From now on the parameters of an inference step with client_weights are those of `from`, which rests meanwhile. */
-tide_status tide__network_borrow_states(tide__network *network, tide__network *from);
 /* Looks on from *index, round to where it began: steps of one model list their states in the same order, so finding
  * one after the other is one pass. */
 bool tide__step_find_state(const tide_step *step, const char *name, uint32_t *index);
 /* What evaluations have: forward only. */
 void tide__step_for_inference(tide_step_options *step);
-/* train.c: the first value of a state, plain. */
-void tide__state_init(const tide_state *state, uint64_t seed, float *plain);
-
 /* Of a shape that the graph has checked. */
 uint64_t tide__elements(tide_shape s);
 

@@ -171,6 +171,9 @@ tide_status tide__parts_step(tide_trainer *t, const tide_step_args *args, float 
     TIDE_TRY(fill(p, model, t->options.data, tide__cursor_order, &cursor));
     TIDE_TRY(tide__dynamic_find(p->dynamic, model, false, &played));
     TIDE_TRY(tide__dynamic_play(p->dynamic, played, p->plain, p->labels, args, report));
+    tide_id scale = tide_step_update_scale(played->network.step);
+    if (scale != TIDE_NONE)
+        TIDE_TRY(tide__network_read(&played->network, scale, &t->update_scale, sizeof t->update_scale));
     return tide__network_read(&played->network, tide_step_loss(played->network.step, 0), loss, sizeof *loss);
 }
 

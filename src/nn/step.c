@@ -17,6 +17,7 @@ struct tide_step {
     const tide__recipe **ops; /* per op */
     tide__micro *micros;
     uint32_t n_micros;
+    tide_id update_scale;
     tide_state *states;
     uint32_t n_states;
 };
@@ -35,6 +36,9 @@ static tide_status check_options(const tide_step_options *o, const tide__graph *
     if (o->fused_update && o->clip_norm > 0)
         return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot wait for the global gradient norm: "
                                            "choose one of fused update and norm clipping");
+    if (o->fused_update && o->skip_nonfinite)
+        return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot be skipped: gradients of other layers "
+                                           "may still turn out not to be finite");
     if (o->accumulate > MAX_UNROLLED_LAYERS / g->layers.count)
         return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches of %zu layers are too many", o->accumulate,
                           g->layers.count);
@@ -89,6 +93,17 @@ static tide_status carry_states(tide__tape *tape) {
     return TIDE_OK;
 }
 
+/* An optimizer state is stored like the parameter that its update reads first. */
+static void describe_optimizer_states(tide_step *step, const uint32_t *state_of) {
+    for (uint32_t i = 0; i < step->n_states; i++) {
+        tide_state *s = &step->states[i];
+        if (s->cls != TIDE_CLASS_OPTIMIZER) continue;
+        const tide_state *parameter = &step->states[state_of[tide_program_op(step->program, s->op)->reads[0]]];
+        s->op = parameter->op;
+        s->operand = parameter->operand;
+    }
+}
+
 /* Names and the first op that reads each state: the op in whose layout it was created. */
 static tide_status describe_states(tide_step *step) {
     uint32_t n_tensors = tide_program_tensor_count(step->program);
@@ -108,6 +123,7 @@ static tide_status describe_states(tide_step *step) {
             step->states[state_of[o->reads[k]]].operand = k;
         }
     }
+    describe_optimizer_states(step, state_of);
     free(state_of);
     return TIDE_OK;
 }
@@ -121,6 +137,7 @@ static void take_over(tide_step *step, tide__tape *tape) {
     tape->states.data = NULL;
     step->micros = tape->micros;
     step->n_micros = tape->n_micros;
+    step->update_scale = tape->options->skip_nonfinite ? tape->clip_scale : TIDE_NONE;
     tape->micros = NULL;
 }
 
@@ -221,6 +238,8 @@ tide_id tide_step_loss(const tide_step *step, uint32_t micro) {
 tide_id tide_step_probabilities(const tide_step *step, uint32_t micro) {
     return micro < step->n_micros ? step->micros[micro].prob : TIDE_NONE;
 }
+
+tide_id tide_step_update_scale(const tide_step *step) { return step->update_scale; }
 
 uint32_t tide_step_state_count(const tide_step *step) { return step->n_states; }
 

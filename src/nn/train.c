@@ -2,18 +2,17 @@
  * seed and a counter, so two trainers with the same options see and compute the same, whatever their plans. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/options.h"
-#include "base/rng.h"
 #include "nn/parts.h"
 #include "nn/schedule.h"
+#include "nn/states.h"
 #include "nn/trainer.h"
 
 void tide_trainer_options_init(tide_trainer_options *options) {
-    *options = (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1};
+    *options =
+        (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1, .disk_checksums = true};
     tide_step_options_init(&options->step);
     tide_plan_options_init(&options->plan);
     tide_schedule_init(&options->schedule);
@@ -52,43 +51,9 @@ static tide_status check_options(const tide_trainer_options *o) {
 
 /* ---- weights ---- */
 
-/* Two uniform numbers become one normal one (Box and Muller). */
-static float normal(uint64_t seed, uint64_t stream, uint64_t i) {
-    float u = 1 - tide__random_unit(seed, stream, 2 * i), v = tide__random_unit(seed, stream, 2 * i + 1);
-    return sqrtf(-2 * logf(u)) * cosf(6.2831853f * v);
-}
-
-static float initial(const tide_state *s, uint64_t seed, uint64_t stream, uint64_t i) {
-    switch (s->init) {
-    case TIDE_INIT_ZERO: return 0;
-    case TIDE_INIT_ONE: return 1;
-    case TIDE_INIT_NORMAL: return s->init_scale * normal(seed, stream, i);
-    case TIDE_INIT_UNIFORM: return s->init_scale * (2 * tide__random_unit(seed, stream, i) - 1);
-    }
-    return 0;
-}
-
-/* A state's randomness comes from its name, so that it does not depend on the order of states. */
-void tide__state_init(const tide_state *s, uint64_t seed, float *plain) {
-    uint64_t elements = tide__elements(s->shape), stream = tide__hash_bytes(0, s->name, strlen(s->name));
-    for (uint64_t k = 0; k < elements; k++) plain[k] = initial(s, seed, stream, k);
-}
-
-static tide_status init_state(tide__network *n, uint32_t i, uint64_t seed, tide__room *room) {
-    const tide_state *s = tide_step_state(n->step, i);
-    tide__state_init(s, seed, room->plain);
-    tide_status status = tide__network_write_state(n, i, room);
-    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "state \"%s\"", s->name);
-}
-
 static tide_status init_states(tide__network *n, uint64_t seed) {
-    tide_status status = TIDE_OK;
-    tide__room room;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++)
-        status = init_state(n, i, seed, &room);
-    tide__room_close(&room);
-    return status;
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) TIDE_TRY(tide__network_init_state(n, i, seed));
+    return TIDE_OK;
 }
 
 /* ---- life ---- */
@@ -100,7 +65,8 @@ static tide_status watch_losses(tide_trainer *t) {
     if (!t->losses) return tide__fail_memory();
     for (uint32_t m = 0; m < n->n_micros; m++)
         TIDE_TRY(tide_run_watch(n->run, tide_step_loss(n->step, m), &t->losses[m], sizeof t->losses[m]));
-    return TIDE_OK;
+    tide_id scale = tide_step_update_scale(n->step);
+    return scale == TIDE_NONE ? TIDE_OK : tide_run_watch(n->run, scale, &t->update_scale, sizeof t->update_scale);
 }
 
 static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
@@ -124,6 +90,7 @@ tide_status tide_trainer_create(const tide_trainer_options *options, tide_fit_re
     tide_trainer *t = calloc(1, sizeof *t);
     if (!t) return tide__fail_memory();
     t->options = taken;
+    t->update_scale = 1;
     tide_status status = open_trainer(t, fit);
     if (status == TIDE_OK)
         *out = t;
@@ -149,6 +116,22 @@ const tide_step *tide_trainer_step_program(const tide_trainer *t) { return t->ne
 
 /* ---- steps ---- */
 
+enum { MOST_SKIPS_IN_A_ROW = 15 };
+
+/* Of the step just done, whose number is counted from 1. */
+static tide_status check_finite(tide_trainer *t, float loss) {
+    bool skipped = isnan(t->update_scale);
+    t->skipped += skipped;
+    t->skipped_in_a_row = skipped ? t->skipped_in_a_row + 1 : 0;
+    if (t->skipped_in_a_row > MOST_SKIPS_IN_A_ROW)
+        return tide__fail(TIDE_E_DIVERGED, "step %llu is the %uth in a row whose gradients are not finite",
+                          (unsigned long long)t->step, t->skipped_in_a_row);
+    if (isfinite(loss) || skipped) return TIDE_OK;
+    return tide__fail(TIDE_E_DIVERGED,
+                      "the loss of step %llu is %s: a smaller learning rate, a warm-up or clipping may help",
+                      (unsigned long long)t->step, isnan(loss) ? "no number" : "infinite");
+}
+
 static float mean_loss(const tide_trainer *t) {
     double sum = 0;
     for (uint32_t m = 0; m < t->network.n_micros; m++) sum += (double)t->losses[m];
@@ -164,18 +147,23 @@ static tide_status load_batch(tide_trainer *t) {
     return TIDE_OK;
 }
 
+float tide_trainer_rate(const tide_trainer *t, uint64_t step) {
+    return tide_schedule_rate(&t->options.schedule, t->options.learning_rate, step);
+}
+
 static tide_step_args step_args(const tide_trainer *t) {
-    const tide_trainer_options *o = &t->options;
-    return (tide_step_args){
-        .seed = o->seed, .step = t->step, .learning_rate = tide_schedule_rate(&o->schedule, o->learning_rate, t->step)};
+    return (tide_step_args){.seed = t->options.seed, .step = t->step, .learning_rate = tide_trainer_rate(t, t->step)};
 }
 
 static tide_status train_part(tide_trainer *t, float *loss, tide_step_report *report, bool traced) {
     const tide_step_args args = step_args(t);
     if (traced) return tide__fail(TIDE_E_UNSUPPORTED, "steps of a network that changes cannot be traced");
-    TIDE_TRY(tide__parts_step(t, &args, loss, report));
+    float own;
+    TIDE_TRY(tide__parts_step(t, &args, &own, report));
     t->step++;
     t->seen += t->batch;
+    TIDE_TRY(check_finite(t, own));
+    *loss = own;
     return TIDE_OK;
 }
 
@@ -200,6 +188,7 @@ static tide_status train_step(tide_trainer *t, float *loss, tide_step_report *re
     if (!timeline && tide__learning_wants_times(t)) timeline = &own;
     if (!report) report = &own_report;
     tide_status status = run_step(t, report, timeline);
+    if (status == TIDE_OK) status = check_finite(t, mean_loss(t));
     if (status == TIDE_OK) *loss = mean_loss(t);
     if (status == TIDE_OK) status = tide__learning_note(t, timeline ? *timeline : NULL, report);
     tide_timeline_destroy(own);
@@ -238,16 +227,12 @@ tide_status tide_trainer_step_timed(tide_trainer *t, float *loss, tide_step_repo
 
 tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
     TIDE_NEED(t, hash);
-    tide__network *n = &t->network;
-    tide_status status = TIDE_OK;
-    tide__room room;
-    uint64_t h = t->step, size;
-    TIDE_TRY(tide__room_open(n, NULL, &room));
-    for (uint32_t i = 0; i < tide_step_state_count(n->step) && status == TIDE_OK; i++) {
-        status = tide__network_read_stored(n, i, &room, &size);
-        if (status == TIDE_OK) h = tide__hash_bytes(h, room.stored, size);
+    const tide__network *n = &t->network;
+    uint64_t h = t->step;
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        tide_id tensor = tide_step_state(n->step, i)->at_start;
+        TIDE_TRY(tide__network_hash(n, tensor, tide_program_tensor(n->program, tensor)->size_bytes, &h));
     }
-    tide__room_close(&room);
-    if (status == TIDE_OK) *hash = h;
-    return status;
+    *hash = h;
+    return TIDE_OK;
 }

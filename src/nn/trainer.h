@@ -24,7 +24,10 @@ struct tide_trainer {
     uint64_t seen;             /* samples given out */
     uint64_t batch;            /* samples per step */
     float *losses;             /* of the micro-batches of the last step */
-    bool spoiled;              /* a checkpoint was read half: neither its values nor those before it */
+    float update_scale;        /* of the last step; NaN: its update was skipped */
+    uint64_t skipped;          /* steps without an update */
+    uint32_t skipped_in_a_row;
+    bool spoiled; /* a checkpoint was read half: neither its values nor those before it */
 };
 
 /* To train or to test with: are its samples as the model takes them? */

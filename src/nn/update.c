@@ -2,6 +2,7 @@
  * norm included. */
 #include "nn/tape.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 /* What an optimizer is made of. Betas and eps are the usual ones (momentum's mu is beta1). */
@@ -77,13 +78,13 @@ tide_status tide__tape_update_layer(tide__tape *tape, uint32_t layer) {
 
 static tide_status emit_norm(tide__tape *tape, const tide_id *grads, const uint64_t *elements, uint32_t n) {
     tide_op_desc desc = {.kind = TIDE_OP_GRAD_NORM, .n_grads = n, .grad_elements = elements};
-    desc.clip_norm = tape->options->clip_norm;
+    desc.clip_norm = tape->options->clip_norm > 0 ? tape->options->clip_norm : FLT_MAX; /* no finite norm reaches it */
     for (uint32_t i = 0; i < n; i++) desc.elements += elements[i];
     tide_id writes[TIDE__MAX_WRITES];
     tide__draft draft = {&desc, TIDE_UPDATE, "grad-norm", grads, n, 0};
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     tape->clip_scale = writes[0];
-    return TIDE_OK;
+    return tape->options->skip_nonfinite ? tide_program_builder_keep(tape->emit.builder, writes[0]) : TIDE_OK;
 }
 
 static tide_status clip(tide__tape *tape) {
@@ -108,7 +109,7 @@ static tide_status clip(tide__tape *tape) {
  * likeliest to be still on the device, go first. (The peak is the same in any order: every update only frees.) */
 tide_status tide__tape_update(tide__tape *tape) {
     tape->emit.micro = 0;
-    if (tape->options->clip_norm > 0) TIDE_TRY(clip(tape));
+    if (tape->options->clip_norm > 0 || tape->options->skip_nonfinite) TIDE_TRY(clip(tape));
     for (uint32_t i = 0; i < tape->graph->params.count; i++) TIDE_TRY(update_param(tape, i));
     return TIDE_OK;
 }

@@ -6,9 +6,10 @@
 #include "run/online.h"
 #include "run/run_data.h"
 
+/* A part of a value, and where it is with the client. */
 typedef struct window {
-    char *data; /* the client's; only read when writing to the run */
-    uint64_t size_bytes;
+    char *data; /* only read when writing to the run */
+    uint64_t position_bytes, size_bytes;
 } window;
 
 static tide_status from_client(void *context, uint64_t position, void *data, uint64_t size_bytes) {
@@ -26,6 +27,7 @@ static tide_status to_client(void *context, uint64_t position, void *data, uint6
 /* Between steps every queue is idle; any will do. */
 static tide_status access_arena(tide_run *run, uint64_t offset, window *w, bool write) {
     tide_io io = {.fn = write ? from_client : to_client, .context = w, .channel = TIDE_NONE};
+    offset += w->position_bytes;
     TIDE_TRY(write ? tide_copy_in(run->queue[0], run->arena, offset, w->size_bytes, io)
                    : tide_copy_out(run->queue[0], run->arena, offset, w->size_bytes, io));
     return tide_queue_sync(run->queue[0]);
@@ -34,8 +36,8 @@ static tide_status access_arena(tide_run *run, uint64_t offset, window *w, bool 
 /* Straight between the client and the slot; what a copy has beyond the value is padding. */
 static tide_status access_slot(tide__tier_slot slot, window *w, bool write) {
     if (w->size_bytes == 0) return TIDE_OK; /* a tier of no bytes may not be there at all */
-    return write ? tide__tier_save(&slot, 0, w->data, w->size_bytes)
-                 : tide__tier_load(&slot, 0, w->data, w->size_bytes);
+    return write ? tide__tier_save(&slot, w->position_bytes, w->data, w->size_bytes)
+                 : tide__tier_load(&slot, w->position_bytes, w->data, w->size_bytes);
 }
 
 static tide_status access_spot(tide_run *run, const tide__spot *spot, window *w, bool write) {
@@ -69,18 +71,27 @@ static uint32_t first_spot(const tide_run *run, tide_id tensor) {
     return run->ends[tensor] == TIDE_NONE && from != TIDE_NONE ? run->ends[from] : run->ends[tensor];
 }
 
-static tide_status check_value(const tide_run *run, tide_id tensor, uint64_t size_bytes) {
+/* Is this all of the tensor? */
+static tide_status check_size(const tide_run *run, tide_id tensor, uint64_t size_bytes) {
+    const tide_tensor *t = tide_program_tensor(run->options.program, tensor);
+    if (!t || t->size_bytes == size_bytes) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu", t->name,
+                      (unsigned long long)t->size_bytes, (unsigned long long)size_bytes);
+}
+
+static tide_status check_part(const tide_run *run, tide_id tensor, uint64_t position_bytes, uint64_t size_bytes) {
     const tide_tensor *t = tide_program_tensor(run->options.program, tensor);
     if (!t) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u", tensor);
-    if (size_bytes != t->size_bytes)
-        return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu", t->name,
-                          (unsigned long long)t->size_bytes, (unsigned long long)size_bytes);
+    if (position_bytes > t->size_bytes || size_bytes > t->size_bytes - position_bytes)
+        return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu from %llu on", t->name,
+                          (unsigned long long)t->size_bytes, (unsigned long long)size_bytes,
+                          (unsigned long long)position_bytes);
     if (run->poisoned) return tide__run_fail_poisoned(run);
     return TIDE_OK;
 }
 
 static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool write) {
-    TIDE_TRY(check_value(run, tensor, w->size_bytes));
+    TIDE_TRY(check_part(run, tensor, w->position_bytes, w->size_bytes));
     if (write && run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot be written to while it has a guest");
     if (run->online) return access_online(run, tensor, w, write);
     uint32_t at = first_spot(run, tensor);
@@ -93,24 +104,39 @@ static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool w
     return TIDE_OK;
 }
 
-tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes) {
+tide_status tide_run_write_part(tide_run *run, tide_id tensor, uint64_t position_bytes, const void *data,
+                                uint64_t size_bytes) {
     TIDE_NEED(run, data);
-    window w = {.size_bytes = size_bytes};
+    window w = {.position_bytes = position_bytes, .size_bytes = size_bytes};
     memcpy(&w.data, &data, sizeof data); /* drops the const: from_client only reads */
     return access_value(run, tensor, &w, true);
 }
 
+tide_status tide_run_read_part(tide_run *run, tide_id tensor, uint64_t position_bytes, void *data,
+                               uint64_t size_bytes) {
+    TIDE_NEED(run, data);
+    window w = {.data = data, .position_bytes = position_bytes, .size_bytes = size_bytes};
+    return access_value(run, tensor, &w, false);
+}
+
+tide_status tide_run_write(tide_run *run, tide_id tensor, const void *data, uint64_t size_bytes) {
+    TIDE_NEED(run, data);
+    TIDE_TRY(check_size(run, tensor, size_bytes));
+    return tide_run_write_part(run, tensor, 0, data, size_bytes);
+}
+
 tide_status tide_run_read(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes) {
     TIDE_NEED(run, data);
-    window w = {.data = data, .size_bytes = size_bytes};
-    return access_value(run, tensor, &w, false);
+    TIDE_TRY(check_size(run, tensor, size_bytes));
+    return tide_run_read_part(run, tensor, 0, data, size_bytes);
 }
 
 /* ---- with every step ---- */
 
 tide_status tide_run_watch(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes) {
     TIDE_NEED(run, data);
-    TIDE_TRY(check_value(run, tensor, size_bytes));
+    TIDE_TRY(check_size(run, tensor, size_bytes));
+    TIDE_TRY(check_part(run, tensor, 0, size_bytes));
     if (!tide_program_tensor(run->options.program, tensor)->keep)
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has no value at the end of a step",
                           tide_program_tensor(run->options.program, tensor)->name);

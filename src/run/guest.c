@@ -66,16 +66,16 @@ static uint64_t find_gap(const tide_run *run, const span *spans, size_t n, uint6
     return tide__add(begin, size, &end) && end <= limit ? begin : UINT64_MAX;
 }
 
-/* push: values may have to go to tiers for it. */
-static tide_status find_free_online(tide_run *run, uint64_t size, bool push, uint64_t *offset) {
+/* Values may have to go to tiers for it. */
+static tide_status find_free_online(tide_run *run, uint64_t size, uint64_t *offset) {
     tide__range top;
-    TIDE_TRY(tide__run_online_rest(run, push ? size : 0, &top));
+    TIDE_TRY(tide__run_online_rest(run, size, &top));
     *offset = top.size >= size ? top.offset : UINT64_MAX;
     return TIDE_OK;
 }
 
-static tide_status find_free(tide_run *run, uint64_t size, bool push, uint64_t *offset) {
-    if (run->online) return find_free_online(run, size, push, offset);
+static tide_status find_free(tide_run *run, uint64_t size, uint64_t *offset) {
+    if (run->online) return find_free_online(run, size, offset);
     span *spans;
     size_t n;
     TIDE_TRY(list_held(run, &spans, &n));
@@ -84,13 +84,32 @@ static tide_status find_free(tide_run *run, uint64_t size, bool push, uint64_t *
     return TIDE_OK;
 }
 
-void *tide_run_scratch(tide_run *run, uint64_t size_bytes) {
-    char *bytes = tide_arena_host(run->arena);
-    uint64_t offset;
-    if (run->online && run->guest) return NULL; /* it has the free top */
-    if (!bytes || run->poisoned || find_free(run, size_bytes, false, &offset) != TIDE_OK || offset == UINT64_MAX)
-        return NULL;
-    return bytes + offset;
+static void rest_online(tide_run *run) {
+    const tide__ranges *r = &run->online->arena;
+    for (size_t i = 0; i < r->free.count; i++)
+        tide_arena_discard(run->arena, r->free.data[i].offset, r->free.data[i].size);
+}
+
+static void rest_between(tide_run *run, const span *held, size_t n) {
+    uint64_t begin = run->base;
+    for (size_t i = 0; i < n; i++) {
+        if (held[i].begin > begin) tide_arena_discard(run->arena, begin, held[i].begin - begin);
+        begin = tide__max_u64(begin, held[i].end);
+    }
+    tide_arena_discard(run->arena, begin, run->base + run->arena_bytes - begin);
+}
+
+tide_status tide_run_rest(tide_run *run) {
+    TIDE_NEED(run);
+    span *held;
+    size_t n;
+    if (run->host || run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot rest while two are in its arena");
+    if (run->poisoned) return tide__run_fail_poisoned(run);
+    if (run->online) return rest_online(run), TIDE_OK;
+    TIDE_TRY(list_held(run, &held, &n));
+    rest_between(run, held, n);
+    free(held);
+    return TIDE_OK;
 }
 
 uint64_t tide__run_guest_bytes(const tide_run *run) { return run->arena_bytes; }
@@ -215,7 +234,7 @@ static void renew_queue(tide_run *host) {
 tide_status tide__run_enter(tide_run *guest, tide_run *host) {
     uint64_t offset;
     TIDE_TRY(check_host(host, guest));
-    TIDE_TRY(find_free(host, guest->arena_bytes, true, &offset));
+    TIDE_TRY(find_free(host, guest->arena_bytes, &offset));
     if (host->online && offset == UINT64_MAX)
         return tide__fail(TIDE_E_FIT, "the plan needs %llu bytes, and the resting run leaves less",
                           (unsigned long long)guest->arena_bytes);

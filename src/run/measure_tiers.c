@@ -55,8 +55,13 @@ static void add_tier(tide_machine *m, tide_tier_kind kind, const char *name, uin
 
 static tide_status measure_tier(const tide__bench *b, tide_tier_kind kind, uint64_t size_bytes, uint32_t share,
                                 tide_machine *m) {
+    const tide__tier_options as_in_runs = {.kind = kind,
+                                           .capacity_bytes = size_bytes,
+                                           .block_bytes = m->tier[m->n_tiers - 1].block_bytes,
+                                           .path = b->options->disk_path,
+                                           .checksums = true};
     tide__tier *tier;
-    TIDE_TRY(tide__tier_create(kind, size_bytes, m->tier[m->n_tiers - 1].block_bytes, b->options->disk_path, &tier));
+    TIDE_TRY(tide__tier_open(&as_in_runs, &tier));
     tide_status status = measure_channel(b, tier, true, size_bytes, share, m);
     if (status == TIDE_OK) status = measure_channel(b, tier, false, size_bytes, share, m);
     if (kind == TIDE_TIER_DISK && !tide__tier_get_stats(tier).direct)

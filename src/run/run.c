@@ -9,7 +9,7 @@
 #include "run/run_data.h"
 
 void tide_run_options_init(tide_run_options *options) {
-    *options = (tide_run_options){.size = sizeof *options};
+    *options = (tide_run_options){.size = sizeof *options, .disk_checksums = true};
 #ifndef NDEBUG
     options->journal = true;
 #endif

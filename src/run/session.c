@@ -12,7 +12,8 @@
 void tide_session_options_init(tide_session_options *options) {
     tide_run_options run;
     tide_run_options_init(&run);
-    *options = (tide_session_options){.size = sizeof *options, .budgets = run.budgets, .journal = run.journal};
+    *options = (tide_session_options){
+        .size = sizeof *options, .budgets = run.budgets, .disk_checksums = run.disk_checksums, .journal = run.journal};
 }
 
 /* ---- programs ---- */
@@ -186,17 +187,35 @@ tide_status tide_session_state(tide_session *s, const tide_tensor *tensor, tide_
     return status;
 }
 
+static tide_status check_written(const tide_session *s, tide_id state) {
+    TIDE_TRY(check_resting(s));
+    return state < s->states.count ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "there is no state %u", state);
+}
+
 tide_status tide_session_write(tide_session *s, tide_id state, const void *data, uint64_t size_bytes) {
     TIDE_NEED(s, data);
-    TIDE_TRY(check_resting(s));
-    if (state >= s->states.count) return tide__fail(TIDE_E_ARGUMENT, "there is no state %u", state);
+    TIDE_TRY(check_written(s, state));
     return tide_run_write(s->run, state, data, size_bytes);
+}
+
+tide_status tide_session_write_part(tide_session *s, tide_id state, uint64_t position_bytes, const void *data,
+                                    uint64_t size_bytes) {
+    TIDE_NEED(s, data);
+    TIDE_TRY(check_written(s, state));
+    return tide_run_write_part(s->run, state, position_bytes, data, size_bytes);
 }
 
 tide_status tide_session_read(tide_session *s, tide_id tensor, void *data, uint64_t size_bytes) {
     TIDE_NEED(s, data);
     TIDE_TRY(check_resting(s));
     return tide_run_read(s->run, tensor, data, size_bytes);
+}
+
+tide_status tide_session_read_part(tide_session *s, tide_id tensor, uint64_t position_bytes, void *data,
+                                   uint64_t size_bytes) {
+    TIDE_NEED(s, data);
+    TIDE_TRY(check_resting(s));
+    return tide_run_read_part(s->run, tensor, position_bytes, data, size_bytes);
 }
 
 tide_status tide_session_set_budget(tide_session *s, uint64_t arena_bytes) {

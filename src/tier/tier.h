@@ -17,7 +17,7 @@ typedef struct tide__tier_options {
     uint64_t capacity_bytes;
     uint32_t block_bytes; /* a power of two: slots start at its multiples */
     const char *path;     /* disk: the folder of the file; NULL: $TMPDIR, else /tmp */
-    bool checksums;       /* disk: what is read must be what was written, at about 0.15 s of a core per GB and 0.1 % of
+    bool checksums;       /* disk: what is read must be what was written, at about 0.2 s of a core per GB and 0.1 % of
                              the capacity in RAM */
     const struct tide__disk_engine *const *engines; /* disk: what to try, NULL after the last; NULL: the system's */
 } tide__tier_options;

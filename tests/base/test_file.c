@@ -113,10 +113,59 @@ static void test_pipes(void **state) {
     close(ends[0]);
 }
 
+static void test_links(void **state) {
+    (void)state;
+    char link_path[80], aim[80];
+    struct stat info;
+    snprintf(link_path, sizeof link_path, "%s/link", folder);
+    snprintf(aim, sizeof aim, "%s/aim", folder);
+    assert_int_equal(symlink("aim", link_path), 0); /* to no file yet, relative to its own folder */
+    for (int i = 0; i < 2; i++) {
+        tide__writer w;
+        assert_ok(tide__writer_open(&w, link_path));
+        fputs("text", w.stream);
+        assert_ok(tide__writer_commit(&w));
+        assert_true(lstat(link_path, &info) == 0 && S_ISLNK(info.st_mode));
+        assert_true(lstat(aim, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 4);
+    }
+    unlink(aim);
+    unlink(link_path);
+    assert_int_equal(symlink("link", link_path), 0);
+    tide__writer w;
+    assert_status(tide__writer_open(&w, link_path), TIDE_E_IO);
+    unlink(link_path);
+}
+
+static void touch(const char *name) {
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    fclose(f);
+}
+
+/* What a killed writer left goes with the next one; what is being written, and what only looks alike, stays. */
+static void test_leftovers(void **state) {
+    (void)state;
+    char left[96], alike[96];
+    tide__writer first, second;
+    snprintf(left, sizeof left, "%s.tmp-0123456789abcdef", path);
+    snprintf(alike, sizeof alike, "%s.tmp-0123456789abcdeg", path);
+    touch(left);
+    touch(alike);
+    assert_ok(tide__writer_open_regular(&first, path));
+    assert_int_equal(access(left, F_OK), -1);
+    assert_ok(tide__writer_open_regular(&second, path));
+    fputs("first", first.stream);
+    assert_ok(tide__writer_commit(&first));
+    assert_content("first");
+    tide__writer_abort(&second);
+    assert_int_equal(unlink(alike), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_permissions), cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_failures),       cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_failures),       cmocka_unit_test(test_pipes),       cmocka_unit_test(test_links),
+        cmocka_unit_test(test_leftovers),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

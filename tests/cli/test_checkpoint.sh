@@ -1,5 +1,5 @@
 #!/bin/bash
-# train --checkpoint, --resume, --save-every: the same bits after a stop, an interrupt and a kill in mid-step; and a file
+# train --checkpoint, --resume, --every, --keep: the same bits after a stop, an interrupt and a kill in mid-step; and a file
 # that a reader with nothing but Python's standard library understands.
 # shellcheck source=tests/cli/lib.sh
 . "$2/tests/cli/lib.sh" "$@"
@@ -27,8 +27,14 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
     refuse 3 'its seed is 1' train $quick --steps 7 --resume c.safetensors --seed 2
     refuse 6 'cannot open' train $quick --resume ./nosuch
     refuse 6 'cannot write' train $quick --steps 1 --checkpoint ./nosuch/c
-    refuse 2 '--save-every needs --checkpoint' train $quick --save-every 2
+    refuse 2 '--every needs --checkpoint' train $quick --every 2
     refuse 2 'is for one training' train $quick --checkpoint c.safetensors --verify-bits
+
+    # So is how many steps there were to be.
+    run 0 train $quick --steps 6 --checkpoint total.safetensors --every 2 --keep 2
+    run 0 train $quick --resume total.safetensors.1 --log rest.jsonl
+    [ "$(wc -l <rest.jsonl)" = 3 ] || fail 'resumed after step 4 of 6: not two more steps'
+    rm -f total.safetensors total.safetensors.1 rest.jsonl
 
     # The schedule is in the file: nobody has to type it again. What shapes the step has to be the same.
     scheduled='--schedule step --decay-every 2 --decay-factor 0.5 --warmup 2 --learning-rate 0.1'
@@ -54,7 +60,7 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
 
     # Killed in mid-step: what was saved last goes on to the same bits.
     rm -f c.safetensors
-    "$tidemark" train $quick --steps 100000000 --checkpoint c.safetensors --save-every 3 >/dev/null 2>&1 &
+    "$tidemark" train $quick --steps 100000000 --checkpoint c.safetensors --every 3 >/dev/null 2>&1 &
     await c.safetensors
     kill -9 $!
     wait $! 2>/dev/null
@@ -66,14 +72,16 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
     same_bits 'after a kill'
 
     # Interrupted: saves, says so, and ends with its own exit code.
-    rm -f c.safetensors
-    "$tidemark" train $quick --steps 100000000 --checkpoint c.safetensors --save-every 3 >out 2>err &
-    await c.safetensors
-    kill -INT $!
-    wait $!
-    code=$?
-    [ $code = 11 ] || fail "exit code $code after an interrupt, expected 11"
-    err_has 'saved to c.safetensors'
+    for signal in HUP TERM INT; do
+        rm -f c.safetensors
+        "$tidemark" train $quick --steps 100000000 --checkpoint c.safetensors --every 3 >out 2>err &
+        await c.safetensors
+        kill -$signal $!
+        wait $!
+        code=$?
+        [ $code = 11 ] || fail "exit code $code after SIG$signal, expected 11"
+        err_has 'saved to c.safetensors'
+    done
     steps=$(grep -ao '"step":"[0-9]*"' c.safetensors | tr -dc 0-9)
     grep -qF "interrupted after step $steps;" err || fail 'the message names another step than the file'
     run 0 train $quick --steps $((steps + 2))
@@ -82,13 +90,32 @@ await() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.1; done; fail "
     same_bits 'after an interrupt'
 }
 
+# Where the checkpoint is a link it stays one; what a killed writer left is removed; the last three are kept, each whole.
+ln -s aim linked
+: >aim.tmp-0123456789abcdef
+# shellcheck disable=SC2086 # $quick is a list of options
+{
+    run 0 train $quick --steps 7 --checkpoint linked --every 2
+    [ -L linked ] && [ -f aim ] && [ ! -e aim.tmp-0123456789abcdef ] || fail 'a link, its file, or a leftover'
+    run 0 train $quick --steps 9 --checkpoint kept --every 2 --keep 3
+    for pair in kept:9 kept.1:8 kept.2:6; do
+        grep -aqF "\"step\":\"${pair#*:}\"" "${pair%:*}" || fail "${pair%:*} is not at step ${pair#*:}"
+    done
+    [ ! -e kept.3 ] && [ ! -e kept.before ] || fail 'more than three checkpoints'
+    run 0 train $quick --steps 3 --checkpoint timed --every 1ns --keep 3
+    grep -aqF '"step":"1"' timed.2 || fail 'by the clock: not after every step'
+    refuse 2 '--keep needs --checkpoint' train $quick --keep 2
+    for bad in 0 -1 2x 0s; do refuse 2 'not a number of steps or a time' train $quick --checkpoint x --every "$bad"; done
+}
+
 # A budget with a disk tier: killed in mid-step, it leaves nothing behind but its checkpoint, which goes on to the bits of the
 # unconstrained training. A file that cannot grow is an error with a text, and so is a full disk under a checkpoint.
-budgeted='resnet-cifar:1 --batch 8 --samples 64 --test-samples 8 --threads 1 --quiet --json'
+# (The recipe's warm-up follows from the number of steps, which differs here.)
+budgeted='resnet-cifar:1 --batch 8 --samples 64 --test-samples 8 --threads 1 --quiet --json --warmup 0'
 mkdir spill
 # shellcheck disable=SC2086 # $budgeted is a list of options
 {
-    "$tidemark" train $budgeted --steps 100000000 --budget 50% --disk-path spill --checkpoint e.safetensors --save-every 2 >/dev/null 2>&1 &
+    "$tidemark" train $budgeted --steps 100000000 --budget 50% --disk-path spill --checkpoint e.safetensors --every 2 >/dev/null 2>&1 &
     await e.safetensors
     kill -9 $!
     wait $! 2>/dev/null

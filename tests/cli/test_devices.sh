@@ -25,4 +25,8 @@ err_has 'measuring: convolutions'
 only_files disk
 run 0 plan lenet --machine here.json --json
 out_has '"machine_source": "measured"'
+# Where the figures go is looked at before anything is measured.
+refuse 6 'cannot write ./nosuch/m.json' devices --measure -o ./nosuch/m.json
+grep -q measuring "$work/err" && fail 'measured in vain'
+refuse 6 '--disk-path: cannot use ./nosuch' devices --measure --disk-path ./nosuch
 finish

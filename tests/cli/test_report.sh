@@ -108,8 +108,7 @@ for columns in 40 80 132; do
     wide=$(LC_ALL=C.UTF-8 wc -L < <(tail -n +2 "$work/out"))
     [ "$wide" -le "$((columns > 62 ? columns : 62))" ] || fail "COLUMNS=$columns gives lines of $wide characters"
 done
-run 0 report lenet --terminal -o terminal.txt
-[ -s terminal.txt ] || fail '--terminal -o writes a file'
+refuse 2 'choose one' report lenet --terminal -o page.html
 
 # ---- other viewers ----
 for model in "${plan[*]}" 'resnet-cifar:1 --batch 4' names.jsonl lenet.run; do

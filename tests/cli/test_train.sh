@@ -72,7 +72,7 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
 {"rerun":"pool2","before":"fc1.bwd-weights"}
 END
     mkdir spill
-    run 0 train lenet $quick --policy manual --decisions decisions.jsonl --disk-path spill --disk-checksums --verify-bits --json
+    run 0 train lenet $quick --policy manual --decisions decisions.jsonl --disk-path spill --no-disk-checksums --verify-bits --json
     one 'swaps'
     grep -q '"reruns": 1' "$work/out" || fail 'nothing was run again'
     [ "$(bits)" = "$reference" ] || fail 'swaps changed the bits'
@@ -97,8 +97,14 @@ END
     run 0 train lenet ${quick% *} 2 --compare none,liveness --json
     one 'lenet, two threads'
 }
-run 0 train lenet --steps 2 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30
-err_has 'the loss is no number'
+# A loss that is not finite ends the training, before it reaches a checkpoint; a file saved before stays.
+refuse 12 'the loss of step 2 is' train lenet --steps 3 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30 \
+    --checkpoint diverged --every 2
+[ ! -e diverged ] || fail 'a diverged training was saved'
+refuse 12 'in a row whose gradients' train lenet --steps 30 --batch 4 --test-samples 8 --threads 1 --learning-rate 1e30 \
+    --on-nan skip
+refuse 2 '"go" is not stop or skip' train lenet --on-nan go
+refuse 2 '--on-nan skip and --fused-update' train lenet --on-nan skip --fused-update
 
 # What would only fail at the end is refused at the beginning, and a pipe is not waited for.
 mkdir empty && mkfifo pipe
@@ -127,7 +133,31 @@ run 0 train lstm:1,8,4 --data text.txt --steps 2 --batch 2 --test-samples 4 --th
 one 'text from a file'
 run 0 train resnet-cifar:1 --data ./zeros.bin --epochs 1 --batch 4 --threads 1 --json
 [ "$(json_number steps)" = 5 ] || fail '18 samples, four at a time'
-refuse 2 '--samples: there are 18' train resnet-cifar:1 --data ./zeros.bin --samples 19
+mkdir pictures # a folder of that name needs no ./ in front
+refuse 3 'is in this folder' train lenet --data pictures
+run 0 train resnet-cifar:1 --data ./zeros.bin --samples 19 --test-samples 99 --steps 1 --batch 4 --threads 1
+err_has '--samples: there are 18, which are all taken'
+err_has '--test-samples: there are 2, which are all taken'
+# A line per step; a training that goes on appends to it and ends where it was to end.
+run 0 train lenet --steps 4 --batch 4 --test-samples 8 --threads 1 --log run.jsonl --checkpoint log.safetensors --schedule cosine
+grep -c '"loss":[0-9.]*,"rate":' run.jsonl | grep -qx 4 || fail 'not a line per step'
+run 0 train lenet --steps 2 --batch 4 --test-samples 8 --threads 1 --log run.csv
+[ "$(head -1 run.csv)" = policy,step,loss,rate,step_ns,wait_ns,arena_bytes,tier_bytes ] || fail 'the head of a CSV'
+[ "$(wc -l <run.csv)" = 3 ] || fail 'not a line per step in a CSV'
+run 0 report run.jsonl run.jsonl -o loss.html
+grep -q '<path fill="none" stroke="#d55e00"' loss.html || fail 'no second curve'
+printf '{"tidemark":"log","version":1,"model":"x","batch":1}\n{"step":1}\n' >bad.jsonl
+refuse 3 'bad.jsonl:2: "step_ns" is missing' report bad.jsonl -o loss.html
+refuse 2 'is no log' report run.jsonl run.csv -o loss.html
+# What learns by default: the recipe of the family.
+run 0 model gpt2:1,16,2,8,256 --json
+out_has '"optimizer": "adamw"'
+run 0 model gpt2:1,16,2,8,256
+out_has 'adamw, rate 0.0006 per 32 samples, warm-up 500 steps, weight decay 0.1, clip norm 1'
+run 0 train gpt2:1,16,2,8,256 --steps 2 --batch 4 --test-samples 8 --threads 1 --fused-update
+run 0 train gpt2:1,16,2,8,256 --steps 20 --batch 8 --test-samples 8 --threads 1 --log rate.jsonl
+sed -n 2p rate.jsonl | grep -q '"step":1,.*"rate":0.000100000' || fail 'no warm-up over a tenth of the steps'
+sed -n 4p rate.jsonl | grep -q '"step":3,.*"rate":0.000300000' || fail 'the rate is not half of that for four times the batch'
 refuse 3 'a text is for language models' train lenet --data text.txt
 cp text.txt text.bin
 refuse 3 'no whole number of records' train lenet --data text.bin
@@ -164,4 +194,15 @@ print(lines)
 sys.exit(not lines or any(len(l) >= int(sys.argv[2]) for l in lines if "re-runs" not in l))
 END
 done
+# The whole process inside a number of bytes, which the system enforces.
+(
+    ulimit -d $((112 * 1024)) || exit 77
+    "$tidemark" train mlp:784,1024,1024,10 --batch 8 --threads 2 --steps 4 --test-samples 8 --total-budget 112MiB --quiet >"$work/out" 2>"$work/err"
+)
+code=$?
+[ $code = 0 ] || [ $code = 77 ] || fail "a training inside --total-budget ends with $code"
+run 2 train lenet --total-budget 192MiB --budget 1MiB
+err_has 'instead of --budget'
+run 2 train lenet --total-budget 8MiB
+err_has 'MiB beside the arena'
 finish

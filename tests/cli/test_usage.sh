@@ -47,13 +47,13 @@ refuse 2 'is not CxHxW' model lenet --input 1x28x28x1
 refuse 2 'is not CxHxW' model lenet --input 1x0x28
 refuse 3 'too large' model lenet --batch 4294967294
 refuse 2 'is not a time such as' import x --iteration-time 5
-refuse 2 'is not a time such as' import x --iteration-time 5min
+refuse 2 'is not a time such as' import x --iteration-time 5mins
 
 # Sizes. The budget is far beyond what lenet needs, so a good one always fits.
-for good in 2232588 512MiB 4GB 100% 60000kB 60000KB 60000KiB 1GiB 1TB 1TiB 0.5GiB 1e9 99999999B 250.5% 1e300% 9000000TB; do
+for good in 2232588 512MiB 4GB 100% 60000kB 60000KB 60000KiB 1GiB 1TB 1TiB 0.5GiB 2G 512m 2gib 1e9 99999999B 250.5% 1e300% 9000000TB; do
     run 0 plan lenet --budget "$good"
 done
-for bad in '' nonsense -5 -5% 5% % MiB 12mib '1 GiB' 5XB 5MiBs nan inf 1e400 99999999999GB 18446744073709551616 0x10 ++1; do
+for bad in '' nonsense -5 -5% 5% % MiB 12gi '1 GiB' 5XB 5MiBs nan inf 1e400 99999999999GB 18446744073709551616 0x10 ++1; do
     case $bad in
     5%) refuse 4 'does not fit' plan lenet --budget "$bad" ;;
     *) refuse 2 'is not a size such as 512MiB, 4GB or 60%' plan lenet --budget "$bad" ;;
@@ -90,4 +90,11 @@ if [ -w /dev/full ]; then
     err_has 'cannot write standard output'
 fi
 NO_COLOR=1 run 0 plan lenet
+# What was meant.
+refuse 2 'there is no command "tarin"; did you mean train?' tarin lenet
+refuse 2 'unknown option --bugdet; did you mean --budget?' plan lenet --bugdet 1G
+refuse 2 'did you mean resnet50?' model resnet5O
+refuse 2 'there is no policy "hybird"; did you mean hybrid?' train lenet --policy hybird
+run 0 help train
+out_has 'usage: tidemark train MODEL'
 finish

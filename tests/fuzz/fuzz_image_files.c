@@ -49,7 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (tide__idx_labels(data + 1, size - 1, "fuzz", &block) == TIDE_OK && size != 1 + 8 + block.n) abort();
         break;
     default:
-        if (tide__cifar_records(data + 1, size - 1, "fuzz", &block) == TIDE_OK) read_samples(&cifar, &block);
+        if (tide__cifar_records(&tide__cifar_10, data + 1, size - 1, "fuzz", &block) == TIDE_OK)
+            read_samples(&cifar, &block);
     }
     return 0;
 }

@@ -52,6 +52,53 @@ static void test_resume(void **state) {
     }
 }
 
+/* An array of the file, plain. */
+static float *read_array(const char *name, uint64_t *n) {
+    tide__safetensors s;
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_ok(tide__safetensors_open(f, path, &s));
+    const tide__array *a = tide__safetensors_find(&s, name);
+    assert_non_null(a);
+    float *data = malloc(a->end - a->begin);
+    *n = (a->end - a->begin) / sizeof *data;
+    assert_int_equal(fseeko(f, (off_t)(s.data_at + a->begin), SEEK_SET), 0);
+    assert_int_equal(fread(data, sizeof *data, *n, f), *n);
+    tide__safetensors_close(&s);
+    fclose(f);
+    return data;
+}
+
+/* A step of momentum subtracts rate * momentum, element by element: both are in the same order, whatever the device's. */
+static void test_order(void **state) {
+    (void)state;
+    static const char *const names[] = {"conv1.weight", "conv2.weight", "fc1.weight"};
+    float *before[3], rate = 0.05f;
+    uint64_t n;
+    training t;
+    training_open(&t, "lenet", 8);
+    t.options.learning_rate = rate;
+    tide_trainer *trainer = training_start(&t);
+    assert_ok(tide_trainer_save(trainer, path));
+    for (size_t i = 0; i < 3; i++) before[i] = read_array(names[i], &n);
+    training_run(trainer, 1);
+    assert_ok(tide_trainer_save(trainer, path));
+    for (size_t i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.momentum", names[i]);
+        float *after = read_array(names[i], &n), *momentum = read_array(name, &n);
+        for (uint64_t k = 0; k < n; k++) {
+            assert_float_equal(after[k], before[i][k] - rate * momentum[k], 1e-6);
+            assert_true(i > 0 || k > 0 || momentum[k] != 0);
+        }
+        free(after);
+        free(momentum);
+        free(before[i]);
+    }
+    tide_trainer_destroy(trainer);
+    training_close(&t);
+}
+
 static void refuse(tide_trainer *trainer, const char *text) {
     uint64_t before = training_hash(trainer), steps = tide_trainer_steps_done(trainer);
     assert_status(tide_trainer_load(trainer, path), TIDE_E_FORMAT);
@@ -126,7 +173,7 @@ static void test_damaged(void **state) {
 /* A network that does not change, and a file whose word about that is no number. */
 static void test_strange_parts(void **state) {
     (void)state;
-    static const char after[] = "\"version\":\"2\"", added[] = ",\"parts\":\"00000000000000000000000000000000\"";
+    static const char after[] = "\"version\":\"3\"", added[] = ",\"parts\":\"00000000000000000000000000000000\"";
     static char bytes[1 << 16];
     training t;
     training_open(&t, "mlp:784,4,10", 4);
@@ -216,8 +263,9 @@ static void test_lengths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),        cmocka_unit_test(test_other_trainings), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_strange_parts), cmocka_unit_test(test_headers),         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_order),         cmocka_unit_test(test_other_trainings),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_strange_parts), cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_lengths),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -202,6 +202,33 @@ static void test_cifar(void **state) {
     assert_refused(folder, TIDE_E_FORMAT, "data_batch_2.bin: byte 0: no whole number of records");
 }
 
+/* Two labels before every image: the second counts. */
+static void test_cifar_100(void **state) {
+    (void)state;
+    enum { RECORD = CIFAR_RECORD + 1, N = 3 };
+    static unsigned char bytes[N * RECORD];
+    tide_data_files *files;
+    float pixels[CIFAR_RECORD - 1];
+    int32_t label;
+    for (int i = 0; i < N; i++) {
+        bytes[i * RECORD] = 19;
+        bytes[i * RECORD + 1] = (unsigned char)(97 + i);
+        for (int p = 2; p < RECORD; p++) bytes[i * RECORD + p] = (unsigned char)(p * 31 + i);
+    }
+    put_file("train.bin", bytes, sizeof bytes);
+    put_file("test.bin", bytes, RECORD);
+    assert_ok(tide_data_files_open(folder, 0, 1, &files));
+    const tide_data *train = tide_data_files_train(files);
+    assert_string_equal(train->name, "cifar100");
+    assert_true(train->n_samples == N && train->classes == 100 && tide_data_files_test(files)->n_samples == 1);
+    assert_ok(train->sample(train->context, 2, pixels, &label));
+    assert_int_equal(label, 99);
+    tide_data_files_close(files);
+    bytes[1] = 100;
+    put_file("train.bin", bytes, sizeof bytes);
+    assert_refused(folder, TIDE_E_FORMAT, "train.bin: byte 1: record 0 has label 100, there are 100 classes");
+}
+
 /* ---- text ---- */
 
 static void test_text(void **state) {
@@ -248,6 +275,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_idx_refused, remove_files),
         cmocka_unit_test_teardown(test_idx_lonely, remove_files),
         cmocka_unit_test_teardown(test_cifar, remove_files),
+        cmocka_unit_test_teardown(test_cifar_100, remove_files),
         cmocka_unit_test_teardown(test_text, remove_files),
         cmocka_unit_test_teardown(test_special_files, remove_files),
     };

@@ -111,7 +111,9 @@ static void shipped_profiles_load(void **state) {
     static const struct {
         const char *name;
         uint64_t gib;
-    } shipped[] = {{"k40c", 12}, {"v100-16gb-pcie", 16}, {"rtx3090", 24}, {"a100", 40}};
+    } shipped[] = {{"k40c", 12},   {"v100-16gb-pcie", 16}, {"rtx3090", 24}, {"a100", 40},    {"t4", 16},
+                   {"rtx4060", 8}, {"rtx4060-laptop", 8},  {"rtx4070", 12}, {"rtx4090", 24}, {"rtx5090", 32},
+                   {"l4", 24},     {"l40s", 48},           {"h100", 80}};
     for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
         tide_machine m;
         char path[512];
@@ -147,10 +149,10 @@ static void lookup_goes_through_the_environment(void **state) {
     assert_same_machine(&m, &found);
     assert_ok(tide_machine_load("a100", &found)); /* not in that folder: the next one has it */
     assert_status(tide_machine_load("no-such-device", &found), TIDE_E_ARGUMENT);
-    assert_error_has("named \"no-such-device\"; known: default, k40c, a100, cpu, rtx3090, v100");
+    assert_error_has("named \"no-such-device\"; known: default, k40c, a100, cpu, h100, l4, l40s, rtx3090, rtx4060");
     unsetenv("TIDEMARK_MACHINES");
     assert_status(tide_machine_load("no-such-device", &found), TIDE_E_ARGUMENT);
-    assert_error_has("known: default, a100, cpu, k40c, ");
+    assert_error_has("known: default, a100, cpu, h100, k40c, ");
     assert_status(tide_machine_load("/nowhere/x.json", &found), TIDE_E_IO);
     unlink(path);
     rmdir(folder);

@@ -18,17 +18,17 @@ BEGIN {
     may["cli"] = ""
 
     # public[room]: the public headers (<tidemark/...>) it includes.
-    public["base"] = "status file"
+    public["base"] = "status file nearest"
     public["program"] = "status program"
     public["plan"] = "status program machine plan place"
     public["device"] = "status program machine ops device"
     public["tier"] = "status program machine device"
     public["run"] = "status program machine ops plan device run session"
     public["pool"] = "status program pool replay"
-    public["nn"] = "status program machine ops plan device run session nn train"
+    public["nn"] = "status nearest program machine ops plan device run session nn train"
     public["report"] = "status program machine ops plan device run report"
-    public["cli"] = "status file program machine ops plan place device run session pool replay nn train report tidemark"
-    public["include"] = "status file program machine ops plan place device run session pool replay nn train report"
+    public["cli"] = "status file nearest program machine ops plan place device run session pool replay nn train report tidemark"
+    public["include"] = "status file nearest program machine ops plan place device run session pool replay nn train report"
 
     # only[prefix of a header]: the one folder that may include a library beyond libc.
     only["dnnl"] = only["oneapi/"] = "src/device/cpu/"

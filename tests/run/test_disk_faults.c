@@ -69,7 +69,6 @@ static void open_setting(setting *s) {
     s->options.device = s->device;
     s->options.machine = &s->machine;
     s->options.data = &s->data;
-    s->options.disk_checksums = true;
     s->options.plan.policy = "manual";
     s->options.plan.decisions = s->decisions;
 }
@@ -214,7 +213,6 @@ static void test_plans_that_change(void **state) {
 static tide_trainer *start_tight(training *t) {
     tide_trainer *trainer;
     training_open(t, "mlp:784,300,10", 4);
-    t->options.disk_checksums = true;
     trainer = training_start(t);
     t->options.plan.budgets.arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
     tide_trainer_destroy(trainer);

@@ -256,7 +256,8 @@ static tide_status run_infer(const tide__cpu_kernel *k, const tide__call *call) 
     return TIDE_OK;
 }
 
-/* ---- running statistics: momentum is the share of the new value; the variance is made unbiased ---- */
+/* ---- running statistics: momentum is the share of the new value; the variance is made unbiased; a
+ * batch that is not finite leaves them as they are ---- */
 
 static tide_status run_stats(const tide__cpu_kernel *k, const tide__call *call) {
     const float *mean = tide__floats(call, 0), *inv_std = tide__floats(call, 1), *run_mean = tide__floats(call, 2),
@@ -266,8 +267,9 @@ static tide_status run_stats(const tide__cpu_kernel *k, const tide__call *call) 
     for (int64_t c = 0; c < k->desc.x.c; c++) {
         double variance = 1 / ((double)inv_std[c] * (double)inv_std[c]) - (double)k->desc.eps;
         float fresh = (float)((variance < 0 ? 0 : variance) * unbias);
-        mean_out[c] = (1 - share) * run_mean[c] + share * mean[c];
-        var_out[c] = (1 - share) * run_var[c] + share * fresh;
+        bool finite = isfinite(mean[c]) && isfinite(fresh);
+        mean_out[c] = finite ? (1 - share) * run_mean[c] + share * mean[c] : run_mean[c];
+        var_out[c] = finite ? (1 - share) * run_var[c] + share * fresh : run_var[c];
     }
     return TIDE_OK;
 }

@@ -11,8 +11,10 @@
 #define MAX_THREADS 4096
 
 static void close_device(tide_device *device) {
-    dnnl_engine_destroy(((tide__cpu *)device)->engine);
-    free(device);
+    tide__cpu *cpu = (tide__cpu *)device;
+    if (cpu->engine) dnnl_engine_destroy(cpu->engine);
+    tide__team_close(cpu->team);
+    free(cpu);
 }
 
 /* "model name : AMD EPYC" of /proc/cpuinfo; "CPU" where there is none. */
@@ -53,6 +55,7 @@ static const tide__device_vtable vtable = {
     .arena_create = tide__host_arena_create,
     .arena_destroy = tide__host_arena_destroy,
     .arena_host = tide__host_arena_host,
+    .arena_discard = tide__host_arena_discard,
     .queue_create = tide__cpu_queue_create,
     .queue_destroy = tide__cpu_queue_destroy,
     .queue_sync = tide__host_queue_sync,
@@ -69,8 +72,9 @@ static const tide__device_vtable vtable = {
     .kernel_create = tide__cpu_kernel_create,
     .kernel_destroy = tide__cpu_kernel_destroy,
     .kernel_enqueue = tide__cpu_kernel_enqueue,
-    .operand_pack = tide__cpu_operand_pack,
-    .operand_unpack = tide__cpu_operand_unpack,
+    .operand_layout = tide__cpu_operand_layout,
+    .piece_pack = tide__cpu_piece_pack,
+    .piece_unpack = tide__cpu_piece_unpack,
 };
 
 /* Cores this process may use. */
@@ -97,8 +101,9 @@ tide_status tide__cpu_open(const char *which, const tide_device_options *options
     cpu->base = (tide_device){.v = &vtable, .align_bytes = TIDE__CPU_ALIGN};
     cpu->threads = threads;
     tide_status status = tide__dnnl(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0), "create an engine");
+    if (status == TIDE_OK && threads > 1) status = tide__team_open(usable_cores(), &cpu->team);
     if (status != TIDE_OK) {
-        free(cpu);
+        close_device(&cpu->base);
         return status;
     }
     *out = &cpu->base;

@@ -8,6 +8,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include "base/vec.h"
+#include "device/cpu/team.h"
 #include "device/host_arena.h"
 #include "device/host_queue.h"
 
@@ -17,6 +18,7 @@ typedef struct tide__cpu {
     tide_device base;
     uint32_t threads;
     dnnl_engine_t engine;
+    tide__team *team; /* NULL: one thread waits for nobody */
 } tide__cpu;
 
 typedef struct tide__cpu_queue {

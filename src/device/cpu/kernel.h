@@ -36,8 +36,11 @@ static inline bool tide__is_blocked(const tide_shape *s) { return s->c >= 8 && (
 /* As oneDNN sees it. A 1 x 1 image of whole blocks is plain and nChw8c at once: described as nChw8c. */
 void tide__activation_md(const tide_shape *shape, dnnl_data_type_t type, dnnl_memory_desc_t *out);
 void tide__operand_md(const tide__operand *operand, dnnl_memory_desc_t *out);
-tide_status tide__cpu_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored);
-tide_status tide__cpu_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain);
+tide_status tide__cpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out);
+tide_status tide__cpu_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                 const float *plain, void *stored);
+tide_status tide__cpu_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                   const void *stored, float *plain);
 
 /* Declaring operands, all reads before all writes. */
 typedef enum tide__access { TIDE__READ, TIDE__WRITE } tide__access;

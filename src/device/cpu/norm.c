@@ -1,4 +1,5 @@
-/* GRAD_NORM: the factor by which clipping scales all gradients, min(1, clip_norm / (norm + 1e-6)).
+/* GRAD_NORM: the factor by which clipping scales all gradients, min(1, clip_norm / (norm + 1e-6)); NaN where the norm is not
+ * finite.
  *
  * Squares are summed in double over blocks of fixed size, one partial sum each in the workspace, then in order. */
 #include <math.h>
@@ -36,7 +37,7 @@ static tide_status run_grad_norm(const tide__cpu_kernel *k, const tide__call *ca
     for (uint32_t i = 0; i < k->n_reads; i++)
         sum += norm_of_operand(&k->operands.data[i], tide__floats(call, i), partial);
     double factor = (double)k->desc.clip_norm / (sqrt(sum) + 1e-6);
-    *tide__floats(call, k->n_reads) = factor < 1 ? (float)factor : 1;
+    *tide__floats(call, k->n_reads) = !isfinite(sum) ? NAN : factor < 1 ? (float)factor : 1;
     return TIDE_OK;
 }
 

@@ -145,12 +145,26 @@ end:
     return status;
 }
 
+/* A box of whole tiles, as it lies in the operand but from its own first byte on. */
+static tide_status box_md(const dnnl_memory_desc_t *whole, const tide_piece *piece, dnnl_memory_desc_t *out) {
+    dnnl_dims_t size, from;
+    for (int i = 0; i < whole->ndims; i++) {
+        from[i] = (dnnl_dim_t)piece->from[i];
+        size[i] = (dnnl_dim_t)(piece->to[i] - piece->from[i]);
+    }
+    TIDE_TRY(tide__dnnl(dnnl_memory_desc_init_submemory(out, whole, size, from), "describe a piece of an operand"));
+    out->offset0 = 0;
+    return TIDE_OK;
+}
+
 /* On the caller's thread alone: it may have no OpenMP threads yet, and should not get any for this. */
-static tide_status convert(const tide_kernel *kernel, uint32_t operand, void *plain, void *stored, bool pack) {
+static tide_status convert(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, void *plain,
+                           void *stored, bool pack) {
     const tide__cpu_kernel *k = (const tide__cpu_kernel *)kernel;
     dnnl_engine_t engine = ((const tide__cpu *)kernel->device)->engine;
-    dnnl_memory_desc_t stored_md, plain_f32;
-    tide__operand_md(&k->operands.data[operand], &stored_md);
+    dnnl_memory_desc_t whole_md, stored_md, plain_f32;
+    tide__operand_md(&k->operands.data[operand], &whole_md);
+    TIDE_TRY(box_md(&whole_md, piece, &stored_md));
     plain_md(&stored_md, &plain_f32);
     int old = tide__set_threads(1);
     tide_status status = pack ? reorder_host(engine, &plain_f32, plain, &stored_md, stored)
@@ -166,10 +180,27 @@ static void *writable(const void *p) {
     return q;
 }
 
-tide_status tide__cpu_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
-    return convert(kernel, operand, writable(plain), stored, true);
+tide_status tide__cpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out) {
+    const tide__operand *o = &((const tide__cpu_kernel *)kernel)->operands.data[operand];
+    dnnl_memory_desc_t md;
+    tide__operand_md(o, &md);
+    const dnnl_blocking_desc_t *b = &md.format_desc.blocking;
+    *out = (tide__operand_layout){.n_dims = (uint32_t)md.ndims, .element_bytes = o->type == dnnl_u8 ? 1 : 4};
+    for (int i = 0; i < md.ndims; i++) {
+        out->dims[i] = (uint64_t)md.dims[i];
+        out->stride[i] = (uint64_t)b->strides[i];
+        out->tile[i] = 1;
+    }
+    for (int i = 0; i < b->inner_nblks; i++) out->tile[b->inner_idxs[i]] *= (uint64_t)b->inner_blks[i];
+    return TIDE_OK;
 }
 
-tide_status tide__cpu_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain) {
-    return convert(kernel, operand, plain, writable(stored), false);
+tide_status tide__cpu_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                 const float *plain, void *stored) {
+    return convert(kernel, operand, piece, writable(plain), stored, true);
+}
+
+tide_status tide__cpu_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                   const void *stored, float *plain) {
+    return convert(kernel, operand, piece, plain, writable(stored), false);
 }

@@ -1,7 +1,7 @@
 /* Optimizers: one pass over the stored floats of a weight, in place. Padding stays zero: its gradient and state are
  * zero, and zero decays to zero.
  *
- *     g = dw * scale (1 without clipping)
+ *     g = dw * scale (1 without clipping; where the scale is NaN, everything stays as it is)
  *     sgd        g += decay * w;  w -= lr * g
  *     momentum   g += decay * w;  v = mu * v + g;  w -= lr * v
  *     adam       g += decay * w;  m, v = moving averages of g, g^2;  w -= lr * m^ / (sqrt(v^) + eps)
@@ -71,6 +71,7 @@ static tide_status run_update(const tide__cpu_kernel *k, const tide__call *call)
     update u = {.w = tide__floats(call, 0), .dw = tide__floats(call, states + 1), .w_out = tide__floats(call, out)};
     u.rate = call->args->learning_rate;
     u.scale = d->clipped ? *tide__floats(call, k->n_reads - 1) : 1;
+    if (isnan(u.scale)) return TIDE_OK;
     u.decay = d->weight_decay;
     u.beta1 = d->beta1;
     u.beta2 = d->beta2;

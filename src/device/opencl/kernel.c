@@ -117,7 +117,7 @@ static bool takes_any_layout(tide_op_kind kind) { return (kind >= TIDE_OP_SGD &&
 static tide_operand_info describe(const tide__opencl_kernel *k, const tide__cl_operand *o) {
     uint64_t layout = tide__hash_word(tide__hash_word(0, o->type), o->elements);
     bool any = takes_any_layout(k->desc.kind);
-    return (tide_operand_info){.size_bytes = o->elements * (o->type == TIDE__U8 ? 1 : 4),
+    return (tide_operand_info){.size_bytes = o->elements * tide__element_bytes(o->type),
                                .layout = any      ? TIDE_LAYOUT_ANY
                                          : layout ? layout
                                                   : 1};

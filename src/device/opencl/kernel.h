@@ -17,6 +17,7 @@ typedef struct tide__opencl_kernel tide__opencl_kernel;
 /* ---- operands (operand.c) ---- */
 
 typedef enum tide__element { TIDE__F32, TIDE__I32, TIDE__U8 } tide__element;
+static inline uint32_t tide__element_bytes(tide__element type) { return type == TIDE__U8 ? 1 : 4; }
 
 typedef struct tide__cl_operand {
     tide__element type;
@@ -28,8 +29,11 @@ tide_status tide__cl_reads(tide__opencl_kernel *k, tide__element type, uint64_t 
 tide_status tide__cl_writes(tide__opencl_kernel *k, tide__element type, uint64_t elements);
 static inline uint64_t tide__shape_elements(const tide_shape *s) { return (uint64_t)(s->n * s->c * s->h * s->w); }
 
-tide_status tide__opencl_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored);
-tide_status tide__opencl_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain);
+tide_status tide__opencl_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out);
+tide_status tide__opencl_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                    const float *plain, void *stored);
+tide_status tide__opencl_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                      const void *stored, float *plain);
 
 /* ---- programs (program.c) ---- */
 

@@ -56,8 +56,9 @@ static const tide__device_vtable vtable = {
     .kernel_create = tide__opencl_kernel_create,
     .kernel_destroy = tide__opencl_kernel_destroy,
     .kernel_enqueue = tide__host_kernel_enqueue,
-    .operand_pack = tide__opencl_operand_pack,
-    .operand_unpack = tide__opencl_operand_unpack,
+    .operand_layout = tide__opencl_operand_layout,
+    .piece_pack = tide__opencl_piece_pack,
+    .piece_unpack = tide__opencl_piece_unpack,
 };
 
 static tide_status ask(const tide__opencl *opencl, cl_device_info what, size_t size, void *out) {

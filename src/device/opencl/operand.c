@@ -27,20 +27,29 @@ static int64_t whole(float value, float low, float high) {
     return llroundf(value > high ? high : value);
 }
 
-tide_status tide__opencl_operand_pack(const tide_kernel *kernel, uint32_t operand, const float *plain, void *stored) {
+tide_status tide__opencl_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out) {
     const tide__cl_operand *o = &((const tide__opencl_kernel *)kernel)->operands.data[operand];
-    if (o->type == TIDE__F32) memcpy(stored, plain, o->elements * sizeof(float));
-    for (uint64_t i = 0; o->type == TIDE__I32 && i < o->elements; i++)
-        ((int32_t *)stored)[i] = (int32_t)whole(plain[i], -2147483648.0f, 2147483520.0f);
-    for (uint64_t i = 0; o->type == TIDE__U8 && i < o->elements; i++)
-        ((uint8_t *)stored)[i] = (uint8_t)whole(plain[i], 0, 255);
+    tide__operand_layout_plain(o->elements, tide__element_bytes(o->type), out);
     return TIDE_OK;
 }
 
-tide_status tide__opencl_operand_unpack(const tide_kernel *kernel, uint32_t operand, const void *stored, float *plain) {
-    const tide__cl_operand *o = &((const tide__opencl_kernel *)kernel)->operands.data[operand];
-    if (o->type == TIDE__F32) memcpy(plain, stored, o->elements * sizeof(float));
-    for (uint64_t i = 0; o->type == TIDE__I32 && i < o->elements; i++) plain[i] = (float)((const int32_t *)stored)[i];
-    for (uint64_t i = 0; o->type == TIDE__U8 && i < o->elements; i++) plain[i] = ((const uint8_t *)stored)[i];
+tide_status tide__opencl_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                    const float *plain, void *stored) {
+    tide__element type = ((const tide__opencl_kernel *)kernel)->operands.data[operand].type;
+    uint64_t n = piece->to[0] - piece->from[0];
+    if (type == TIDE__F32) memcpy(stored, plain, n * sizeof(float));
+    for (uint64_t i = 0; type == TIDE__I32 && i < n; i++)
+        ((int32_t *)stored)[i] = (int32_t)whole(plain[i], -2147483648.0f, 2147483520.0f);
+    for (uint64_t i = 0; type == TIDE__U8 && i < n; i++) ((uint8_t *)stored)[i] = (uint8_t)whole(plain[i], 0, 255);
+    return TIDE_OK;
+}
+
+tide_status tide__opencl_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                      const void *stored, float *plain) {
+    tide__element type = ((const tide__opencl_kernel *)kernel)->operands.data[operand].type;
+    uint64_t n = piece->to[0] - piece->from[0];
+    if (type == TIDE__F32) memcpy(plain, stored, n * sizeof(float));
+    for (uint64_t i = 0; type == TIDE__I32 && i < n; i++) plain[i] = (float)((const int32_t *)stored)[i];
+    for (uint64_t i = 0; type == TIDE__U8 && i < n; i++) plain[i] = ((const uint8_t *)stored)[i];
     return TIDE_OK;
 }

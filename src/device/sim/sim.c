@@ -39,6 +39,7 @@ static const tide__device_vtable vtable = {
     .arena_create = arena_create,
     .arena_destroy = tide__host_arena_destroy,
     .arena_host = tide__host_arena_host,
+    .arena_discard = tide__host_arena_discard,
     .queue_create = tide__sim_queue_create,
     .queue_destroy = tide__sim_queue_destroy,
     .queue_sync = tide__sim_queue_sync,

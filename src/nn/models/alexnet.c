@@ -21,6 +21,7 @@ static uint32_t features(tide__graph *g, uint32_t x) {
 
 void tide__build_alexnet(tide__graph *g, const tide__request *r) {
     uint32_t x = features(g, tide__graph_input(g, r->input));
+    g->deviation = 0.01f; /* as in the paper; the convolutions have He's, which learns from the first step on */
     x = tide__graph_relu(g, "relu6", tide__graph_fc(g, "fc6", x, 4096));
     x = tide__graph_dropout(g, "drop6", x, 0.5f);
     x = tide__graph_relu(g, "relu7", tide__graph_fc(g, "fc7", x, 4096));

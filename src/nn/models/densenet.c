@@ -66,5 +66,5 @@ void tide__build_densenet(tide__graph *g, const tide__request *r) {
     }
     tide__graph_prefix(g, "%s", "");
     x = tide__graph_global_avgpool(g, "avgpool", bn_relu(g, x, "norm5", "relu5"));
-    tide__graph_softmax_loss(g, "loss", tide__graph_fc(g, "classifier", x, r->classes));
+    tide__graph_softmax_loss(g, "loss", tide__graph_classifier(g, "classifier", x, r->classes));
 }

@@ -3,26 +3,39 @@
  *
  * Attention is written as frameworks without a fused kernel run it: the scores of all pairs of tokens exist, and the
  * probabilities stay for backward. That is what its memory is about. */
+#include <math.h>
+
 #include "nn/model.h"
+
+#define DEVIATION 0.02f /* of fresh weights */
 
 typedef struct sizes {
     uint32_t layers, width, heads, context;
 } sizes;
 
+/* Into the residual sum, which 2 L of these add up to: the smaller the more there are. */
+static uint32_t project(tide__graph *g, const char *name, uint32_t x, const sizes *s) {
+    g->deviation = DEVIATION / sqrtf(2 * (float)s->layers);
+    x = tide__graph_fc(g, name, x, s->width);
+    g->deviation = DEVIATION;
+    return x;
+}
+
 static uint32_t attention(tide__graph *g, uint32_t x, const sizes *s) {
     uint32_t qkv = tide__graph_fc(g, "attn.c_attn", tide__graph_layernorm(g, "ln_1", x), 3 * s->width);
     uint32_t prob = tide__graph_scores(g, "attn.scores", qkv, s->heads, s->context);
     prob = tide__graph_causal_softmax(g, "attn.softmax", prob);
-    return tide__graph_fc(g, "attn.c_proj", tide__graph_values(g, "attn.values", prob, qkv), s->width);
+    return project(g, "attn.c_proj", tide__graph_values(g, "attn.values", prob, qkv), s);
 }
 
 static uint32_t perceptron(tide__graph *g, uint32_t x, const sizes *s) {
     x = tide__graph_fc(g, "mlp.c_fc", tide__graph_layernorm(g, "ln_2", x), 4 * s->width);
-    return tide__graph_fc(g, "mlp.c_proj", tide__graph_gelu(g, "mlp.gelu", x), s->width);
+    return project(g, "mlp.c_proj", tide__graph_gelu(g, "mlp.gelu", x), s);
 }
 
 static void build_layers(tide__graph *g, const tide__request *r, const sizes *s) {
     uint32_t tokens = tide__graph_input(g, r->input);
+    g->deviation = DEVIATION;
     uint32_t wte = tide__graph_embedding(g, "wte", tokens, r->classes, s->width, r->context), x = wte;
     for (uint32_t i = 0; i < s->layers && g->status == TIDE_OK; i++) {
         tide__graph_prefix(g, "h.%u.", i);

@@ -126,5 +126,5 @@ void tide__build_inception_v4(tide__graph *g, const tide__request *r) {
     for (uint32_t i = 1; i <= 3; i++) x = block_c(g, x, i);
     tide__graph_prefix(g, "%s", "");
     x = tide__graph_global_avgpool(g, "avgpool", x);
-    tide__graph_softmax_loss(g, "loss", tide__graph_fc(g, "fc", x, r->classes));
+    tide__graph_softmax_loss(g, "loss", tide__graph_classifier(g, "fc", x, r->classes));
 }

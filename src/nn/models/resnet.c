@@ -10,6 +10,8 @@ typedef struct stage {
     uint32_t blocks, channels, stride;
     bool bottleneck;
     uint32_t first; /* blocks in the stages before */
+    bool from_zero; /* the last batch norm of a block begins with scale 0 (Goyal et al. 2017): fresh blocks hand on what
+                       comes in, however many there are */
 } stage;
 
 static uint32_t conv_bn(tide__graph *g, uint32_t x, const char *conv_name, const char *bn_name, tide__conv conv) {
@@ -24,18 +26,26 @@ static tide__conv conv1x1(uint32_t channels, uint32_t stride) {
     return (tide__conv){.channels = channels, .kernel = 1, .stride = stride};
 }
 
-static uint32_t basic_path(tide__graph *g, uint32_t x, uint32_t channels, uint32_t stride) {
-    x = conv_bn(g, x, "conv1", "bn1", conv3x3(channels, stride));
-    x = tide__graph_relu(g, "relu1", x);
-    return conv_bn(g, x, "conv2", "bn2", conv3x3(channels, 1));
+static uint32_t last_conv_bn(tide__graph *g, uint32_t x, const stage *s, const char *conv_name, const char *bn_name,
+                             tide__conv conv) {
+    g->bn_from_zero = s->from_zero;
+    x = conv_bn(g, x, conv_name, bn_name, conv);
+    g->bn_from_zero = false;
+    return x;
 }
 
-static uint32_t bottleneck_path(tide__graph *g, uint32_t x, uint32_t channels, uint32_t stride) {
-    x = conv_bn(g, x, "conv1", "bn1", conv1x1(channels, 1));
+static uint32_t basic_path(tide__graph *g, uint32_t x, const stage *s, uint32_t stride) {
+    x = conv_bn(g, x, "conv1", "bn1", conv3x3(s->channels, stride));
     x = tide__graph_relu(g, "relu1", x);
-    x = conv_bn(g, x, "conv2", "bn2", conv3x3(channels, stride));
+    return last_conv_bn(g, x, s, "conv2", "bn2", conv3x3(s->channels, 1));
+}
+
+static uint32_t bottleneck_path(tide__graph *g, uint32_t x, const stage *s, uint32_t stride) {
+    x = conv_bn(g, x, "conv1", "bn1", conv1x1(s->channels, 1));
+    x = tide__graph_relu(g, "relu1", x);
+    x = conv_bn(g, x, "conv2", "bn2", conv3x3(s->channels, stride));
     x = tide__graph_relu(g, "relu2", x);
-    return conv_bn(g, x, "conv3", "bn3", conv1x1(4 * channels, 1));
+    return last_conv_bn(g, x, s, "conv3", "bn3", conv1x1(4 * s->channels, 1));
 }
 
 /* Left out: what comes in goes on. */
@@ -49,7 +59,7 @@ static uint32_t block(tide__graph *g, uint32_t x, const stage *s, uint32_t strid
     bool project = stride != 1 || tide__layer_shape(g, x).c != outputs;
     if (g->status == TIDE_OK) g->status = tide__vec_push(&g->blocks, ((tide__graph_block){project, skip}));
     if (skip) return leave_out(g, x, project);
-    uint32_t main = s->bottleneck ? bottleneck_path(g, x, s->channels, stride) : basic_path(g, x, s->channels, stride);
+    uint32_t main = s->bottleneck ? bottleneck_path(g, x, s, stride) : basic_path(g, x, s, stride);
     if (project) x = conv_bn(g, x, "downsample.0", "downsample.1", conv1x1(outputs, stride));
     return tide__graph_relu(g, "relu", tide__graph_add(g, "add", main, x));
 }
@@ -66,7 +76,7 @@ static uint32_t append_stage(tide__graph *g, uint32_t x, const stage *s, const t
 
 static void head(tide__graph *g, uint32_t x, uint32_t classes) {
     x = tide__graph_global_avgpool(g, "avgpool", x);
-    tide__graph_softmax_loss(g, "loss", tide__graph_fc(g, "fc", x, classes));
+    tide__graph_softmax_loss(g, "loss", tide__graph_classifier(g, "fc", x, classes));
 }
 
 /* ---- ImageNet form ---- */
@@ -77,7 +87,7 @@ static void build(tide__graph *g, const tide__request *r, const uint32_t blocks[
     x = tide__graph_relu(g, "relu", x);
     x = tide__graph_maxpool(g, "maxpool", x, (tide__pool){.kernel = 3, .stride = 2, .pad = 1});
     for (uint32_t i = 0, first = 0; i < 4; first += blocks[i++]) {
-        stage s = {i + 1, blocks[i], UINT32_C(64) << i, i == 0 ? 1 : 2, bottleneck, first};
+        stage s = {i + 1, blocks[i], UINT32_C(64) << i, i == 0 ? 1 : 2, bottleneck, first, true};
         x = append_stage(g, x, &s, r);
     }
     head(g, x, r->classes);
@@ -104,7 +114,7 @@ void tide__build_resnet_cifar(tide__graph *g, const tide__request *r) {
     uint32_t x = tide__graph_input(g, r->input);
     x = tide__graph_relu(g, "relu", conv_bn(g, x, "conv1", "bn1", conv3x3(16, 1)));
     for (uint32_t i = 0; i < 3; i++) {
-        stage s = {i + 1, r->numbers[0], UINT32_C(16) << i, i == 0 ? 1 : 2, false, i * r->numbers[0]};
+        stage s = {i + 1, r->numbers[0], UINT32_C(16) << i, i == 0 ? 1 : 2, false, i * r->numbers[0], false};
         x = append_stage(g, x, &s, r);
     }
     head(g, x, r->classes);

@@ -55,6 +55,7 @@ static uint32_t shrink(tide__graph *g, uint32_t x) {
 
 static uint32_t classifier(tide__graph *g, uint32_t x, uint32_t classes) {
     tide__graph_prefix(g, "classifier.");
+    g->deviation = 0.01f; /* as torchvision has it: He's would begin with scores of tens */
     x = tide__graph_relu(g, "1", tide__graph_fc(g, "0", x, 4096));
     x = tide__graph_dropout(g, "2", x, 0.5f);
     x = tide__graph_relu(g, "4", tide__graph_fc(g, "3", x, 4096));

@@ -427,8 +427,9 @@ static bool take_memory(tide__place_exact_state *s) {
            TAKE(s->slot_at, n_lives) && TAKE(s->first_slot, n) && TAKE(s->open_load, s->n_slots) &&
            TAKE(s->failures, s->n_slots) && TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->level, n) &&
            TAKE(s->closed, s->n_words) && TAKE(s->offsets, n) && TAKE(s->rests_reason, n) &&
-           TAKE(s->placed_reason, n) && TAKE(s->trail, s->trail_room) && TAKE(s->sets, s->sets_room * s->n_words) &&
-           TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n);
+           TAKE(s->placed_reason, n) && (s->trail = malloc(s->trail_room * sizeof *s->trail)) &&
+           TAKE(s->sets, s->sets_room * s->n_words) && TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) &&
+           TAKE(s->queue, n) && TAKE(s->seen, n);
 }
 
 tide_status tide__place_exact_state_init(tide__place_exact_state *s, const tide__place_problem *p, uint64_t capacity) {

@@ -93,7 +93,7 @@ KERNEL void batch_backward(ARENA, ulong x_at, ulong dy_at, ulong scale_at, ulong
             dx[i] = factor * (dy[i] - a - (x[i] - mean) * inv_std * b));
 }
 
-/* Running statistics; the variance unbiased. Item: a channel. */
+/* Running statistics, in place; the variance unbiased. A batch that is not finite leaves them. Item: a channel. */
 KERNEL void batch_statistics(ARENA, ulong mean_at, ulong inv_std_at, ulong run_mean_at, ulong run_var_at,
                              ulong mean_out_at, ulong var_out_at, int channels, float share, float unbias, float eps) {
     SKIP_AFTER_FAULT;
@@ -101,6 +101,7 @@ KERNEL void batch_statistics(ARENA, ulong mean_at, ulong inv_std_at, ulong run_m
     if (c >= channels) return;
     const wide inv_std = (wide)FLOATS(inv_std_at)[c], variance = 1 / (inv_std * inv_std) - (wide)eps;
     const float fresh = (float)((variance < 0 ? 0 : variance) * (wide)unbias);
+    if (!isfinite(FLOATS(mean_at)[c]) || !isfinite(fresh)) return;
     FLOATS(mean_out_at)[c] = (1 - share) * FLOATS(run_mean_at)[c] + share * FLOATS(mean_at)[c];
     FLOATS(var_out_at)[c] = (1 - share) * FLOATS(run_var_at)[c] + share * fresh;
 }

@@ -1,4 +1,5 @@
-/* Optimizers: one pass over a weight, in place. g = dw * scale (1 without clipping); see ops.h. */
+/* Optimizers: one pass over a weight, in place. g = dw * scale (1 without clipping; where the scale is NaN,
+ * everything stays as it is); see ops.h. */
 #define SCALE (clipped ? FLOATS(scale_at)[0] : 1.0f)
 
 KERNEL void sgd(ARENA, ulong w_at, ulong dw_at, ulong scale_at, ulong w_out_at, ulong n, int clipped,
@@ -7,6 +8,7 @@ KERNEL void sgd(ARENA, ulong w_at, ulong dw_at, ulong scale_at, ulong w_out_at, 
     global const float *w = FLOATS(w_at), *dw = FLOATS(dw_at);
     global float *w_out = FLOATS(w_out_at);
     const float scale = SCALE;
+    if (isnan(scale)) return;
     FOR_RUN(n,
             {
                 float8 v = vload8(0, w + i);
@@ -21,6 +23,7 @@ KERNEL void momentum(ARENA, ulong w_at, ulong v_at, ulong dw_at, ulong scale_at,
     global const float *w = FLOATS(w_at), *v = FLOATS(v_at), *dw = FLOATS(dw_at);
     global float *w_out = FLOATS(w_out_at), *v_out = FLOATS(v_out_at);
     const float scale = SCALE;
+    if (isnan(scale)) return;
     FOR_RUN(n,
             {
                 float8 old = vload8(0, w + i);
@@ -43,6 +46,7 @@ KERNEL void adam(ARENA, ulong w_at, ulong m_at, ulong v_at, ulong dw_at, ulong s
     global const float *w = FLOATS(w_at), *m = FLOATS(m_at), *v = FLOATS(v_at), *dw = FLOATS(dw_at);
     global float *w_out = FLOATS(w_out_at), *m_out = FLOATS(m_out_at), *v_out = FLOATS(v_out_at);
     const float scale = SCALE;
+    if (isnan(scale)) return;
     FOR_RUN(n,
             {
                 float8 old = vload8(0, w + i);
@@ -89,5 +93,5 @@ KERNEL void clip_factor(ARENA, ulong partial_at, ulong scale_at, ulong n, float 
     for (ulong i = LANE; i < n; i += LANES) sum += partial[i];
     sum = group_sum(sum, scratch);
     wide factor = (wide)clip / (sqrt(sum) + (wide)1e-6f);
-    if (LANE == 0) FLOATS(scale_at)[0] = factor < 1 ? (float)factor : 1;
+    if (LANE == 0) FLOATS(scale_at)[0] = !isfinite(sum) ? NAN : factor < 1 ? (float)factor : 1;
 }

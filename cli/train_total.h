@@ -1,0 +1,12 @@
+/* --total-budget: the memory of the whole process, of which the arena gets what the rest leaves. */
+#ifndef TIDE_CLI_TRAIN_TOTAL_H
+#define TIDE_CLI_TRAIN_TOTAL_H
+
+#include "cli.h"
+
+/* plan->arena_budget, from the total and what the process has beside the arena: data and stacks as they are now, with device,
+ * model and data open; stacks of threads to come; batches; RAM tiers; room to plan and for kernels. */
+tide_status share_total(uint64_t total_bytes, tide_device *device, const tide_model *model, const tide_machine *machine,
+                        tide_plan_options *plan);
+
+#endif

@@ -1,0 +1,33 @@
+/* States of a network: parameters, optimizer state, running statistics. They go in and out piece by piece, through
+ * buffers of a fixed size, so that nothing here takes more memory for a larger model. Between steps only. */
+#ifndef TIDE_NN_STATES_H
+#define TIDE_NN_STATES_H
+
+#include "nn/network.h"
+
+#define TIDE__PIECE_BYTES (UINT64_C(1) << 20) /* of one piece, as stored and plain */
+
+/* What a state is filled from, or goes to: `plain` is the piece's box, row-major. */
+typedef tide_status (*tide__piece_fn)(void *context, const tide_state *state, const tide_piece *piece, float *plain);
+tide_status tide__network_write_state(tide__network *network, uint32_t state, tide__piece_fn fill, void *context);
+tide_status tide__network_read_state(tide__network *network, uint32_t state, tide__piece_fn take, void *context);
+
+/* A piece as stretches of the plain array: n elements from element `at` on. */
+typedef tide_status (*tide__row_fn)(void *context, uint64_t at, float *row, uint64_t n);
+tide_status tide__piece_rows(const tide_piece *piece, float *plain, tide__row_fn row, void *context);
+
+/* Its first value, a function of its name and the seed. */
+tide_status tide__network_init_state(tide__network *network, uint32_t state, uint64_t seed);
+
+/* Folds the bytes of a value, as stored, into a hash. */
+tide_status tide__network_hash(const tide__network *network, tide_id tensor, uint64_t size_bytes, uint64_t *hash);
+
+/* Equal for states that are stored in the same way. */
+tide_status tide__network_state_layout(const tide__network *network, uint32_t state, uint64_t *layout);
+
+/* All states of `to`, which only looks, from those of `from` with the same names. */
+tide_status tide__network_copy_states(tide__network *to, const tide__network *from);
+/* Instead, for an inference step with client_weights: from now on they are read from `from`, which rests meanwhile. */
+tide_status tide__network_borrow_states(tide__network *to, const tide__network *from);
+
+#endif
