@@ -291,8 +291,6 @@ tide_status tide_dynamic_step(tide_dynamic *d, const tide_model *model, const fl
     TIDE_NEED(d, model, plain, labels, loss);
     played *p;
     tide_step_args args = {.seed = d->options.seed, .step = d->n_steps, .learning_rate = d->options.learning_rate};
-    if (!model || !plain || !labels || !loss)
-        return tide__fail(TIDE_E_ARGUMENT, "a step needs a model, its input, its labels and a place for the loss");
     TIDE_TRY(tide__dynamic_find(d, model, false, &p));
     TIDE_TRY(tide__dynamic_play(d, p, plain, labels, &args, report));
     d->n_steps++;
