@@ -20,7 +20,7 @@ BUDGETS = ["min", "25%", "40%", "60%"]
 FULL = [
     ("mlp:784,4096,4096,10", "--batch 8", BUDGETS),
     ("lenet", "--batch 256", BUDGETS),
-    ("alexnet", "--batch 2 --input 3x64x64", BUDGETS),
+    ("alexnet", "--batch 2 --input 3x67x67", BUDGETS),
     ("vgg11", "--batch 2 --input 3x64x64", BUDGETS),
     ("resnet-cifar:2", "--batch 32 --effort low", BUDGETS),
     ("densenet121", "--batch 4 --input 3x64x64 --effort low", BUDGETS),
