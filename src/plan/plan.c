@@ -130,9 +130,10 @@ static tide_status answer_next(const tide__policy *policy, const tide__policy_in
     return answer(policy, in, plans, fit, out);
 }
 
-static tide_status make_frontier(const tide__policy *policy, const tide__policy_input *in, const uint64_t *budgets,
-                                 size_t n, tide_fit_report *fits, tide_plan **plans) {
-    tide_plan_options options = *in->options;
+static tide_status make_frontier(const tide__policy *policy, const tide__policy_input *in,
+                                 const tide_plan_options *limits, const uint64_t *budgets, size_t n,
+                                 tide_fit_report *fits, tide_plan **plans) {
+    tide_plan_options options = *limits;
     tide__policy_input at = *in;
     tide__plans pool = {0};
     tide_status status = TIDE_OK;
@@ -161,7 +162,8 @@ tide_status tide_plan_frontier(const tide_program *program, const tide_machine *
     TIDE_TRY(begin(program, machine, &limited, &policy, &in));
     tide_plan **made = calloc(n + 1, sizeof(tide_plan *));
     tide_fit_report *reports = calloc(n + 1, sizeof *reports);
-    tide_status status = made && reports ? make_frontier(policy, &in, budgets, n, reports, made) : tide__fail_memory();
+    tide_status status =
+        made && reports ? make_frontier(policy, &in, &limited, budgets, n, reports, made) : tide__fail_memory();
     for (size_t i = 0; i < n && made; i++) {
         if (status == TIDE_OK) plans[i] = made[i];
         if (status == TIDE_OK && fits) fits[i] = reports[i];
