@@ -24,6 +24,8 @@ ELSEWHERE = {
     "cmake --preset fuzz && cmake --build build/fuzz": "gate fuzz",
     "tidemark compare resnet50 --batch 64 --machine v100-16gb-pcie --policies liveness,dtr,autoswap,hybrid \\":
         "a minute of planning; cli.test_compare compares on a smaller model",
+    "mkdir graphs && build/release/bench_plan_graphs --all --seeds 1-16 --ops 50,100 --write graphs":
+        "an hour; plan.test_promises plans the same graphs, smaller ones",
     "make bench": "minutes; figures only, and bench programs are built by every build",
     "tidemark devices --measure -o here.json": "wants an idle machine; cli.test_devices measures for a moment",
 }

@@ -85,7 +85,8 @@ static void check_step(tide_device *device, const char *spec, const tide_step_op
     for (tide_id i = 0; i < tide_program_op_count(p); i++) check_flat(step, i, tensors);
     for (uint32_t i = 0; i < tide_step_state_count(step); i++) {
         const tide_state *s = tide_step_state(step, i);
-        assert_int_equal(tide_program_op(p, s->op)->reads[s->operand], s->at_start);
+        if (s->cls != TIDE_CLASS_OPTIMIZER) /* these are stored like their parameter */
+            assert_int_equal(tide_program_op(p, s->op)->reads[s->operand], s->at_start);
         assert_int_equal(tide_program_tensor(p, s->at_start)->size_bytes,
                          tide_program_tensor(p, s->at_end)->size_bytes);
     }

@@ -71,11 +71,11 @@ static tide_status keep(tide__generation *g, tide_effort effort) {
 }
 
 static tide_status rerun(tide__generation *g, tide_effort effort) {
-    return !g->moves ? descend(g, effort, false, true) : TIDE_OK;
+    return g->reruns && !g->moves ? descend(g, effort, false, true) : TIDE_OK;
 }
 
 static tide_status move(tide__generation *g, tide_effort effort) {
-    return !g->reruns ? descend(g, effort, true, false) : TIDE_OK;
+    return g->moves && !g->reruns ? descend(g, effort, true, false) : TIDE_OK;
 }
 
 static tide_status move_and_rerun(tide__generation *g, tide_effort effort) {
@@ -103,11 +103,11 @@ static tide_status make_room(tide__generation *g, tide_effort effort) {
 
 static tide_status pass(tide__generation *g, tide_effort effort) {
     uint64_t n = g->model->n_ops + (uint64_t)1;
-    return !g->moves ? tide__ways_pass(g, MOST_TIMES * levels[effort].work_per_op * n) : TIDE_OK;
+    return g->reruns && !g->moves ? tide__ways_pass(g, MOST_TIMES * levels[effort].work_per_op * n) : TIDE_OK;
 }
 
 static tide_status shuttle(tide__generation *g, tide_effort effort) {
-    return effort == TIDE_EFFORT_LOW && !g->reruns ? tide__ways_shuttle(g) : TIDE_OK;
+    return effort == TIDE_EFFORT_LOW && g->moves && !g->reruns ? tide__ways_shuttle(g) : TIDE_OK;
 }
 
 static tide_status polish(tide__generation *g, tide_effort effort) {

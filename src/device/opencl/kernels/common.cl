@@ -97,6 +97,11 @@ inline float group_largest(float v, local float *scratch) {
 
 /* Elements [begin, end): `body8` for the 8 from i on, `body1` for element i. Lanes use the second only; element i is
  * always the same lane's. */
+#if defined(__clang__) /* LLVM 14 scatters such loops wrongly on processors with AVX-512 */
+#define ONE_BY_ONE _Pragma("clang loop vectorize(disable)")
+#else
+#define ONE_BY_ONE
+#endif
 #if LANES == 1
 #define FOR_RANGE(begin, end, body8, body1)     \
     do {                                        \
@@ -109,7 +114,7 @@ inline float group_largest(float v, local float *scratch) {
 #define FOR_RANGE(begin, end, body8, body1)                                       \
     do {                                                                          \
         const long end_ = (end);                                                  \
-        for (long i = (begin) + LANE; i < end_; i += LANES) body1;                \
+        ONE_BY_ONE for (long i = (begin) + LANE; i < end_; i += LANES) body1;     \
     } while (0)
 #endif
 
