@@ -20,9 +20,10 @@ void tide_run_options_init(tide_run_options *options) {
 
 static tide_status check_options(const tide_run_options *o) {
     if (o->size != sizeof *o) return tide__fail(TIDE_E_ARGUMENT, "tide_run_options: wrong size");
-    if (!o->device || !o->program || !o->machine || (!o->plan && !o->online) || !o->op)
-        return tide__fail(TIDE_E_ARGUMENT,
-                          "a run needs a device, a program, a machine, op closures, and a plan or an online policy");
+    if (!o->device || !o->program || !o->machine || (!o->plan && !o->online) || (!o->plan && !o->op))
+        return tide__fail(
+            TIDE_E_ARGUMENT,
+            "a run needs a device, a program, a machine, and a plan or an online policy with op closures");
     if (o->arena_bytes > o->budgets.arena_bytes)
         return tide__fail(TIDE_E_ARGUMENT, "an arena of %llu bytes, the budget is %llu",
                           (unsigned long long)o->arena_bytes, (unsigned long long)o->budgets.arena_bytes);
@@ -212,6 +213,8 @@ tide_status tide__run_check_steps(const tide_run *run) {
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
     if (run->poisoned) return tide__run_fail_poisoned(run);
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
+    if (!run->options.op || run->pulling)
+        return tide__fail(TIDE_E_ARGUMENT, "a run without op closures, or in a pulled step, cannot step by itself");
     TIDE_TRY(tide__run_check_steps(run));
     tide_status status = run->online ? tide__run_online_step(run, args, report) : step(run, args);
     run->stepped |= status == TIDE_OK;

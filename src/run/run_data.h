@@ -66,6 +66,9 @@ struct tide_run {
     TIDE_VEC(tide__parked) parked;
     struct tide__run_online *online; /* NULL: it follows a plan */
     struct tide__trace *trace;       /* of the step at hand; NULL: nobody asked for it */
+    bool pulling;                    /* a step is under way that the client computes */
+    bool stopped;                    /* the client gave such a step up */
+    uint32_t n_pulled;               /* actions of it so far, with the op that the client has at hand */
     bool growing;                    /* of a session: the program comes op by op */
 };
 

@@ -25,7 +25,7 @@ static void test_numbers(void **state) {
     static const char *const wrong[] = {"opencl:99", "opencl:", "opencl:x", "opencl:-1", "opencl:0x", "cpu:0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_status(tide_device_open(wrong[i], NULL, &device), TIDE_E_DEVICE);
-        assert_error_has("available: cpu, opencl, sim");
+        assert_error_has("available: cpu, host, opencl, sim");
     }
     assert_null(device);
 }

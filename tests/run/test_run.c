@@ -36,7 +36,11 @@ static tide_status plan_randomly(const tide_program *p, const tide_machine *m, u
     return status;
 }
 
-static void run_program(tide_device *device, const tide_machine *m, uint64_t seed, uint32_t *n_random) {
+typedef void (*execute_fn)(tide_device *device, const tide_machine *machine, const tide_program *program,
+                           const tide_plan *plan);
+
+static void run_program(tide_device *device, const tide_machine *m, execute_fn execute, uint64_t seed,
+                        uint32_t *n_random) {
     static const char *const policies[] = {"none", "liveness"};
     random_program_options o = random_program_varied(seed);
     o.prefetch = false;
@@ -47,18 +51,18 @@ static void run_program(tide_device *device, const tide_machine *m, uint64_t see
         tide_plan_options_init(&options);
         options.policy = policies[i];
         assert_ok(tide_plan_create(p, m, &options, NULL, &plan));
-        execute_plan(device, m, p, plan);
+        execute(device, m, p, plan);
         tide_plan_destroy(plan);
     }
     if (plan_randomly(p, m, seed, &plan) == TIDE_OK) {
-        execute_plan(device, m, p, plan);
+        execute(device, m, p, plan);
         tide_plan_destroy(plan);
         (*n_random)++;
     }
     tide_program_destroy(p);
 }
 
-static void test_device(const char *name, uint64_t seeds) {
+static void test_device(const char *name, execute_fn execute, uint64_t seeds) {
     tide_machine m;
     tide_device *device;
     tide_device_options o;
@@ -68,19 +72,76 @@ static void test_device(const char *name, uint64_t seeds) {
     o.threads = 1;
     o.machine = &m;
     assert_ok(tide_device_open(name, &o, &device));
-    for (uint64_t seed = 0; seed < seeds; seed++) run_program(device, &m, seed, &n_random);
+    for (uint64_t seed = 0; seed < seeds; seed++) run_program(device, &m, execute, seed, &n_random);
     assert_true(n_random > seeds / 4);
     tide_device_close(device);
 }
 
 static void test_cpu(void **state) {
     (void)state;
-    test_device("cpu", rounds(60));
+    test_device("cpu", execute_plan, rounds(60));
 }
 
 static void test_sim(void **state) {
     (void)state;
-    test_device("sim", rounds(60));
+    test_device("sim", execute_plan, rounds(60));
+}
+
+/* The device without kernels: the test computes. */
+static void test_pulled(void **state) {
+    (void)state;
+    test_device("host", execute_pulled, rounds(60));
+}
+
+static void stop_program(tide_device *device, const tide_machine *m, uint64_t seed, uint32_t *n_rescued) {
+    random_program_options o = random_program_varied(seed);
+    o.prefetch = false;
+    tide_program *p = random_program(&o);
+    tide_plan *plan;
+    if (plan_randomly(p, m, seed, &plan) == TIDE_OK) {
+        for (uint32_t n = 0; n <= tide_program_op_count(p); n += 3) *n_rescued += execute_until(device, m, p, plan, n);
+        tide_plan_destroy(plan);
+    }
+    tide_program_destroy(p);
+}
+
+/* In memory of the client's. */
+static void test_pull_given_up(void **state) {
+    (void)state;
+    enum { MEMORY_BYTES = 16 << 20 };
+    tide_machine m;
+    tide_device *device;
+    tide_device_options o;
+    uint32_t n_rescued = 0;
+    assert_ok(tide_machine_load("cpu", &m));
+    tide_device_options_init(&o);
+    o.memory_bytes = MEMORY_BYTES;
+    o.memory = aligned_alloc(64, MEMORY_BYTES);
+    assert_non_null(o.memory);
+    assert_ok(tide_device_open("host", &o, &device));
+    for (uint64_t seed = 0; seed < rounds(16); seed++) stop_program(device, &m, seed, &n_rescued);
+    assert_true(n_rescued > 100);
+    tide_device_close(device);
+    free(o.memory);
+}
+
+static void test_client_memory(void **state) {
+    (void)state;
+    _Alignas(64) char memory[256];
+    tide_device *device;
+    tide_arena *arena;
+    tide_device_options o;
+    tide_device_options_init(&o);
+    o.memory = memory + 1;
+    o.memory_bytes = 128;
+    assert_status(tide_device_open("host", &o, &device), TIDE_E_ARGUMENT);
+    o.memory = memory;
+    assert_ok(tide_device_open("host", &o, &device));
+    assert_status(tide_arena_create(device, 129, &arena), TIDE_E_MEMORY);
+    assert_ok(tide_arena_create(device, 128, &arena));
+    assert_ptr_equal(tide_arena_host(arena), memory);
+    tide_arena_destroy(arena);
+    tide_device_close(device);
 }
 
 /* ---- failures ---- */
@@ -141,9 +202,9 @@ static void test_failure_poisons(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_sim),
-        cmocka_unit_test(test_failure_poisons),
+        cmocka_unit_test(test_cpu),           cmocka_unit_test(test_sim),
+        cmocka_unit_test(test_pulled),        cmocka_unit_test(test_pull_given_up),
+        cmocka_unit_test(test_client_memory), cmocka_unit_test(test_failure_poisons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
