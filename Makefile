@@ -6,12 +6,13 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-calibrate bench-opencl bench-place bench-plan bench-tier bench-train figures format install build
+.PHONY: help demo check check-full bench bench-calibrate bench-opencl bench-place bench-plan bench-tier bench-torch bench-train check-torch figures format install build
 
 help:
 	@echo "make demo        train a small network three ways and show what happened to memory; about two minutes"
 	@echo "make check       build and run the tests; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
+	@echo "make check-torch the Python package and training with PyTorch, which it installs once (7 GB in the user's cache folder)"
 	@echo "make bench       measure and print the figures; draw those of docs/policies"
 	@echo "make figures     only draw those"
 	@echo "make bench-calibrate  simulated against measured step times, on this machine"
@@ -21,6 +22,7 @@ help:
 	@echo "                 POLICIES=\"hybrid\" looks for the deepest network under fewer policies (bench/bench_plan_depth.c)"
 	@echo "                 MODELS=\"resnet50 rtx3090 low\" runs fewer networks (bench/bench_plan_models.c)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
+	@echo "make bench-torch PyTorch inside budgets beside PyTorch alone and its checkpointing; ARGS=\"resnet18 60%\" runs fewer"
 	@echo "make bench-train speed of training, also against PyTorch (installed below build/); ROUNDS=N; a quarter of an hour"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
@@ -35,6 +37,9 @@ demo: build
 
 check: build
 	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
+
+check-torch:
+	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python -m pytest -q -p no:cacheprovider python/tests
 
 check-full:
 	@.ci/run --full
@@ -69,6 +74,9 @@ bench-plan: build
 
 bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)
+
+bench-torch:
+	@python=$$(tools/torch-env) && $$python python/bench/bench_torch.py $(ARGS)
 
 bench-train: build
 	@python=$$(tools/bench-torch build/torch); failed=0; \

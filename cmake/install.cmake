@@ -1,4 +1,10 @@
-# What `make install` puts where, the pkg-config file and the CMake package.
+# What `make install` puts where, the pkg-config file and the CMake package; and what goes into a wheel (pyproject.toml).
+if(SKBUILD)
+  install(TARGETS tidemark LIBRARY DESTINATION tidemark/lib COMPONENT python)
+  install(TARGETS tidemark_cli RUNTIME DESTINATION tidemark/bin COMPONENT python)
+  install(DIRECTORY machines DESTINATION tidemark COMPONENT python FILES_MATCHING PATTERN "*.json")
+  return()
+endif()
 install(TARGETS tidemark tidemark_static EXPORT tidemark LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/tidemark DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

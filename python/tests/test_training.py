@@ -130,7 +130,7 @@ def test_a_step_that_deviates_goes_on():
     class Deep(nn.Module):
         def __init__(self):
             super().__init__()
-            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(8))
+            self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(8))
             self.calls = 0
 
         def forward(self, x):
@@ -143,7 +143,7 @@ def test_a_step_that_deviates_goes_on():
 
     def data(i):
         g = torch.Generator().manual_seed(i)
-        return torch.randn(64, 64, generator=g), torch.randint(0, 64, (64,), generator=g)
+        return torch.randn(512, 16, generator=g), torch.randint(0, 16, (512,), generator=g)
 
     for options in {}, {"disk_budget": 0}:
         want = train(Deep, sgd, data, steps=9)
