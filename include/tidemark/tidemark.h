@@ -3,6 +3,7 @@
 #define TIDEMARK_H
 
 #include <tidemark/device.h>
+#include <tidemark/heap.h>
 #include <tidemark/machine.h>
 #include <tidemark/nn.h>
 #include <tidemark/ops.h>

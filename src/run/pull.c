@@ -16,8 +16,7 @@ tide_status tide_run_pull_begin(tide_run *run) {
     if (run->poisoned) return tide__run_fail_poisoned(run);
     if (!run->options.plan || run->guest || run->pulling)
         return tide__fail(TIDE_E_ARGUMENT, "only a resting run that follows a plan can be pulled");
-    if (!tide_arena_host(run->arena))
-        return tide__fail(TIDE_E_UNSUPPORTED, "the host cannot see this device's arena");
+    if (!tide_arena_host(run->arena)) return tide__fail(TIDE_E_UNSUPPORTED, "the host cannot see this device's arena");
     TIDE_TRY(tide__run_check_steps(run));
     TIDE_TRY(tide__run_begin_step(run));
     run->pulling = true;
@@ -85,7 +84,8 @@ tide_status tide_run_pull_end(tide_run *run, tide_step_report *report) {
 
 tide_status tide_run_pull_stop(tide_run *run, bool computed) {
     TIDE_TRY(check_pulled(run));
-    bool half = run->n_pulled > 0 && !computed && tide_plan_action(run->options.plan, run->n_pulled - 1).kind == TIDE_RUN;
+    bool half =
+        run->n_pulled > 0 && !computed && tide_plan_action(run->options.plan, run->n_pulled - 1).kind == TIDE_RUN;
     run->n_pulled -= half; /* its writes are not there */
     run->pulling = false;
     run->stopped = run->poisoned = true;
@@ -106,7 +106,8 @@ static tide_status rescue_copy(tide_run *run, tide_id tensor, void *data, uint64
         tide__tier_slot slot = {.tier = run->tier[c->tier], .offset = c->offset_bytes};
         return tide__tier_load(&slot, 0, data, size_bytes);
     }
-    return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" is neither in the arena nor in a tier where the step was given up",
+    return tide__fail(TIDE_E_ARGUMENT,
+                      "tensor \"%s\" is neither in the arena nor in a tier where the step was given up",
                       tide_program_tensor(run->options.program, tensor)->name);
 }
 

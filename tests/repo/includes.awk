@@ -21,12 +21,12 @@ BEGIN {
     public["plan"] = "status program machine plan"
     public["device"] = "status program machine ops device"
     public["tier"] = "status program machine device"
-    public["run"] = "status program machine ops plan device run session"
+    public["run"] = "status program machine ops plan device run session heap"
     public["pool"] = "status program pool"
     public["nn"] = "status program machine ops plan device run session nn train"
     public["report"] = "status program machine ops plan device run"
     public["cli"] = "status program machine ops plan device run session pool nn train tidemark"
-    public["include"] = "status program machine ops plan device run session pool nn train"
+    public["include"] = "status program machine ops plan device run session heap pool nn train"
 
     # only[prefix of a header]: the one folder that may include a library beyond libc.
     only["dnnl"] = only["oneapi/"] = "src/device/cpu/"
