@@ -39,6 +39,7 @@ check: build
 	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
 
 check-torch:
+	@tools/deps build torch
 	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python -m pytest -q -p no:cacheprovider python/tests
 
 check-full:
@@ -76,6 +77,7 @@ bench-tier: build
 	@$(BUILD)/bench_tier $(TIER_DIR)
 
 bench-torch:
+	@tools/deps build torch
 	@python=$$(tools/torch-env) && $$python python/bench/bench_torch.py $(ARGS)
 
 bench-train: build

@@ -166,6 +166,21 @@ tide_status tide_run_pull_end(tide_run *run, tide_step_report *report);
 tide_status tide_run_pull_stop(tide_run *run, bool computed);
 tide_status tide_run_rescue(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
 tide_arena *tide_run_arena(tide_run *run);
+
+/* ---- heap.h ---- */
+typedef struct tide_heap tide_heap;
+typedef struct {
+    size_t size; uint64_t arena_bytes, disk_bytes; const char *disk_path; void *moved, *moved_context;
+} tide_heap_options;
+typedef struct { uint64_t peak_bytes, saved_bytes, loaded_bytes; } tide_heap_stats;
+void tide_heap_options_init(tide_heap_options *options);
+tide_status tide_heap_create(const tide_heap_options *options, tide_heap **out);
+void tide_heap_destroy(tide_heap *heap);
+tide_status tide_heap_allocate(tide_heap *heap, uint64_t size_bytes, uint64_t *block, void **address);
+tide_status tide_heap_pin(tide_heap *heap, uint64_t block, void **address);
+void tide_heap_unpin(tide_heap *heap, uint64_t block);
+void tide_heap_release(tide_heap *heap, uint64_t block);
+tide_heap_stats tide_heap_get_stats(tide_heap *heap);
 """)
 
 NONE = 0xFFFFFFFF

@@ -28,10 +28,16 @@ void tidemark_torch_disarm(void);
 void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses);
 uint64_t tidemark_torch_adopt(uint64_t cdata);
 uint64_t tidemark_torch_address(uint64_t cdata);
+void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *last_error);
+void *tidemark_torch_moved(void);
+int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *import);
+void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas);
+int tidemark_torch_fetch(uint64_t cdata);
+int tidemark_torch_leave_heap(void);
 void tidemark_torch_outside(uint64_t *count, uint64_t *peak_bytes, int reset);
 """)
 
-OFF, RECORD, PLANNED = 0, 1, 2
+OFF, RECORD, PLANNED, ONLINE = 0, 1, 2, 3
 RELEASED = 0xFFFFFFFFFFFFFFFF
 
 
@@ -87,3 +93,12 @@ def outside(reset: bool = False) -> tuple[int, int]:
     out = _ffi.new("uint64_t[2]")
     load().tidemark_torch_outside(out, out + 1, reset)
     return out[0], out[1]
+
+
+def cast_pointer(value: int) -> object:
+    """A pointer of another cffi library, for the calls above."""
+    return _ffi.cast("void *", value)
+
+
+def pointer_value(pointer: object) -> int:
+    return int(_ffi.cast("uintptr_t", pointer))

@@ -15,6 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import allocator
+from .online import OnlineHeap
 
 aten = torch.ops.aten
 
@@ -96,9 +97,10 @@ class Recording:
 class Recorder(TorchDispatchMode):
     """The mode under which a step is recorded. The step itself runs as it would without."""
 
-    def __init__(self, arguments: list[torch.Tensor]):
+    def __init__(self, arguments: list[torch.Tensor], heap: OnlineHeap | None = None):
         super().__init__()
         self.recording = Recording()
+        self._heap = heap
         self._lib = allocator.load()
         self._held: list[torch.UntypedStorage] = []  # so that no address comes up twice
         self._first_id = 0
@@ -107,7 +109,7 @@ class Recorder(TorchDispatchMode):
             self.recording.given.add(-tensor.untyped_storage()._cdata)
 
     def __enter__(self) -> "Recorder":
-        self._lib.tidemark_torch_mode(allocator.RECORD)
+        self._lib.tidemark_torch_mode(allocator.ONLINE if self._heap else allocator.RECORD)
         self._first_id = self._lib.tidemark_torch_next_id()
         return super().__enter__()
 
@@ -140,7 +142,11 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        inputs = [self._key(t) for t in tensors_in(args, kwargs)]
+        tensors = tensors_in(args, kwargs)
+        inputs = [self._key(t) for t in tensors]
+        if self._heap:
+            imports = [key in self.recording.before for key in inputs]
+            self._heap.begin_op([t.untyped_storage()._cdata for t in tensors], imports)
         first = self._lib.tidemark_torch_event_count()
         begin = time.perf_counter_ns()
         result = func(*args, **kwargs)
@@ -158,6 +164,8 @@ class Recorder(TorchDispatchMode):
             else:
                 call.allocations.append((key, size))
         self.recording.calls.append(call)
+        if self._heap:
+            self._heap.end_op([t.untyped_storage()._cdata for t in tensors_out(result)])
         return result
 
     def _finish(self) -> None:

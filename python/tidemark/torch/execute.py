@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..errors import TideError
 from ..plan import Plan
 from ..run import PulledRun
 from . import allocator
@@ -122,6 +123,8 @@ class Executor(TorchDispatchMode):
         """Brings the state from ordinary memory to where the plan starts with it."""
         for storage, slot, first, last in self._state:
             tensor = last if self._stepped else first
+            if not self._lib.tidemark_torch_fetch(storage._cdata):
+                raise TideError("the state cannot be read from where it waited")
             self._run.write(tensor, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
             address = (self._schedule.at_end if self._stepped else self._schedule.at_start).get(tensor, 0)
             self.bind([(storage._cdata, address)])

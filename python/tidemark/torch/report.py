@@ -20,7 +20,8 @@ class Report:
     disk_bytes: int = 0
     steps: int = 0
     planned_steps: int = 0  # of these, from a plan to the end
-    learning_steps: int = 0  # ran in ordinary memory, without a budget
+    learning_steps: int = 0  # had no plan yet: online inside the budget, or in ordinary memory if it is a share
+    online_peak_bytes: int = 0  # the most bytes in memory of online steps
     deviations: list[str] = field(default_factory=list)  # why steps left their plans
     homecomings: int = 0  # times that the state came back to ordinary memory between steps
     reruns: int = 0  # ops per step that run again
