@@ -25,6 +25,5 @@ def test_learning_stays_inside(make_model, data):
 
 
 def test_an_online_step_that_cannot_fit_is_refused():
-    torch.manual_seed(0)
-    with pytest.raises((tidemark.FitError, torch.OutOfMemoryError), match="heap"):
+    with pytest.raises(tidemark.FitError, match="aten::.*heap"):
         train(resnet, sgd, images, 256 << 10)

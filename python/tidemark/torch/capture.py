@@ -14,6 +14,7 @@ from typing import Any, Callable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..errors import FitError
 from . import allocator
 from .online import OnlineHeap
 
@@ -140,6 +141,14 @@ class Recorder(TorchDispatchMode):
             return "backward"
         return "update" if self._backward_began and not torch.is_grad_enabled() else "forward"
 
+    def _compute(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        try:
+            return func(*args, **kwargs)
+        except torch.OutOfMemoryError as error:
+            if self._heap is None:
+                raise
+            raise FitError(f"{func.name()}: {error}") from error
+
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         tensors = tensors_in(args, kwargs)
@@ -149,7 +158,7 @@ class Recorder(TorchDispatchMode):
             self._heap.begin_op([t.untyped_storage()._cdata for t in tensors], imports)
         first = self._lib.tidemark_torch_event_count()
         begin = time.perf_counter_ns()
-        result = func(*args, **kwargs)
+        result = self._compute(func, args, kwargs)
         cost = time.perf_counter_ns() - begin
         n = self._lib.tidemark_torch_event_count() - first
         call = Call(func, inputs, [self._key(t) for t in tensors_out(result)], cost_ns=cost, phase=self._phase())
