@@ -87,6 +87,7 @@ class Executor(TorchDispatchMode):
         self._state = [(recording.before[keys[slot]], slot, first, last) for slot, first, last in conversion.state]
         self._storage: list[torch.UntypedStorage | None] = [None] * len(slots)
         self._cdata: list[int] = [0] * len(slots)
+        self._at: list[int] = [0] * len(slots)  # in a step: the address of the slot's storage, 0: none
         self._saved: dict[int, _Saved] = {}
         self._leftover: list[torch.UntypedStorage] = []
         self._size = {slot: recording.sizes[key] for key, slot in slots.items()}
@@ -128,7 +129,7 @@ class Executor(TorchDispatchMode):
             self._run.write(tensor, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
             address = (self._schedule.at_end if self._stepped else self._schedule.at_start).get(tensor, 0)
             self.bind([(storage._cdata, address)])
-            self._storage[slot], self._cdata[slot] = storage, storage._cdata
+            self._storage[slot], self._cdata[slot], self._at[slot] = storage, storage._cdata, address
         self.is_home = False
 
     def go_home(self) -> None:
@@ -186,7 +187,9 @@ class Executor(TorchDispatchMode):
         self._following = False
         self._stepped = True
         at_end = self._schedule.at_end
-        self.bind([(s._cdata, at_end.get(last, 0)) for s, _, _, last in self._state])
+        for storage, slot, _, last in self._state:
+            self._at[slot] = at_end.get(last, 0)
+            self.bind([(storage._cdata, self._at[slot])])
         for slot, tensor in self.conversion.kept:
             storage = self._storage[slot]
             if slot in self._returned or tensor not in at_end:
@@ -197,7 +200,7 @@ class Executor(TorchDispatchMode):
         state = {slot for _, slot, _, _ in self._state}
         for slot in range(len(self._storage)):
             if slot not in state:
-                self._storage[slot] = None
+                self._storage[slot], self._at[slot] = None, 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
@@ -263,9 +266,14 @@ class Executor(TorchDispatchMode):
         self._lib.tidemark_torch_mode(allocator.PLANNED)
 
     def _prepare(self, turn: Turn) -> None:
-        cdata = self._cdata
-        pairs = [(cdata[slot], 0) for slot in turn.gone if cdata[slot] and self._storage[slot] is not None]
-        pairs += [(cdata[slot], address) for slot, address in turn.bind]
+        at = self._at
+        pairs = [(self._cdata[slot], 0) for slot in turn.gone if at[slot]]
+        for slot in turn.gone:
+            at[slot] = 0
+        for slot, address in turn.bind:
+            if at[slot] != address:
+                at[slot] = address
+                pairs.append((self._cdata[slot], address))
         self.bind(pairs)
 
     def _run_again(self, turn: Turn, at: int) -> None:
@@ -273,6 +281,8 @@ class Executor(TorchDispatchMode):
         self._saved[turn.op].run()
         self._lib.tidemark_torch_disarm()
         self.bind([(self._cdata[slot], address) for slot, address in turn.new])
+        for slot, address in turn.new:
+            self._at[slot] = address
 
     def _take_results(self, turn: Turn, result: Any) -> None:
         """Notes the storages that the op made, and sees to it that they lie where the plan says."""
@@ -284,7 +294,7 @@ class Executor(TorchDispatchMode):
             if address is None:
                 continue
             storage = tensor.untyped_storage()
-            self._storage[slot], self._cdata[slot] = storage, storage._cdata
+            self._storage[slot], self._cdata[slot], self._at[slot] = storage, storage._cdata, address
             if self._lib.tidemark_torch_address(storage._cdata) == address:
                 continue
             if storage.nbytes() != self._size[slot]:
