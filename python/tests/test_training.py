@@ -152,6 +152,26 @@ def test_a_step_that_deviates_goes_on():
         assert len(got[2].deviations) == 1 and got[2].planned_steps == 6
 
 
+def test_two_models_in_turn():
+    def run(budgets):
+        made = []
+        for kind, budget in zip((resnet, Transformer), budgets):
+            torch.manual_seed(0)
+            model = kind()
+            optimizer = sgd(model.parameters())
+            step = tide.fit(model, optimizer, loss_fn, budget=budget) if budget else plain_step(model, optimizer)
+            made.append((model, optimizer, step))
+        for i in range(5):
+            made[0][2](*images(i))
+            made[1][2](*tokens(i))
+        for _, _, step in made if budgets[0] else ():
+            step.close()
+        return [everything(model, optimizer) for model, optimizer, _ in made]
+
+    for want, got in zip(run((None, None)), run(("50%", "4MiB")), strict=True):
+        assert [name for name in want if not torch.equal(want[name], got[name])] == []
+
+
 def test_batches_of_two_sizes():
     def data(i):
         x, y = images(i)
