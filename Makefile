@@ -78,7 +78,7 @@ bench-tier: build
 
 bench-torch:
 	@tools/deps build torch
-	@python=$$(tools/torch-env) && $$python python/bench/bench_torch.py $(ARGS)
+	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python python/bench/bench_torch.py $(ARGS)
 
 bench-train: build
 	@python=$$(tools/bench-torch build/torch); failed=0; \
