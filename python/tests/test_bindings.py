@@ -1,10 +1,14 @@
 """The bindings over the public headers: programs, machines, plans, runs."""
 
 import ctypes
+import subprocess
+from pathlib import Path
 
 import pytest
 
 import tidemark
+from tidemark._abi import ffi
+from tidemark.plan import KINDS
 
 
 def chain(n=6, size=1 << 16):
@@ -26,6 +30,22 @@ def chain(n=6, size=1 << 16):
     b.keep(updated)
     b.carry(updated, weight)
     return b.finish()
+
+
+def test_declarations_are_those_of_the_headers(tmp_path):
+    include = Path(__file__).parents[2] / "include"
+    lines = ["#include <stddef.h>", "#include <tidemark/tidemark.h>"]
+    for name in ffi.list_types()[0]:
+        type_ = ffi.typeof(name)
+        if type_.kind == "struct" and type_.fields:
+            lines.append(f'_Static_assert(sizeof({name}) == {ffi.sizeof(type_)}, "{name}");')
+            lines += [
+                f'_Static_assert(offsetof({name}, {field}) == {at.offset}, "{name}.{field}");' for field, at in type_.fields
+            ]
+    lines += [f'_Static_assert(TIDE_{kind.upper()} == {i}, "{kind}");' for i, kind in enumerate(KINDS)]
+    assert len(lines) > 100
+    (tmp_path / "layout.c").write_text("\n".join(lines))
+    subprocess.run(["cc", "-fsyntax-only", f"-I{include}", str(tmp_path / "layout.c")], check=True)
 
 
 def machine():

@@ -1,6 +1,6 @@
 """The public C headers, as far as the package calls them: declarations for cffi, and the library itself.
 
-The text repeats include/tidemark/*.h; option structs carry their size, so a library of another layout refuses them.
+The text repeats include/tidemark/*.h; a test has the compiler compare the two, field by field.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ typedef struct {
 typedef struct {
     char name[64]; char source[64]; uint64_t memory_bytes, reserve_bytes; uint32_t align_bytes;
     double flops_per_s, bytes_per_s; uint64_t launch_ns; double matrix_efficiency, vector_efficiency;
-    uint32_t n_tiers, n_channels; tide_machine_tier tier[8]; tide_machine_channel channel[16];
+    uint32_t n_tiers, n_channels; tide_machine_tier tier[9]; tide_machine_channel channel[18];
 } tide_machine;
 tide_status tide_machine_load(const char *name, tide_machine *out);
 tide_status tide_machine_write(const tide_machine *m, const char *path);
@@ -87,6 +87,7 @@ typedef struct {
 } tide_copy;
 typedef struct {
     uint64_t step_ns, compute_ns, recomputed_ns, exposed_ns, moved_bytes, transfer_ns, peak_bytes;
+    uint64_t relocated_bytes, relocated_ns;
 } tide_prediction;
 void tide_plan_destroy(tide_plan *plan);
 uint32_t tide_plan_action_count(const tide_plan *plan);
@@ -99,11 +100,13 @@ uint64_t tide_plan_arena_bytes(const tide_plan *plan);
 uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier);
 const char *tide_plan_policy(const tide_plan *plan);
 const tide_prediction *tide_plan_prediction(const tide_plan *plan);
-typedef struct { uint64_t arena_bytes; uint64_t tier_bytes[8]; } tide_budgets;
+typedef struct { uint64_t arena_bytes; uint64_t tier_bytes[9]; } tide_budgets;
 void tide_budgets_init(tide_budgets *b);
+typedef struct { int kind; uint64_t bytes; double share; } tide_budget;
 typedef struct {
     size_t size; const char *policy; const char *decisions; tide_budgets budgets; bool bits_any; int effort;
-    void (*trying)(void *self, uint64_t budget_bytes); void *trying_self;
+    void (*trying)(void *self, uint64_t budget_bytes); void *trying_self; void *progress, *progress_self;
+    tide_budget arena_budget, host_budget, disk_budget;
 } tide_plan_options;
 void tide_plan_options_init(tide_plan_options *options);
 typedef struct {
@@ -152,7 +155,8 @@ typedef struct {
     uint32_t n_offsets; const void *args; void *memory;
 } tide_call;
 typedef struct {
-    uint64_t step_ns, compute_ns, arena_bytes, tier_bytes[8], staging_bytes, saved_bytes, loaded_bytes;
+    uint64_t step_ns, compute_ns, arena_bytes, tier_bytes[9], staging_bytes, saved_bytes, loaded_bytes;
+    uint64_t relocated_bytes;
     uint32_t n_actions, n_reruns;
 } tide_step_report;
 void tide_run_options_init(tide_run_options *options);
@@ -185,7 +189,6 @@ tide_heap_stats tide_heap_get_stats(tide_heap *heap);
 
 NONE = 0xFFFFFFFF
 UNLIMITED = 0xFFFFFFFFFFFFFFFF
-RUN, SAVE, LOAD = 0, 1, 2
 
 
 def _find_library() -> str:

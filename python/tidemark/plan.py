@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple, Sequence
 
 from ._abi import NONE, UNLIMITED, ffi, lib
@@ -11,7 +11,7 @@ from .errors import FitError, PlanError, check, error_of
 from .machine import Machine
 from .program import Program
 
-KINDS = ("run", "save", "load")
+KINDS = ("run", "save", "load", "relocate")
 EFFORTS = ("low", "normal", "high")
 
 
@@ -62,6 +62,8 @@ class Prediction:
     moved_bytes: int
     transfer_ns: int
     peak_bytes: int
+    relocated_bytes: int
+    relocated_ns: int
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,7 @@ class Smallest:
 
 
 def _prediction(p: object) -> Prediction:
-    return Prediction(
-        p.step_ns, p.compute_ns, p.recomputed_ns, p.exposed_ns, p.moved_bytes, p.transfer_ns, p.peak_bytes
-    )
+    return Prediction(*(getattr(p, f.name) for f in fields(Prediction)))
 
 
 class _Options:

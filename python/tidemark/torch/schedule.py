@@ -19,7 +19,7 @@ class Turn:
     op: int
     action: int
     rerun: bool
-    bind: list[tuple[int, int]]  # (slot, address) of what it reads
+    bind: list[tuple[int, int]]  # (slot, address) of what was relocated since the turn before, then of what it reads
     new: list[tuple[int, int]]  # (slot, address) of the storages it makes
     sizes: list[int]  # of its allocations, in order
     addresses: list[int]
@@ -37,8 +37,9 @@ class Schedule:
 
 
 def _check_pairs(plan: Plan, conversion: Conversion) -> None:
-    """What an op changes without saying so must lie where the op before it announced the change, unsaved between."""
-    actions = plan.actions()
+    """What an op changes without saying so must lie where the op before it announced the change, or where that was
+    relocated to, unsaved between."""
+    actions, residencies = plan.actions(), plan.residencies()
     first = {}
     for i, a in enumerate(actions):
         if a.kind == "run":
@@ -48,7 +49,14 @@ def _check_pairs(plan: Plan, conversion: Conversion) -> None:
         n_reads = len(conversion.steps[announced].reads)
         written = set(actions[a].uses[n_reads:])
         held = set(actions[b].uses)
-        saved = any(actions[i].kind == "save" and actions[i].uses[0] in written for i in range(a, b))
+        saved = False
+        for i in range(a + 1, b):
+            kind, uses = actions[i].kind, actions[i].uses
+            if kind == "run" or uses[0] not in written:
+                continue
+            saved |= kind == "save"
+            if kind == "relocate" and residencies[uses[0]].end == i + 1:  # nothing is left behind
+                written = written - {uses[0]} | {uses[1]}
         if not written <= held or saved:
             raise PlanError(f"action {b}: running statistics move while they change")
 
@@ -93,10 +101,18 @@ def make_schedule(plan: Plan, conversion: Conversion, base: int) -> Schedule:
     """The schedule of a plan whose arena begins at this address."""
     _check_pairs(plan, conversion)
     residencies, turns, ran = plan.residencies(), [], set()
+    relocated: list[Residency] = []  # since the turn before
     for i, a in enumerate(plan.actions()):
-        if a.kind == "run":
-            turns.append(_turn(base, conversion, residencies, i, a.op, a.op in ran, a.uses))
-            ran.add(a.op)
+        if a.kind == "relocate":
+            relocated.append(residencies[a.uses[1]])
+        if a.kind != "run":
+            continue
+        turn = _turn(base, conversion, residencies, i, a.op, a.op in ran, a.uses)
+        moved = {conversion.slot_of_tensor[r.tensor]: base + r.offset_bytes for r in relocated if r.end > i}
+        turn.bind = list({**moved, **dict(turn.bind)}.items())
+        turns.append(turn)
+        ran.add(a.op)
+        relocated = []
     firsts = [t.op for t in turns if not t.rerun]
     if firsts != sorted(firsts):
         raise PlanError("the plan runs ops in another order than PyTorch does")
