@@ -2,7 +2,6 @@
 if(SKBUILD)
   install(TARGETS tidemark LIBRARY DESTINATION tidemark/lib COMPONENT python)
   install(TARGETS tidemark_cli RUNTIME DESTINATION tidemark/bin COMPONENT python)
-  install(DIRECTORY machines DESTINATION tidemark COMPONENT python FILES_MATCHING PATTERN "*.json")
   return()
 endif()
 install(TARGETS tidemark tidemark_static EXPORT tidemark LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

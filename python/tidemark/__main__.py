@@ -7,8 +7,6 @@ import shutil
 import sys
 from pathlib import Path
 
-from . import _abi  # noqa: F401: tells the command where the machines are
-
 
 def main() -> None:
     """Becomes the command: the one in this package, else the one on the path."""

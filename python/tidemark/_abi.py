@@ -200,5 +200,4 @@ def _find_library() -> str:
     return str(own) if own.exists() else "libtidemark.so.0"
 
 
-os.environ.setdefault("TIDEMARK_MACHINES", str(Path(__file__).parent / "machines"))
 lib = ffi.dlopen(_find_library())
