@@ -1,4 +1,9 @@
-# What `make install` puts where, the pkg-config file and the CMake package.
+# What `make install` puts where, the pkg-config file and the CMake package; and what goes into a wheel (pyproject.toml).
+if(SKBUILD)
+  install(TARGETS tidemark LIBRARY DESTINATION tidemark/lib COMPONENT python)
+  install(TARGETS tidemark_cli RUNTIME DESTINATION tidemark/bin COMPONENT python)
+  return()
+endif()
 install(TARGETS tidemark tidemark_static EXPORT tidemark LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/tidemark DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -22,8 +27,10 @@ endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # What a program that links the static library must link as well.
-get_filename_component(dnnl ${DNNL_LIBRARY} NAME_WE)
-string(REGEX REPLACE "^lib" "-l" TIDE_PC_PRIVATE ${dnnl})
+if(TIDE_CPU)
+  get_filename_component(dnnl ${DNNL_LIBRARY} NAME_WE)
+  string(REGEX REPLACE "^lib" "-l" TIDE_PC_PRIVATE ${dnnl})
+endif()
 foreach(name ${OpenMP_C_LIB_NAMES})
   string(APPEND TIDE_PC_PRIVATE " -l${name}")
 endforeach()
@@ -41,6 +48,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tidemark.pc DESTINATION ${pc_dir})
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tidemark)
 write_basic_package_version_file(tidemark-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES cmake/tidemark-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/tidemark-config-version.cmake
+configure_file(cmake/tidemark-config.cmake tidemark-config.cmake @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tidemark-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/tidemark-config-version.cmake
   DESTINATION ${package_dir})
 install(EXPORT tidemark NAMESPACE tidemark:: FILE tidemark-targets.cmake DESTINATION ${package_dir})

@@ -32,12 +32,15 @@ typedef struct tide_device_options {
     uint32_t threads; /* cpu: compute threads; 0: all cores this process may use. They wait asleep, see docs/faq.md */
     uint64_t reserve_bytes;      /* sim: device memory left to libraries */
     const tide_machine *machine; /* sim: rates of its copies; NULL: default machine */
+    void *memory;                /* host: where its one arena lies, borrowed; NULL: arenas are mapped */
+    uint64_t memory_bytes;       /* host: of it */
 } tide_device_options;
 TIDE_API void tide_device_options_init(tide_device_options *options);
 
 /* Names of the devices this library was built with; NULL after the last. */
 TIDE_API const char *tide_device_name(uint32_t i);
-/* name: "cpu", "opencl" (the first GPU, else the first device of OpenCL), "opencl:1" or "sim". TIDE_E_DEVICE when it is not available, saying which are. */
+/* name: "cpu", "host" (no kernels: for clients that compute by themselves), "opencl" (the first GPU, else the first device
+ * of OpenCL), "opencl:1" or "sim". TIDE_E_DEVICE when it is not available, saying which are. */
 TIDE_API tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out);
 TIDE_API void tide_device_close(tide_device *device); /* all its objects are destroyed before; NULL is fine */
 

@@ -48,7 +48,7 @@ typedef struct tide_run_options {
     tide_budgets budgets;
     uint64_t
         arena_bytes; /* with a plan, at least so many, for plans that tide_run_follow may bring; 0: what it needs */
-    tide_op_fn op;
+    tide_op_fn op;   /* NULL: all steps are pulled */
     void *op_context;
     tide_input_fn input;
     void *input_context;
@@ -125,6 +125,31 @@ TIDE_API tide_status tide_run_step(tide_run *run, const tide_step_args *args, ti
  * action. Of runs that follow a plan. */
 TIDE_API tide_status tide_run_step_traced(tide_run *run, const tide_step_args *args, tide_step_report *report,
                                           tide_timeline **out);
+
+/* ---- steps that the client computes ----
+ * For runtimes with kernels of their own, on devices whose arena the host sees ("host"). The run moves bytes and keeps the
+ * order; the client computes each op when it is handed over, at the addresses that the plan gives it.
+ *
+ *      tide_run_pull_begin(run);
+ *      while (tide_run_pull(run, &call) == TIDE_OK && call.op != TIDE_NONE) compute(&call);
+ *      tide_run_pull_end(run, &report);
+ *
+ * Of runs that follow a plan. The same rules as for tide_run_step: a failure poisons the run, and that of a transfer may be
+ * told only at the end. */
+TIDE_API tide_status tide_run_pull_begin(tide_run *run);
+/* The op that was handed over before is computed. Begins the transfers that come before the next one, waits for those it
+ * needs, and hands it over: op, variant, rerun, arena and offsets of *call. An op of TIDE_NONE: all are computed. */
+TIDE_API tide_status tide_run_pull(tide_run *run, tide_call *call);
+TIDE_API tide_status tide_run_pull_end(tide_run *run, tide_step_report *report); /* waits; report may be NULL */
+/* Gives the step up, which poisons the run: all transfers come to an end, and every value that is somewhere can be rescued
+ * until tide_run_destroy. computed: the op that was handed over last is complete; else its writes have no value. */
+TIDE_API tide_status tide_run_pull_stop(tide_run *run, bool computed);
+/* The bytes of a value where a pulled step was given up. TIDE_E_ARGUMENT: it is neither in the arena nor in a tier; then it
+ * was not computed yet, is dead, or was to be computed again. */
+TIDE_API tide_status tide_run_rescue(tide_run *run, tide_id tensor, void *data, uint64_t size_bytes);
+
+/* Where the run's values lie; tide_arena_host gives the address that offsets count from. */
+TIDE_API tide_arena *tide_run_arena(tide_run *run);
 
 /* ---- measuring ---- */
 typedef struct tide_measure_options {

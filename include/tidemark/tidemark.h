@@ -4,6 +4,7 @@
 
 #include <tidemark/device.h>
 #include <tidemark/file.h>
+#include <tidemark/heap.h>
 #include <tidemark/machine.h>
 #include <tidemark/nearest.h>
 #include <tidemark/nn.h>

@@ -15,8 +15,13 @@ typedef struct device_entry {
 } device_entry;
 
 static const device_entry devices[] = {
+#if TIDE_HAVE_CPU
     {"cpu", false, tide__cpu_open},
+#endif
+    {"host", false, tide__host_open},
+#if TIDE_HAVE_OPENCL
     {"opencl", true, tide__opencl_open},
+#endif
     {"sim", false, tide__sim_open},
 };
 #define N_DEVICES (sizeof devices / sizeof devices[0])

@@ -86,8 +86,7 @@ static tide_status check_part(const tide_run *run, tide_id tensor, uint64_t posi
         return tide__fail(TIDE_E_ARGUMENT, "tensor \"%s\" has %llu bytes, not %llu from %llu on", t->name,
                           (unsigned long long)t->size_bytes, (unsigned long long)size_bytes,
                           (unsigned long long)position_bytes);
-    if (run->poisoned) return tide__run_fail_poisoned(run);
-    return TIDE_OK;
+    return tide__run_check_rests(run);
 }
 
 static tide_status access_value(tide_run *run, tide_id tensor, window *w, bool write) {

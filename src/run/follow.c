@@ -221,7 +221,7 @@ static tide_status adopt_plan(tide_run *run, const tide_plan *plan) {
 
 tide_status tide_run_follow(tide_run *run, const tide_plan *plan) {
     TIDE_NEED(run, plan);
-    if (run->poisoned) return tide__run_fail_poisoned(run);
+    TIDE_TRY(tide__run_check_rests(run));
     if (run->host || run->guest)
         return tide__fail(TIDE_E_ARGUMENT, "only a run without host and guest can begin to follow a plan");
     TIDE_TRY(tide__run_check_steps(run));

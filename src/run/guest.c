@@ -104,7 +104,7 @@ tide_status tide_run_rest(tide_run *run) {
     span *held;
     size_t n;
     if (run->host || run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot rest while two are in its arena");
-    if (run->poisoned) return tide__run_fail_poisoned(run);
+    TIDE_TRY(tide__run_check_rests(run));
     if (run->online) return rest_online(run), TIDE_OK;
     TIDE_TRY(list_held(run, &held, &n));
     rest_between(run, held, n);
@@ -209,7 +209,7 @@ const tide__parked *tide__run_find_parked(const tide_run *run, tide_id residency
 /* ---- coming and going ---- */
 
 static tide_status check_host(const tide_run *host, const tide_run *guest) {
-    if (host->poisoned) return tide__run_fail_poisoned(host);
+    TIDE_TRY(tide__run_check_rests(host));
     if (host->guest) return tide__fail(TIDE_E_ARGUMENT, "the resting run has a guest already");
     if (host->options.device != guest->options.device)
         return tide__fail(TIDE_E_ARGUMENT, "a guest is on the device of its host");

@@ -19,9 +19,10 @@ void tide_run_options_init(tide_run_options *options) {
 /* ---- preparing ---- */
 
 static tide_status check_options(const tide_run_options *o) {
-    if (!o->device || !o->program || !o->machine || (!o->plan && !o->online) || !o->op)
-        return tide__fail(TIDE_E_ARGUMENT,
-                          "a run needs a device, a program, a machine, op closures, and a plan or an online policy");
+    if (!o->device || !o->program || !o->machine || (!o->plan && (!o->online || !o->op)))
+        return tide__fail(
+            TIDE_E_ARGUMENT,
+            "a run needs a device, a program, a machine, and a plan or an online policy with op closures");
     if (o->arena_bytes > o->budgets.arena_bytes)
         return tide__fail(TIDE_E_ARGUMENT, "an arena of %llu bytes, the budget is %llu",
                           (unsigned long long)o->arena_bytes, (unsigned long long)o->budgets.arena_bytes);
@@ -209,6 +210,11 @@ tide_status tide__run_fail_poisoned(const tide_run *run) {
     return tide__fail(TIDE_E_POISONED, "an earlier guest of this run failed to leave: %s", run->lost_text);
 }
 
+tide_status tide__run_check_rests(const tide_run *run) {
+    if (run->poisoned) return tide__run_fail_poisoned(run);
+    return run->pulling ? tide__fail(TIDE_E_ARGUMENT, "a pulled step of this run has not come to its end") : TIDE_OK;
+}
+
 tide_status tide__run_check_steps(const tide_run *run) {
     if (!run->stepped || tide_program_is_repeating(run->options.program)) return TIDE_OK;
     return tide__fail(TIDE_E_ARGUMENT, "a one-shot program runs once");
@@ -216,8 +222,9 @@ tide_status tide__run_check_steps(const tide_run *run) {
 
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
     TIDE_NEED(run, args);
-    if (run->poisoned) return tide__run_fail_poisoned(run);
+    TIDE_TRY(tide__run_check_rests(run));
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
+    if (!run->options.op) return tide__fail(TIDE_E_ARGUMENT, "a run without op closures cannot step by itself");
     TIDE_TRY(tide__run_check_steps(run));
     tide_status status = run->online ? tide__run_online_step(run, args, report) : step(run, args);
     run->stepped |= status == TIDE_OK;

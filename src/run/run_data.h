@@ -67,6 +67,9 @@ struct tide_run {
     TIDE_VEC(tide__parked) parked;
     struct tide__run_online *online; /* NULL: it follows a plan */
     struct tide__trace *trace;       /* of the step at hand; NULL: nobody asked for it */
+    bool pulling;                    /* a step is under way that the client computes */
+    bool stopped;                    /* the client gave such a step up */
+    uint32_t n_pulled;               /* actions of it so far, with the op that the client has at hand */
     bool growing;                    /* of a session: the program comes op by op */
 };
 
@@ -98,6 +101,9 @@ uint64_t tide__run_tier_bytes(const tide_run *run, uint32_t t);
 
 /* Can there be another step? */
 tide_status tide__run_check_steps(const tide_run *run);
+
+/* Is it between two steps, and not poisoned? */
+tide_status tide__run_check_rests(const tide_run *run);
 
 /* A failure that says why the run is poisoned. */
 tide_status tide__run_fail_poisoned(const tide_run *run);

@@ -80,6 +80,13 @@ static void test_missing_arguments(void **state) {
     CALL(tide_file_open(SOME, NULL));
     CALL(tide_file_write(NULL, SOME, 0));
     CALL(tide_file_check(NULL, 0));
+    CALL(tide_heap_create(NULL, SOME));
+    CALL(tide_heap_create(SOME, NULL));
+    CALL(tide_heap_allocate(NULL, 0, SOME, SOME));
+    CALL(tide_heap_allocate(SOME, 0, NULL, SOME));
+    CALL(tide_heap_allocate(SOME, 0, SOME, NULL));
+    CALL(tide_heap_pin(NULL, 0, SOME));
+    CALL(tide_heap_pin(SOME, 0, NULL));
     CALL(tide_machine_validate(NULL));
     CALL(tide_machine_load(NULL, SOME));
     CALL(tide_machine_load(SOME, NULL));
@@ -231,6 +238,13 @@ static void test_missing_arguments(void **state) {
     CALL(tide_run_step_traced(NULL, SOME, SOME, SOME));
     CALL(tide_run_step_traced(SOME, NULL, SOME, SOME));
     CALL(tide_run_step_traced(SOME, SOME, SOME, NULL));
+    CALL(tide_run_pull_begin(NULL));
+    CALL(tide_run_pull(NULL, SOME));
+    CALL(tide_run_pull(SOME, NULL));
+    CALL(tide_run_pull_end(NULL, SOME));
+    CALL(tide_run_pull_stop(NULL, 0));
+    CALL(tide_run_rescue(NULL, 0, SOME, 0));
+    CALL(tide_run_rescue(SOME, 0, NULL, 0));
     CALL(tide_machine_measure(NULL, SOME, SOME));
     CALL(tide_machine_measure(SOME, SOME, NULL));
     CALL(tide_session_create(NULL, SOME));
@@ -325,6 +339,7 @@ static void test_sizes(void **state) {
     n_wrong = 0;
     tide_machine_init_default(&machine);
     SIZES(tide_device_options, tide_device_options_init, tide_device_open("sim", &options, out));
+    SIZES(tide_heap_options, tide_heap_options_init, tide_heap_create(&options, out));
     SIZES(tide_model_options, tide_model_options_init, tide_model_create("lenet", &options, out));
     SIZES(tide_plan_options, tide_plan_options_init, tide_plan_settle_budgets(NULL, &machine, &options));
     SIZES(tide_pool_options, tide_pool_options_init, tide_pool_create(&options, out));

@@ -22,8 +22,7 @@ static config configs[] = {
 #ifndef __SANITIZE_THREAD__
     {"cpu, 2 threads", "cpu", 2, true},
 #endif
-    {"sim", "sim", 0, false},
-    {"opencl", "opencl", 0, true},
+    {"host", "host", 0, true},          {"sim", "sim", 0, false}, {"opencl", "opencl", 0, true},
 };
 #define N_CONFIGS (sizeof configs / sizeof configs[0])
 
@@ -120,7 +119,7 @@ static void test_open(void **state) {
     tide_device_options_init(&options);
     setenv("TIDE_OPENCL", "libno-such-opencl.so", 1); /* whose driver not every sanitizer takes */
     assert_status(tide_device_open("abacus", &options, &device), TIDE_E_DEVICE);
-    assert_error_has("available: cpu, sim");
+    assert_error_has("available: cpu, host, sim");
     unsetenv("TIDE_OPENCL");
     options.size++;
     assert_status(tide_device_open(c->device, &options, &device), TIDE_E_ARGUMENT);

@@ -25,7 +25,7 @@ static void test_numbers(void **state) {
     static const char *const wrong[] = {"opencl:99", "opencl:", "opencl:x", "opencl:-1", "opencl:0x", "cpu:0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_status(tide_device_open(wrong[i], NULL, &device), TIDE_E_DEVICE);
-        assert_error_has("available: cpu, opencl, sim");
+        assert_error_has("available: cpu, host, opencl, sim");
     }
     assert_null(device);
 }
@@ -36,9 +36,9 @@ static void test_without_a_library(void **state) {
     setenv("TIDE_OPENCL", "libno-such-opencl.so", 1);
     assert_status(tide_device_open("opencl", NULL, &device), TIDE_E_DEVICE);
     assert_error_has("no OpenCL here");
-    assert_error_has("available: cpu, sim");
+    assert_error_has("available: cpu, host, sim");
     assert_status(tide_device_open("nope", NULL, &device), TIDE_E_DEVICE);
-    assert_error_has("no device \"nope\"; available: cpu, sim");
+    assert_error_has("no device \"nope\"; available: cpu, host, sim");
     setenv("TIDE_OPENCL", "libm.so.6", 1); /* loads, but is not OpenCL */
     assert_status(tide_device_open("opencl", NULL, &device), TIDE_E_DEVICE);
     unsetenv("TIDE_OPENCL");

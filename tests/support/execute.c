@@ -84,8 +84,7 @@ typedef struct host_call {
     uint64_t offsets[64];
 } host_call;
 
-static tide_status run_host(void *context) {
-    host_call *c = context;
+static void compute(const host_call *c) {
     const tide_op *op = tide_program_op(c->program, c->op);
     uint64_t reads = 0;
     for (uint32_t k = 0; k < op->n_reads; k++)
@@ -93,17 +92,41 @@ static tide_status run_host(void *context) {
     for (uint32_t k = 0; k < op->n_writes; k++)
         fill(c->arena + c->offsets[op->n_reads + k], size_of(c->program, op->writes[k]),
              output_seed(c->op, k, reads, c->step));
+}
+
+static tide_status run_host(void *context) {
+    host_call *c = context;
+    compute(c);
     free(c);
     return TIDE_OK;
 }
 
+static host_call read_call(const tide_program *p, const tide_call *call, uint64_t step) {
+    host_call c = {.program = p, .op = call->op, .step = step, .arena = tide_arena_host(call->arena)};
+    assert_true(call->n_offsets <= 64);
+    memcpy(c.offsets, call->offsets, call->n_offsets * sizeof *c.offsets);
+    return c;
+}
+
 static tide_status run_op(void *context, const tide_call *call) {
     host_call *c = malloc(sizeof *c);
-    *c = (host_call){
-        .program = context, .op = call->op, .step = call->args->step, .arena = tide_arena_host(call->arena)};
-    assert_true(call->n_offsets <= 64);
-    memcpy(c->offsets, call->offsets, call->n_offsets * sizeof *c->offsets);
+    *c = read_call(context, call, call->args->step);
     return tide_queue_launch(call->queue, run_host, c, 100);
+}
+
+/* ---- the same, pulled ---- */
+
+/* The first n ops of the plan, all for UINT32_MAX; whether the step came to its end. */
+static bool pull_ops(tide_run *run, const tide_program *p, uint64_t step, uint32_t n) {
+    tide_call call;
+    assert_ok(tide_run_pull_begin(run));
+    for (uint32_t i = 0; i < n; i++) {
+        assert_ok(tide_run_pull(run, &call));
+        if (call.op == TIDE_NONE) return true;
+        host_call c = read_call(p, &call, step);
+        compute(&c);
+    }
+    return false;
 }
 
 tide_status execute_give_input(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes) {
@@ -143,39 +166,114 @@ static void rewrite_carried(tide_run *run, plain *x, uint64_t step) {
     }
 }
 
-void execute_plan(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan) {
-    execute_inputs in = {.program = p};
-    tide_run_options o;
+/* ---- runs ---- */
+
+typedef struct subject {
+    execute_inputs in;
+    plain x;
     tide_run *run;
+} subject;
+
+static void begin_subject(subject *s, tide_device *device, const tide_machine *m, const tide_program *p,
+                          const tide_plan *plan, tide_op_fn op) {
+    tide_run_options o;
+    *s = (subject){.in = {.program = p}};
     tide_run_options_init(&o);
     o.device = device;
     o.program = p;
     o.machine = m;
     o.plan = plan;
-    o.op = run_op;
+    o.op = op;
     o.input = execute_give_input;
-    o.input_context = &in;
+    o.input_context = &s->in;
     union {
         const tide_program *read_only;
         void *pointer;
     } context = {p};
     o.op_context = context.pointer;
-    assert_ok(tide_run_create(&o, &run));
-    plain x = plain_start(p);
+    assert_ok(tide_run_create(&o, &s->run));
+    s->x = plain_start(p);
     for (tide_id t = 0; t < tide_program_tensor_count(p); t++)
         if (tide_program_tensor(p, t)->start == TIDE_START_PRESENT)
-            assert_ok(tide_run_write(run, t, x.values[t], size_of(p, t)));
+            assert_ok(tide_run_write(s->run, t, s->x.values[t], size_of(p, t)));
+}
+
+static void end_subject(subject *s) {
+    plain_end(&s->x);
+    tide_run_destroy(s->run);
+}
+
+static void step_subject(subject *s, bool pulled) {
+    tide_step_args args = {.step = s->in.step};
+    if (!pulled) {
+        assert_ok(tide_run_step(s->run, &args, NULL));
+        return;
+    }
+    tide_step_report report;
+    assert_true(pull_ops(s->run, s->in.program, s->in.step, UINT32_MAX));
+    assert_ok(tide_run_pull_end(s->run, &report));
+    assert_true(report.step_ns > 0);
+}
+
+static void execute(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan,
+                    bool pulled) {
+    subject s;
+    begin_subject(&s, device, m, p, plan, pulled ? NULL : run_op);
     uint64_t steps = tide_program_is_repeating(p) ? STEPS : 1;
-    for (in.step = 0; in.step < steps; in.step++) {
-        tide_step_args args = {.step = in.step};
-        assert_ok(tide_run_step(run, &args, NULL));
-        plain_step(&x, in.step);
-        compare(run, &x);
-        plain_carry(&x);
-        if (in.step == 0) rewrite_carried(run, &x, in.step);
+    for (s.in.step = 0; s.in.step < steps; s.in.step++) {
+        step_subject(&s, pulled);
+        plain_step(&s.x, s.in.step);
+        compare(s.run, &s.x);
+        plain_carry(&s.x);
+        if (s.in.step == 0) rewrite_carried(s.run, &s.x, s.in.step);
     }
     tide_step_args again = {0};
-    if (steps == 1) assert_status(tide_run_step(run, &again, NULL), TIDE_E_ARGUMENT);
-    plain_end(&x);
-    tide_run_destroy(run);
+    if (steps == 1)
+        assert_status(pulled ? tide_run_pull_begin(s.run) : tide_run_step(s.run, &again, NULL), TIDE_E_ARGUMENT);
+    end_subject(&s);
+}
+
+void execute_plan(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan) {
+    execute(device, m, p, plan, false);
+}
+
+void execute_pulled(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan) {
+    execute(device, m, p, plan, true);
+}
+
+/* ---- given up half-way ---- */
+
+/* Is this value computed by the first n RUNs, or there from the start? */
+static bool is_computed(const tide_program *p, const tide_plan *plan, tide_id tensor, uint32_t n) {
+    if (tide_program_tensor(p, tensor)->start != TIDE_START_ABSENT) return true;
+    for (uint32_t i = 0, runs = 0; i < tide_plan_action_count(plan) && runs < n; i++) {
+        tide_action a = tide_plan_action(plan, i);
+        if (a.kind != TIDE_RUN) continue;
+        runs++;
+        if (tide_program_producer(p, tensor) == a.op) return true;
+    }
+    return false;
+}
+
+uint32_t execute_until(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan,
+                       uint32_t n_ops) {
+    subject s;
+    uint32_t n_rescued = 0;
+    begin_subject(&s, device, m, p, plan, NULL);
+    bool ended = pull_ops(s.run, p, 0, n_ops);
+    assert_status(tide_run_rest(s.run), TIDE_E_ARGUMENT);
+    assert_ok(tide_run_pull_stop(s.run, true));
+    plain_step(&s.x, 0);
+    for (tide_id t = 0; t < tide_program_tensor_count(p); t++) {
+        unsigned char *got = malloc(size_of(p, t) + 1);
+        if (tide_run_rescue(s.run, t, got, size_of(p, t)) == TIDE_OK) {
+            assert_true(ended || is_computed(p, plan, t, n_ops));
+            assert_memory_equal(got, s.x.values[t], size_of(p, t));
+            n_rescued++;
+        }
+        free(got);
+    }
+    assert_status(tide_run_pull_begin(s.run), TIDE_E_POISONED);
+    end_subject(&s);
+    return n_rescued;
 }

@@ -7,6 +7,12 @@
 
 /* Three steps of a repeating program, one of another. At most 64 operands per op. */
 void execute_plan(tide_device *device, const tide_machine *machine, const tide_program *program, const tide_plan *plan);
+/* The same, computed by the test as it pulls the ops. */
+void execute_pulled(tide_device *device, const tide_machine *machine, const tide_program *program,
+                    const tide_plan *plan);
+/* Gives the first step up after so many ops and checks every value that can be rescued; how many these are. */
+uint32_t execute_until(tide_device *device, const tide_machine *machine, const tide_program *program,
+                       const tide_plan *plan, uint32_t n_ops);
 
 /* The input function of such runs; context: an execute_inputs. */
 typedef struct execute_inputs {

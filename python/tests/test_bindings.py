@@ -1,0 +1,145 @@
+"""The bindings over the public headers: programs, machines, plans, runs."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tidemark
+from tidemark._abi import ffi
+from tidemark.plan import KINDS
+
+
+def chain(n=6, size=1 << 16):
+    """n ops forward, n back that read what the first made, and a weight that is updated in place."""
+    b = tidemark.ProgramBuilder("chain")
+    weight = b.tensor("w", size, cls="weight", start="present")
+    values = [b.tensor("x0", size, cls="activation")]
+    b.op("load", [], [values[0]], cost_ns=1000)
+    for i in range(n):
+        values.append(b.tensor(f"x{i + 1}", size, cls="activation"))
+        b.op(f"f{i}", [values[i], weight], [values[i + 1]], cost_ns=1000)
+    gradient = values[n]
+    for i in reversed(range(n)):
+        out = b.tensor(f"g{i}", size, cls="activation-gradient")
+        b.op(f"b{i}", [gradient, values[i]], [out], phase="backward", cost_ns=2000)
+        gradient = out
+    updated = b.tensor("w'", size, cls="weight")
+    b.op("sgd", [weight, gradient], [updated], inplace=[(0, 0, True)], phase="update", cost_ns=500, rerunnable=False)
+    b.keep(updated)
+    b.carry(updated, weight)
+    return b.finish()
+
+
+def test_declarations_are_those_of_the_headers(tmp_path):
+    include = Path(__file__).parents[2] / "include"
+    lines = ["#include <stddef.h>", "#include <tidemark/tidemark.h>"]
+    for name in ffi.list_types()[0]:
+        type_ = ffi.typeof(name)
+        if type_.kind == "struct" and type_.fields:
+            lines.append(f'_Static_assert(sizeof({name}) == {ffi.sizeof(type_)}, "{name}");')
+            lines += [
+                f'_Static_assert(offsetof({name}, {field}) == {at.offset}, "{name}.{field}");' for field, at in type_.fields
+            ]
+    lines += [f'_Static_assert(TIDE_{kind.upper()} == {i}, "{kind}");' for i, kind in enumerate(KINDS)]
+    assert len(lines) > 100
+    (tmp_path / "layout.c").write_text("\n".join(lines))
+    subprocess.run(["cc", "-fsyntax-only", f"-I{include}", str(tmp_path / "layout.c")], check=True)
+
+
+def machine():
+    return tidemark.Machine("cpu").without("ram").without("client")
+
+
+def test_program():
+    p = chain()
+    assert (p.name, p.n_ops, p.n_tensors) == ("chain", 14, 15)
+    assert p.op(1).reads == (1, 0) and p.op(13).phase == "update" and not p.op(13).rerunnable
+    assert p.tensor(0).start == "present" and p.tensor(14).keep
+    assert p.liveness().peak_bytes > p.liveness().largest_op_bytes
+    with pytest.raises(IndexError):
+        p.tensor(99)
+
+
+def test_program_files(tmp_path):
+    p = chain()
+    p.write(tmp_path / "chain.jsonl")
+    again = tidemark.Program.read(tmp_path / "chain.jsonl")
+    assert (again.n_ops, again.cost_ns) == (p.n_ops, p.cost_ns)
+    (tmp_path / "bad.jsonl").write_text("{")
+    with pytest.raises(tidemark.FormatError):
+        tidemark.Program.read(tmp_path / "bad.jsonl")
+
+
+def test_builder_refuses():
+    b = tidemark.ProgramBuilder()
+    t = b.tensor("t", 8)
+    with pytest.raises(tidemark.ArgumentError, match="t"):
+        b.op("reader", [t], [])
+
+
+def test_plans_within_budgets(tmp_path):
+    p, m = chain(), machine()
+    whole = tidemark.Plan.create(p, m, policy="liveness")
+    plan = tidemark.Plan.create(p, m, budget=whole.arena_bytes * 6 // 10)
+    assert plan.arena_bytes <= whole.arena_bytes * 6 // 10
+    plan.verify(budget=plan.arena_bytes)
+    with pytest.raises(tidemark.PlanError):
+        plan.verify(budget=plan.arena_bytes - 1)
+    timeline = plan.simulate()
+    assert len(timeline.start_ns) == len(plan.actions()) and timeline.prediction == plan.prediction
+    plan.write(tmp_path / "plan.jsonl")
+    assert tidemark.Plan.read(tmp_path / "plan.jsonl", p, m).residencies() == plan.residencies()
+
+
+def test_a_budget_too_small_says_what_would_do():
+    with pytest.raises(tidemark.FitError) as caught:
+        tidemark.Plan.create(chain(), machine(), budget=1000)
+    assert caught.value.needed_bytes > 1000
+
+
+def test_frontier_and_smallest():
+    p, m = chain(), machine()
+    whole = tidemark.Plan.create(p, m, policy="liveness").arena_bytes
+    plans = tidemark.frontier(p, m, [1000, whole // 2, whole])
+    assert plans[0] is None and plans[1].prediction.step_ns >= plans[2].prediction.step_ns
+    least = tidemark.smallest(p, m)
+    assert least.bound_bytes <= least.works_bytes <= whole
+
+
+def test_memory_map():
+    plan = tidemark.Plan.create(chain(), machine(), policy="liveness")
+    page = plan._repr_html_()
+    assert page.count("<rect") == len(plan.residencies()) and "x3" in page
+
+
+def test_pulled_run_computes():
+    """Each op adds up the first bytes of what it reads; the weight counts steps under any plan."""
+    p, m = chain(), machine()
+    whole = tidemark.Plan.create(p, m, policy="liveness").arena_bytes
+    for budget in whole, whole // 2:
+        plan = tidemark.Plan.create(p, m, budget=budget)
+        run = tidemark.PulledRun(plan)
+        uses = {}
+        for a in plan.actions():
+            if a.kind == "run":
+                uses.setdefault(a.op, []).append(a.uses)
+        residencies = plan.residencies()
+        start = (ctypes.c_uint64 * (1 << 13))(7)
+        run.write(0, ctypes.addressof(start), 1 << 16)
+        for _ in range(3):
+            turn = {op: iter(list_) for op, list_ in uses.items()}
+            run.begin()
+            while (op := run.pull()) != 0xFFFFFFFF:
+                at = [run.address + residencies[u].offset_bytes for u in next(turn[op])]
+                n = len(p.op(op).reads)
+                values = [ctypes.c_uint64.from_address(a).value for a in at]
+                ctypes.c_uint64.from_address(at[n]).value = (sum(values[:n]) + op) % 1000003
+            run.end()
+        end = (ctypes.c_uint64 * (1 << 13))()
+        run.read(14, ctypes.addressof(end), 1 << 16)
+        run.close()
+        if budget == whole:
+            want = end[0]
+    assert end[0] == want

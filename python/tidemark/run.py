@@ -1,0 +1,78 @@
+"""Pulled runs: the library keeps bytes and order, the caller computes (run.h)."""
+
+from __future__ import annotations
+
+import os
+
+from ._abi import ffi, lib
+from .errors import check
+from .plan import Plan
+
+
+class PulledRun:
+    """A run on the device "host" that follows a plan and hands every op over to the caller."""
+
+    def __init__(self, plan: Plan, *, disk_path: str | os.PathLike[str] | None = None):
+        self.plan = plan  # borrowed by the run, as are its program and machine
+        out = ffi.new("tide_device **")
+        check(lib.tide_device_open(b"host", ffi.NULL, out))
+        self._device = out[0]
+        options = ffi.new("tide_run_options *")
+        lib.tide_run_options_init(options)
+        options.device, options.program = self._device, plan.program._handle
+        options.machine, options.plan = plan.machine._struct, plan._handle
+        self._path = ffi.new("char[]", os.fsencode(disk_path)) if disk_path else ffi.NULL
+        options.disk_path = self._path
+        run = ffi.new("tide_run **")
+        status = lib.tide_run_create(options, run)
+        if status:
+            lib.tide_device_close(self._device)
+        check(status)
+        self._run = run[0]
+        self._call = ffi.new("tide_call *")
+        self.report = ffi.new("tide_step_report *")
+
+    @property
+    def address(self) -> int:
+        """Where the arena's offset 0 is."""
+        return int(ffi.cast("uintptr_t", lib.tide_arena_host(lib.tide_run_arena(self._run))))
+
+    def write(self, tensor: int, address: int, size_bytes: int) -> None:
+        """Between steps: gives a carried value its bytes."""
+        check(lib.tide_run_write(self._run, tensor, ffi.cast("void *", address), size_bytes))
+
+    def read(self, tensor: int, address: int, size_bytes: int) -> None:
+        """Between steps: the bytes of a value."""
+        check(lib.tide_run_read(self._run, tensor, ffi.cast("void *", address), size_bytes))
+
+    def begin(self) -> None:
+        check(lib.tide_run_pull_begin(self._run))
+
+    def pull(self) -> int:
+        """The op before is computed; begins and awaits transfers up to the next one, and returns that op's id."""
+        status = lib.tide_run_pull(self._run, self._call)
+        if status:
+            check(status)
+        return self._call.op
+
+    def end(self) -> None:
+        """Waits for all that moves; self.report has the figures."""
+        check(lib.tide_run_pull_end(self._run, self.report))
+
+    def stop(self, computed: bool) -> None:
+        """Gives the step up; from then on only rescue() and close() work."""
+        check(lib.tide_run_pull_stop(self._run, computed))
+
+    def rescue(self, tensor: int, address: int, size_bytes: int) -> bool:
+        """After stop(): the bytes of a value, if it is anywhere."""
+        return lib.tide_run_rescue(self._run, tensor, ffi.cast("void *", address), size_bytes) == 0
+
+    def close(self) -> None:
+        if self._run:
+            lib.tide_run_destroy(self._run)
+            lib.tide_device_close(self._device)
+            self._run = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_run", None):
+            self.close()

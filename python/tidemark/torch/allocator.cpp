@@ -1,0 +1,419 @@
+/* The allocator that PyTorch asks for CPU memory while a step runs under Tidemark, and the ways to give a storage other
+ * bytes under its tensors. Built on first use against the PyTorch that is there; needs libc10 alone.
+ *
+ * A thread is in one of four modes. Outside of steps everything goes to PyTorch's own allocator, untouched. Recording:
+ * the same, but every allocation and release is noted. Online: noted as well, and all memory comes from a heap of the
+ * library, whose blocks may leave to disk while no op uses their storages. Planned: the allocations of the op at hand are answered with the
+ * addresses that a plan has for them; what it has none for comes from PyTorch's own allocator and is counted.
+ *
+ * Invariant: a DataPtr with the deleter `leave` points into an arena (or nowhere) and owns nothing. */
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/StorageImpl.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+struct Block { /* of a recording, or one that no plan has an address for */
+    uint64_t id, bytes;
+    bool counted;
+};
+
+struct Event {
+    uint64_t id;
+    uint64_t bytes; /* UINT64_MAX: released */
+};
+
+enum class Mode { OFF, RECORD, PLANNED, ONLINE };
+
+thread_local Mode mode = Mode::OFF;
+std::atomic<uint64_t> next_id{1};
+std::mutex lock; /* protects what follows: storages are released by any thread */
+bool noting = false;
+std::vector<Event> events;
+std::unordered_map<void *, Block> blocks; /* by address */
+uint64_t outside_bytes = 0, outside_peak_bytes = 0, outside_count = 0;
+
+struct Answer {
+    uint64_t bytes;
+    void *address;
+};
+thread_local std::vector<Answer> answers; /* of the op at hand, in the order of its allocations */
+thread_local size_t answered = 0;
+
+c10::Device cpu() { return c10::Device(c10::DeviceType::CPU); }
+
+void leave(void *) {}
+
+void forget(void *address) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto found = blocks.find(address);
+    if (found == blocks.end()) return;
+    if (noting) events.push_back({found->second.id, UINT64_MAX});
+    if (found->second.counted) outside_bytes -= found->second.bytes;
+    blocks.erase(found);
+}
+
+/* Of memory that PyTorch's own allocator gave. */
+void release(void *address) {
+    forget(address);
+    c10::GetDefaultCPUAllocator()->raw_deleter()(address);
+}
+
+bool is_planned(void *address);
+
+bool is_held(void *address);
+void give_back(void *address);
+c10::DataPtr allocate_online(size_t bytes, uint64_t id);
+
+/* For those who ask for memory without a DataPtr (oneDNN's scratchpads) the address is all there is to tell it by. */
+void release_raw(void *address) {
+    if (is_held(address))
+        give_back(address);
+    else if (!is_planned(address))
+        release(address);
+}
+
+class Allocator final : public c10::Allocator {
+  public:
+    c10::DataPtr allocate(size_t bytes) override {
+        if (mode == Mode::OFF || bytes == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
+        if (mode == Mode::ONLINE) return allocate_online(bytes, next_id++);
+        void *address = mode == Mode::PLANNED ? answer(bytes) : nullptr;
+        return address ? c10::DataPtr(address, address, &leave, cpu()) : note(bytes);
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return &release_raw; }
+    void copy_data(void *to, const void *from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+
+  private:
+    /* The n-th allocation of an op has the n-th address; one that did not come this time is passed over. */
+    static void *answer(size_t bytes) {
+        for (size_t i = answered; i < answers.size(); i++) {
+            if (answers[i].bytes != bytes) continue;
+            answered = i + 1;
+            return answers[i].address;
+        }
+        return nullptr;
+    }
+
+    static c10::DataPtr note(size_t bytes) {
+        c10::DataPtr memory = c10::GetDefaultCPUAllocator()->allocate(bytes);
+        void *address = memory.release_context(); /* which is the address itself */
+        bool counted = mode == Mode::PLANNED;
+        std::lock_guard<std::mutex> guard(lock);
+        blocks[address] = {next_id++, bytes, counted};
+        if (noting) events.push_back({blocks[address].id, bytes});
+        if (counted) {
+            outside_count++;
+            outside_bytes += bytes;
+            if (outside_bytes > outside_peak_bytes) outside_peak_bytes = outside_bytes;
+        }
+        return {address, address, &release, cpu()};
+    }
+};
+
+/* ---- online ---- */
+
+/* The calls of tidemark/heap.h, from the library that the package has loaded. */
+struct Heap {
+    void *self;
+    int (*allocate)(void *self, uint64_t bytes, uint64_t *block, void **address);
+    int (*pin)(void *self, uint64_t block, void **address);
+    void (*unpin)(void *self, uint64_t block);
+    void (*release)(void *self, uint64_t block);
+    const char *(*last_error)(void);
+};
+Heap heap{};
+
+struct Held { /* a block of the heap */
+    uint64_t id; /* in the recording; 0: it was there before */
+    void *address; /* nullptr: on disk */
+    c10::StorageImpl *storage; /* nullptr: not known yet; then the block stays pinned */
+};
+std::unordered_map<uint64_t, Held> held; /* by block; protected by the lock, like the next */
+std::unordered_map<void *, uint64_t> block_at;
+thread_local std::vector<uint64_t> pinned; /* by the op at hand */
+
+void give_back_block(uint64_t block) {
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        auto found = held.find(block);
+        if (found == held.end()) return;
+        if (noting && found->second.id) events.push_back({found->second.id, UINT64_MAX});
+        if (found->second.address) block_at.erase(found->second.address);
+        held.erase(found);
+    }
+    heap.release(heap.self, block);
+}
+
+bool find_block(void *address, uint64_t *block) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto found = block_at.find(address);
+    if (found == block_at.end()) return false;
+    *block = found->second;
+    return true;
+}
+
+void give_back(void *address) {
+    uint64_t block;
+    if (find_block(address, &block)) give_back_block(block);
+}
+
+/* Of a storage whose bytes are on disk: the context is all that is left of it. */
+void *absent_context(uint64_t block) { return reinterpret_cast<void *>(block + 1); }
+uint64_t block_of_absent(void *context) { return reinterpret_cast<uint64_t>(context) - 1; }
+void give_back_absent(void *context) { give_back_block(block_of_absent(context)); }
+
+[[noreturn]] void fail_heap() { TORCH_CHECK_WITH(OutOfMemoryError, false, "tidemark: ", heap.last_error()); }
+
+c10::DataPtr allocate_online(size_t bytes, uint64_t id) {
+    uint64_t block;
+    void *address;
+    if (heap.allocate(heap.self, bytes, &block, &address)) fail_heap();
+    pinned.push_back(block);
+    std::lock_guard<std::mutex> guard(lock);
+    held[block] = {id, address, nullptr};
+    block_at[address] = block;
+    if (noting && id) events.push_back({id, bytes});
+    return {address, address, &give_back, cpu()};
+}
+
+/* The heap has moved a block. */
+void note_move(void *, uint64_t block, void *address) {
+    std::lock_guard<std::mutex> guard(lock);
+    Held &h = held.at(block);
+    if (h.address) block_at.erase(h.address);
+    if (address) block_at[address] = block;
+    h.address = address;
+    (void)h.storage->_mutable_data_ptr_no_checks().release_context(); /* moved, not given back */
+    h.storage->set_data_ptr_noswap(address ? c10::DataPtr(address, address, &give_back, cpu())
+                                           : c10::DataPtr(nullptr, absent_context(block), &give_back_absent, cpu()));
+}
+
+/* The block of a storage; false: its bytes are not of the heap. */
+bool block_of(c10::StorageImpl *storage, uint64_t *block) {
+    const c10::DataPtr &data = storage->data_ptr();
+    if (data.get_deleter() == &give_back_absent) {
+        *block = block_of_absent(data.get_context());
+        return true;
+    }
+    return data.get_deleter() == &give_back && find_block(data.get(), block);
+}
+
+void know_storage(uint64_t block, c10::StorageImpl *storage) {
+    std::lock_guard<std::mutex> guard(lock);
+    held.at(block).storage = storage;
+}
+
+void pin_storage(c10::StorageImpl *storage) {
+    uint64_t block;
+    void *address;
+    if (!block_of(storage, &block)) return;
+    know_storage(block, storage);
+    if (heap.pin(heap.self, block, &address)) fail_heap();
+    pinned.push_back(block);
+}
+
+void import_storage(c10::StorageImpl *storage) {
+    uint64_t block;
+    if (block_of(storage, &block) || storage->nbytes() == 0) return;
+    c10::DataPtr memory = allocate_online(storage->nbytes(), 0);
+    std::memcpy(memory.get(), storage->data_ptr().get(), storage->nbytes());
+    storage->set_data_ptr_noswap(std::move(memory));
+}
+
+bool is_held(void *address) {
+    uint64_t block;
+    return find_block(address, &block);
+}
+
+struct Range {
+    uintptr_t begin, end;
+};
+std::vector<Range> arenas; /* protected by the lock */
+
+bool is_planned(void *address) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto at = reinterpret_cast<uintptr_t>(address);
+    for (const Range &arena : arenas)
+        if (at >= arena.begin && at < arena.end) return true;
+    return false;
+}
+
+Allocator allocator;
+
+c10::StorageImpl *storage_of(uint64_t cdata) { return reinterpret_cast<c10::StorageImpl *>(cdata); }
+
+} // namespace
+
+extern "C" {
+
+void tidemark_torch_install(void) { c10::SetCPUAllocator(&allocator, 255); }
+
+/* 0: off, 1: record, 2: planned, 3: online; of this thread. Recording begins with no events. */
+void tidemark_torch_mode(int wanted) {
+    mode = static_cast<Mode>(wanted);
+    answers.clear();
+    answered = 0;
+    std::lock_guard<std::mutex> guard(lock);
+    noting = mode == Mode::RECORD || mode == Mode::ONLINE;
+    if (noting) events.clear();
+}
+
+uint64_t tidemark_torch_event_count(void) {
+    std::lock_guard<std::mutex> guard(lock);
+    return events.size();
+}
+
+/* Copies events [first, first + n). */
+void tidemark_torch_events(uint64_t first, uint64_t n, uint64_t *out) {
+    std::lock_guard<std::mutex> guard(lock);
+    std::memcpy(out, events.data() + first, n * sizeof(Event));
+}
+
+uint64_t tidemark_torch_next_id(void) { return next_id; }
+
+/* The id of the block that a storage's bytes are; 0: they are not of a recording. */
+uint64_t tidemark_torch_block(uint64_t cdata) {
+    const c10::DataPtr &data = storage_of(cdata)->data_ptr();
+    uint64_t block;
+    bool online = block_of(storage_of(cdata), &block);
+    std::lock_guard<std::mutex> guard(lock);
+    if (online) return held.at(block).id;
+    if (data.get_deleter() != &release) return 0;
+    auto found = blocks.find(data.get());
+    return found == blocks.end() ? 0 : found->second.id;
+}
+
+/* Addresses in [begin, begin + bytes) are of plans from now on; bytes == 0: no longer. */
+void tidemark_torch_arena(uint64_t begin, uint64_t bytes) {
+    std::lock_guard<std::mutex> guard(lock);
+    std::erase_if(arenas, [begin](const Range &arena) { return arena.begin == begin; });
+    if (bytes) arenas.push_back({begin, begin + bytes});
+}
+
+/* The addresses for the op that comes next. */
+void tidemark_torch_arm(uint64_t n, const uint64_t *sizes, const uint64_t *addresses) {
+    answers.resize(n);
+    answered = 0;
+    for (uint64_t i = 0; i < n; i++) answers[i] = {sizes[i], reinterpret_cast<void *>(addresses[i])};
+}
+
+void tidemark_torch_disarm(void) {
+    answers.clear();
+    answered = 0;
+}
+
+/* Storages get these addresses in the arena; 0: none. Bytes they own are released. */
+void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses) {
+    for (uint64_t i = 0; i < n; i++) {
+        void *address = reinterpret_cast<void *>(addresses[i]);
+        c10::StorageImpl *storage = storage_of(cdatas[i]);
+        if (storage->data_ptr().get() == address) continue;
+        storage->set_data_ptr_noswap({address, address, &leave, cpu()});
+    }
+}
+
+/* A storage gets ordinary memory, whose bytes the caller fills; its address. */
+uint64_t tidemark_torch_adopt(uint64_t cdata) {
+    c10::StorageImpl *storage = storage_of(cdata);
+    storage->set_data_ptr_noswap(c10::GetDefaultCPUAllocator()->allocate(storage->nbytes()));
+    return reinterpret_cast<uint64_t>(storage->data_ptr().get());
+}
+
+uint64_t tidemark_torch_address(uint64_t cdata) {
+    return reinterpret_cast<uint64_t>(storage_of(cdata)->data_ptr().get());
+}
+
+/* The heap of online steps; self NULL: there is none any more. */
+void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *last_error) {
+    heap = {self,
+            reinterpret_cast<int (*)(void *, uint64_t, uint64_t *, void **)>(allocate),
+            reinterpret_cast<int (*)(void *, uint64_t, void **)>(pin),
+            reinterpret_cast<void (*)(void *, uint64_t)>(unpin),
+            reinterpret_cast<void (*)(void *, uint64_t)>(release),
+            reinterpret_cast<const char *(*)(void)>(last_error)};
+}
+
+void *tidemark_torch_moved(void) { return reinterpret_cast<void *>(&note_move); }
+
+/* Before an op of an online step: its storages are in memory and stay there. import: those that are to move into the heap
+ * first. 0 if that does not fit; then the heap says why. */
+int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *import) {
+    try {
+        for (uint64_t i = 0; i < n; i++)
+            if (storage_of(cdatas[i])->data_ptr().get()) pin_storage(storage_of(cdatas[i]));
+        for (uint64_t i = 0; i < n; i++) {
+            if (import[i]) import_storage(storage_of(cdatas[i]));
+            pin_storage(storage_of(cdatas[i]));
+        }
+        return 1;
+    } catch (const c10::Error &) {
+        return 0;
+    }
+}
+
+/* After it, with the storages it returned. What nobody has seen as a storage stays where it is. */
+void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas) {
+    uint64_t block;
+    for (uint64_t i = 0; i < n; i++)
+        if (block_of(storage_of(cdatas[i]), &block)) know_storage(block, storage_of(cdatas[i]));
+    std::vector<uint64_t> later;
+    for (uint64_t pin : pinned) {
+        bool known;
+        {
+            std::lock_guard<std::mutex> guard(lock);
+            auto found = held.find(pin);
+            if (found == held.end()) continue;
+            known = found->second.storage != nullptr;
+        }
+        if (known)
+            heap.unpin(heap.self, pin);
+        else
+            later.push_back(pin);
+    }
+    pinned = std::move(later);
+}
+
+/* A storage of the heap is in memory, until its bytes are given back; 1 unless it cannot be. */
+int tidemark_torch_fetch(uint64_t cdata) {
+    uint64_t block;
+    void *address;
+    return !block_of(storage_of(cdata), &block) || heap.pin(heap.self, block, &address) == 0;
+}
+
+/* All storages of the heap get ordinary memory; 1 unless one could not be read. */
+int tidemark_torch_leave_heap(void) {
+    for (;;) {
+        c10::StorageImpl *storage = nullptr;
+        {
+            std::lock_guard<std::mutex> guard(lock);
+            for (auto &[block, h] : held)
+                if (h.storage) storage = h.storage;
+        }
+        if (!storage) break;
+        if (!tidemark_torch_fetch(reinterpret_cast<uint64_t>(storage))) return 0;
+        c10::DataPtr memory = c10::GetDefaultCPUAllocator()->allocate(storage->nbytes());
+        std::memcpy(memory.get(), storage->data_ptr().get(), storage->nbytes());
+        storage->set_data_ptr_noswap(std::move(memory));
+    }
+    pinned.clear();
+    return 1;
+}
+
+/* Of planned steps so far: allocations that no plan had an address for, and the most bytes of them at a time. */
+void tidemark_torch_outside(uint64_t *count, uint64_t *peak_bytes, int reset) {
+    std::lock_guard<std::mutex> guard(lock);
+    *count = outside_count;
+    *peak_bytes = outside_peak_bytes;
+    if (!reset) return;
+    outside_count = 0;
+    outside_peak_bytes = outside_bytes;
+}
+}

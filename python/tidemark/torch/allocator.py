@@ -1,0 +1,104 @@
+"""Builds allocator.cpp against the PyTorch that is there, once per version of both, and loads it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import cffi
+import torch
+
+_SOURCE = Path(__file__).with_name("allocator.cpp")
+
+_ffi = cffi.FFI()
+_ffi.cdef("""
+void tidemark_torch_install(void);
+void tidemark_torch_mode(int wanted);
+uint64_t tidemark_torch_event_count(void);
+void tidemark_torch_events(uint64_t first, uint64_t n, uint64_t *out);
+uint64_t tidemark_torch_next_id(void);
+uint64_t tidemark_torch_block(uint64_t cdata);
+void tidemark_torch_arena(uint64_t begin, uint64_t bytes);
+void tidemark_torch_arm(uint64_t n, const uint64_t *sizes, const uint64_t *addresses);
+void tidemark_torch_disarm(void);
+void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses);
+uint64_t tidemark_torch_adopt(uint64_t cdata);
+uint64_t tidemark_torch_address(uint64_t cdata);
+void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *last_error);
+void *tidemark_torch_moved(void);
+int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *import);
+void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas);
+int tidemark_torch_fetch(uint64_t cdata);
+int tidemark_torch_leave_heap(void);
+void tidemark_torch_outside(uint64_t *count, uint64_t *peak_bytes, int reset);
+""")
+
+OFF, RECORD, PLANNED, ONLINE = 0, 1, 2, 3
+RELEASED = 0xFFFFFFFFFFFFFFFF
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "tidemark" / "torch-allocator"
+
+
+def _build(target: Path) -> None:
+    """Compiles into a file of its own first, so that nobody ever loads half of one."""
+    root = Path(torch.__file__).parent
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, half = tempfile.mkstemp(dir=target.parent, suffix=".so")
+    os.close(handle)
+    abi = int(torch.compiled_with_cxx11_abi())
+    command = [
+        os.environ.get("CXX", "c++"), "-O2", "-std=c++20", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
+        f"-I{root / 'include'}", str(_SOURCE), f"-L{root / 'lib'}", "-lc10", f"-Wl,-rpath,{root / 'lib'}", "-o", half,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        os.unlink(half)
+        raise RuntimeError(f"the allocator for PyTorch cannot be built:\n{' '.join(command)}\n{done.stderr}")
+    os.replace(half, target)
+
+
+@functools.cache
+def load() -> object:
+    """The library, with its allocator installed in front of PyTorch's own."""
+    key = hashlib.sha256(_SOURCE.read_bytes() + torch.__version__.encode()).hexdigest()[:16]
+    target = _cache_folder() / f"allocator-{torch.__version__}-{key}.so"
+    if not target.exists():
+        _build(target)
+    lib = _ffi.dlopen(str(target))
+    lib.tidemark_torch_install()
+    return lib
+
+
+def new_u64(values: list[int]) -> object:
+    """An array of uint64_t for the calls above."""
+    return _ffi.new("uint64_t[]", values)
+
+
+def read_events(first: int, n: int) -> list[tuple[int, int]]:
+    """(block, bytes) per allocation, (block, RELEASED) per release."""
+    out = _ffi.new("uint64_t[]", max(2 * n, 1))
+    load().tidemark_torch_events(first, n, out)
+    return [(out[2 * i], out[2 * i + 1]) for i in range(n)]
+
+
+def outside(reset: bool = False) -> tuple[int, int]:
+    """Allocations of planned steps that no plan had an address for, and the most bytes of them at a time."""
+    out = _ffi.new("uint64_t[2]")
+    load().tidemark_torch_outside(out, out + 1, reset)
+    return out[0], out[1]
+
+
+def cast_pointer(value: int) -> object:
+    """A pointer of another cffi library, for the calls above."""
+    return _ffi.cast("void *", value)
+
+
+def pointer_value(pointer: object) -> int:
+    return int(_ffi.cast("uintptr_t", pointer))

@@ -1,0 +1,187 @@
+"""Records one step of a PyTorch program: every aten call, the storages it reads and writes, and what it allocates.
+
+Values are storages: views vanish, because they have no bytes of their own. A storage is known by the block that the
+recording allocator gave it, or, if it was there before, by its address, which holds as long as the recording keeps the
+storage alive.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..errors import FitError
+from . import allocator
+from .online import OnlineHeap
+
+aten = torch.ops.aten
+
+# Arguments that an op changes without saying so in its schema, and whether it does so for these arguments.
+HIDDEN_WRITES: dict[Any, tuple[tuple[int, ...], Callable[[tuple], bool]]] = {
+    aten.native_batch_norm.default: ((3, 4), lambda args: bool(args[5])),
+}
+
+
+def tensors_in(args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    """All tensors among the arguments, also in lists, in a fixed order."""
+    found = []
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif type(value) in (list, tuple):
+            found.extend(v for v in value if isinstance(v, torch.Tensor))
+    return found
+
+
+def tensors_out(result: Any) -> list[torch.Tensor]:
+    """All tensors that an op returned."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if type(result) in (list, tuple):
+        return [v for r in result for v in tensors_out(r)]
+    return []
+
+
+def mutated_by(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    """The tensors that the schema says are written."""
+    found: list[torch.Tensor] = []
+    if not func._schema.is_mutable:
+        return found
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[i] if i < len(args) else kwargs.get(argument.name)
+        found.extend(tensors_in((value,), {}))
+    return found
+
+
+@dataclass
+class Call:
+    """One aten call of the step. Storages are keys of Recording.storages."""
+
+    func: Any
+    inputs: list[int]  # per tensor argument
+    outputs: list[int]  # per tensor returned
+    mutated: list[int] = field(default_factory=list)
+    hidden: list[int] = field(default_factory=list)  # written though the schema does not say so
+    allocations: list[tuple[int, int]] = field(default_factory=list)  # (key, bytes), in order
+    releases: list[tuple[int, int]] = field(default_factory=list)  # (after so many allocations, key): within the call
+    cost_ns: int = 0
+    phase: str = "forward"
+    random: bool = False
+
+    @property
+    def is_view(self) -> bool:
+        """Nothing was computed: what comes out are bytes that went in."""
+        if self.mutated or self.hidden or self.allocations or not self.outputs:
+            return not self.inputs and not self.allocations and not self.outputs
+        return all(key in self.inputs for key in self.outputs)
+
+
+@dataclass
+class Recording:
+    """A step, call by call."""
+
+    calls: list[Call] = field(default_factory=list)
+    sizes: dict[int, int] = field(default_factory=dict)  # bytes per storage
+    given: set[int] = field(default_factory=set)  # arguments of the step: the caller's
+    before: dict[int, torch.UntypedStorage] = field(default_factory=dict)  # was there before the step: its state
+    made: set[int] = field(default_factory=set)  # by ops of the step
+    released: set[int] = field(default_factory=set)  # of those: gone before the step ended
+    returned: set[int] = field(default_factory=set)  # of those: the caller has them now
+
+
+class Recorder(TorchDispatchMode):
+    """The mode under which a step is recorded. The step itself runs as it would without."""
+
+    def __init__(self, arguments: list[torch.Tensor], heap: OnlineHeap | None = None):
+        super().__init__()
+        self.recording = Recording()
+        self._heap = heap
+        self._lib = allocator.load()
+        self._held: list[torch.UntypedStorage] = []  # so that no address comes up twice
+        self._first_id = 0
+        self._backward_began = False
+        for tensor in arguments:
+            self.recording.given.add(-tensor.untyped_storage()._cdata)
+
+    def __enter__(self) -> "Recorder":
+        self._lib.tidemark_torch_mode(allocator.ONLINE if self._heap else allocator.RECORD)
+        self._first_id = self._lib.tidemark_torch_next_id()
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._finish()
+        self._lib.tidemark_torch_mode(allocator.OFF)
+
+    def note_result(self, tensors: list[torch.Tensor]) -> None:
+        """What the step hands to its caller."""
+        self.recording.returned.update(self._key(t) for t in tensors)
+
+    def _key(self, tensor: torch.Tensor) -> int:
+        storage = tensor.untyped_storage()
+        block = self._lib.tidemark_torch_block(storage._cdata)
+        key = block if block >= self._first_id and block else -storage._cdata
+        if key not in self.recording.sizes:
+            self.recording.sizes[key] = storage.nbytes()
+            if key < 0:
+                self._held.append(storage)
+                if key not in self.recording.given:
+                    self.recording.before[key] = storage
+        return key
+
+    def _phase(self) -> str:
+        if torch._C._current_graph_task_id() != -1:
+            self._backward_began = True
+            return "backward"
+        return "update" if self._backward_began and not torch.is_grad_enabled() else "forward"
+
+    def _compute(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        try:
+            return func(*args, **kwargs)
+        except torch.OutOfMemoryError as error:
+            if self._heap is None:
+                raise
+            raise FitError(f"{func.name()}: {error}") from error
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        tensors = tensors_in(args, kwargs)
+        inputs = [self._key(t) for t in tensors]
+        if self._heap:
+            imports = [key in self.recording.before for key in inputs]
+            self._heap.begin_op([t.untyped_storage()._cdata for t in tensors], imports)
+        first = self._lib.tidemark_torch_event_count()
+        begin = time.perf_counter_ns()
+        result = self._compute(func, args, kwargs)
+        cost = time.perf_counter_ns() - begin
+        n = self._lib.tidemark_torch_event_count() - first
+        call = Call(func, inputs, [self._key(t) for t in tensors_out(result)], cost_ns=cost, phase=self._phase())
+        call.mutated = [self._key(t) for t in mutated_by(func, args, kwargs)]
+        call.random = torch.Tag.nondeterministic_seeded in func.tags
+        positions, applies = HIDDEN_WRITES.get(func, ((), None))
+        if applies and applies(args):
+            call.hidden = [self._key(args[i]) for i in positions if args[i] is not None]
+        for key, size in allocator.read_events(first, n):
+            if size == allocator.RELEASED:
+                call.releases.append((len(call.allocations), key))
+            else:
+                call.allocations.append((key, size))
+        self.recording.calls.append(call)
+        if self._heap:
+            self._heap.end_op([t.untyped_storage()._cdata for t in tensors_out(result)])
+        return result
+
+    def _finish(self) -> None:
+        """Which of the step's storages outlive it."""
+        recording = self.recording
+        for call in recording.calls:
+            recording.made.update(key for key, _ in call.allocations)
+        for key, size in allocator.read_events(0, self._lib.tidemark_torch_event_count()):
+            if size == allocator.RELEASED:
+                recording.released.add(key)

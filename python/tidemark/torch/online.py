@@ -1,0 +1,60 @@
+"""Steps that have no plan yet, inside the budget all the same: their memory is a heap of the library, and what no op uses
+leaves to disk, least recently used first, whenever room is short."""
+
+from __future__ import annotations
+
+import os
+
+from .. import _abi
+from ..errors import FitError, TideError, check
+from . import allocator
+
+_lib, _ffi = _abi.lib, _abi.ffi
+
+
+def _function(name: str) -> object:
+    """The address of a call of the library, as the allocator wants it."""
+    return allocator.cast_pointer(int(_ffi.cast("uintptr_t", _ffi.addressof(_lib, name))))
+
+
+class OnlineHeap:
+    """The heap of online steps. One at a time is in use."""
+
+    def __init__(self, budget: int, disk_bytes: int | None, disk_path: str | os.PathLike[str] | None):
+        self._allocator = allocator.load()
+        options = _ffi.new("tide_heap_options *")
+        _lib.tide_heap_options_init(options)
+        options.arena_bytes = budget
+        options.disk_bytes = 4 * budget if disk_bytes is None else disk_bytes
+        path = _ffi.new("char[]", os.fsencode(disk_path)) if disk_path else _ffi.NULL
+        options.disk_path = path
+        options.moved = _ffi.cast("void *", allocator.pointer_value(self._allocator.tidemark_torch_moved()))
+        out = _ffi.new("tide_heap **")
+        check(_lib.tide_heap_create(options, out))
+        self._heap = out[0]
+        calls = ("tide_heap_allocate", "tide_heap_pin", "tide_heap_unpin", "tide_heap_release", "tide_last_error")
+        self._allocator.tidemark_torch_heap(
+            allocator.cast_pointer(int(_ffi.cast("uintptr_t", self._heap))), *(_function(name) for name in calls)
+        )
+
+    def begin_op(self, cdatas: list[int], imports: list[bool]) -> None:
+        """The op's storages are in memory; FitError if the budget does not hold them."""
+        n = len(cdatas)
+        if not self._allocator.tidemark_torch_begin_op(n, allocator.new_u64(cdatas), allocator.new_u64(imports)):
+            raise FitError(_ffi.string(_lib.tide_last_error()).decode())
+
+    def end_op(self, cdatas: list[int]) -> None:
+        self._allocator.tidemark_torch_end_op(len(cdatas), allocator.new_u64(cdatas))
+
+    @property
+    def peak_bytes(self) -> int:
+        return _lib.tide_heap_get_stats(self._heap).peak_bytes
+
+    def close(self) -> None:
+        """What is still in the heap comes to ordinary memory."""
+        if self._heap is None:
+            return
+        if not self._allocator.tidemark_torch_leave_heap():
+            raise TideError(_ffi.string(_lib.tide_last_error()).decode())
+        _lib.tide_heap_destroy(self._heap)
+        self._heap = None

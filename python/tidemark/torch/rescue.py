@@ -1,0 +1,93 @@
+"""Where a step leaves its plan: every value that is still wanted comes to ordinary memory, from the arena, from a tier, or
+by computing it again."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+import torch
+
+from .capture import tensors_out
+
+if TYPE_CHECKING:
+    from .execute import Executor
+
+
+class _Rescue:
+    def __init__(self, executor: "Executor", n_ops: int):
+        self.e = executor
+        self.program = executor.plan.program
+        self.slot_of = executor.conversion.slot_of_tensor
+        self.producer: dict[int, int] = {}
+        self.current: dict[int, int] = {slot: first for _, slot, first, _ in executor._state}
+        n_done = 0
+        for op, step in enumerate(executor.conversion.steps):
+            if n_done == n_ops:
+                break
+            n_done += step.call is not None
+            for tensor in self.program.op(op).writes:
+                self.producer[tensor] = op
+                self.current[self.slot_of[tensor]] = tensor
+        self.held: dict[int, int] = {}  # per slot: the tensor whose bytes its storage has by now
+
+    def is_wanted(self, storage: torch.UntypedStorage) -> bool:
+        """Does anybody beside the executor hold it?"""
+        return torch._C._storage_Use_Count(storage._cdata) > 1
+
+    def take(self, slot: int) -> bool:
+        """From the arena or a tier, unless the storage has bytes of its own."""
+        storage, tensor = self.e._storage[slot], self.current[slot]
+        address, base = self.e._lib.tidemark_torch_address(storage._cdata), self.e._base
+        if address and not base <= address < base + max(self.e.plan.arena_bytes, 1):
+            self.held[slot] = tensor
+            return True
+        home = self.e._lib.tidemark_torch_adopt(storage._cdata)
+        if not self.e._run.rescue(tensor, home, storage.nbytes()):
+            return False
+        self.held[slot] = tensor
+        return True
+
+    def can_compute(self, tensor: int) -> bool:
+        """Is what made a value known, and all it needs? A value that the rest of the planned step does not need may not
+        be."""
+        if self.held.get(self.slot_of[tensor]) == tensor:
+            return True
+        op = self.producer.get(tensor)
+        return op in self.e._saved and all(self.can_compute(read) for read in self.program.op(op).reads)
+
+    def compute(self, tensor: int) -> None:
+        """Runs again what made a value, and before it what that needs."""
+        op = self.producer[tensor]
+        saved = self.e._saved[op]
+        for read in self.program.op(op).reads:
+            if self.held.get(self.slot_of[read]) != read:
+                self.compute(read)
+        made = self.e.conversion.steps[op].new
+        results = tensors_out(saved.run())
+        for result, slot in zip(results, self.e._outputs[self.e.conversion.steps[op].call]):
+            storage = self.e._storage[slot] if slot in made else None
+            if storage is not None:
+                home = self.e._lib.tidemark_torch_adopt(storage._cdata)
+                ctypes.memmove(home, result.untyped_storage().data_ptr(), storage.nbytes())
+        for write in self.program.op(op).writes:
+            self.held[self.slot_of[write]] = write
+
+
+def rescue_values(executor: "Executor", n_ops: int) -> None:
+    """After the first n_ops ops: all storages that somebody holds get ordinary memory with their values. Those that the rest
+    of the planned step did not need and that are gone are left without bytes: PyTorch refuses to use them."""
+    rescue = _Rescue(executor, n_ops)
+    wanted = [
+        slot for slot, storage in enumerate(executor._storage)
+        if storage is not None and slot in rescue.current and rescue.is_wanted(storage)
+    ]  # fmt: skip
+    missing = [slot for slot in wanted if not rescue.take(slot)]
+    for slot in missing:
+        tensor = rescue.current[slot]
+        if rescue.held.get(slot) == tensor:
+            continue
+        if rescue.can_compute(tensor):
+            rescue.compute(tensor)
+        else:
+            executor.bind([(executor._cdata[slot], 0)])

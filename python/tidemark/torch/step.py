@@ -1,0 +1,264 @@
+"""Steps inside a byte budget: learn a step, plan it, follow the plan."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Iterable
+
+import torch
+
+from ..machine import Machine
+from ..plan import Plan
+from ..units import parse_bytes
+from . import allocator
+from .capture import Recorder, Recording, tensors_in, tensors_out
+from .convert import Conversion, convert
+from .execute import Executor
+from .online import OnlineHeap
+from .report import Report
+
+
+def host_machine() -> Machine:
+    """The machine that steps are planned for: the host, whose only way to more bytes is its disk."""
+    return Machine("cpu").without("ram").without("client")
+
+
+def _key_of(args: tuple, kwargs: dict) -> tuple:
+    """Steps with the same key have the same plan, as far as their arguments say."""
+    return tuple((tuple(t.shape), t.dtype) for t in tensors_in(args, kwargs)) + tuple(sorted(kwargs))
+
+
+class BudgetedStep:
+    """A training step whose bytes stay within a budget. Call it like the function it wraps.
+
+    The first call runs as ever, which gives optimizers the chance to make their state; the second is recorded and
+    planned; from then on steps follow the plan. Arguments of other shapes have a plan of their own. A step that does
+    something else than the planned one leaves the plan and goes on in ordinary memory; after two in a row the next is
+    recorded anew. The results are those of the function itself, bit for bit.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        budget: int | str,
+        disk_budget: int | str | None = None,
+        disk_path: str | None = None,
+        effort: str = "low",
+        modules: Iterable[torch.nn.Module] = (),
+        optimizers: Iterable[torch.optim.Optimizer] = (),
+    ):
+        functools.update_wrapper(self, function)
+        parse_bytes(budget, 1)  # says so now if it makes no sense
+        is_share = isinstance(budget, str) and budget.strip().endswith("%")
+        self._budget_bytes = None if is_share else parse_bytes(budget)
+        self._heap: OnlineHeap | None = None
+        self._function, self._budget = function, budget
+        self._disk_budget = None if disk_budget is None else parse_bytes(disk_budget)
+        self._disk_path, self._effort = disk_path, effort
+        self._executor: Executor | None = None
+        self._key: tuple = ()  # what the executor's plan is for
+        self._plans: dict[tuple, tuple[Recording, Conversion, Plan]] = {}
+        self._left: tuple | None = None  # the key of the step before, if it left its plan
+        self._warm = self._stepping = self._closed = False
+        self._report = Report()
+        self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in modules]
+        self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in modules]
+        self._hooks += [o.register_state_dict_pre_hook(self._before_use) for o in optimizers]
+
+    # ---- steps ----
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._closed:
+            return self._function(*args, **kwargs)
+        if self._stepping:
+            raise RuntimeError("a budgeted step cannot run inside itself")
+        self._stepping = True
+        try:
+            if not self._warm:
+                return self._warm_up(args, kwargs)
+            key = _key_of(args, kwargs)
+            self._choose(key)
+            return self._learn(key, args, kwargs) if self._executor is None else self._follow(args, kwargs)
+        finally:
+            self._stepping = False
+
+    def _choose(self, key: tuple) -> None:
+        """The executor for these arguments, if their step has a plan."""
+        if self._executor is not None and self._key == key:
+            return
+        if self._executor is not None:
+            self._executor.close()
+            self._executor = None
+        if key in self._plans:
+            self._use(key)
+
+    def _use(self, key: tuple) -> None:
+        recording, conversion, plan = self._plans[key]
+        self._note_plan(conversion, plan)
+        self._executor, self._key = Executor(recording, conversion, plan, self._disk_path), key
+
+    def _record(self, args: tuple, kwargs: dict) -> tuple[Any, Recording]:
+        """A step without a plan: in the budget by a heap, unless the budget is a share of what only the recording tells."""
+        if self._heap is None and self._budget_bytes is not None:
+            self._heap = OnlineHeap(self._budget_bytes, self._disk_budget, self._disk_path)
+        recorder = Recorder(tensors_in(args, kwargs), self._heap)
+        try:
+            with recorder:
+                result = self._function(*args, **kwargs)
+                recorder.note_result(tensors_out(result))
+        except BaseException:
+            self._leave_heap()
+            raise
+        self._report.steps += 1
+        self._report.learning_steps += 1
+        return result, recorder.recording
+
+    def _warm_up(self, args: tuple, kwargs: dict) -> Any:
+        result, _ = self._record(args, kwargs)
+        self._leave_heap()
+        self._warm = True
+        return result
+
+    def _learn(self, key: tuple, args: tuple, kwargs: dict) -> Any:
+        result, recording = self._record(args, kwargs)
+        try:
+            self._plans[key] = self._plan(recording)
+            self._use(key)
+        finally:
+            self._leave_heap()
+        return result
+
+    def _leave_heap(self) -> None:
+        """What is still in the heap of steps without a plan comes to ordinary memory."""
+        if self._heap is not None:
+            self._report.online_peak_bytes = max(self._report.online_peak_bytes, self._heap.peak_bytes)
+            self._heap.close()
+            self._heap = None
+
+    def _plan(self, recording: Recording) -> tuple[Recording, Conversion, Plan]:
+        conversion = convert(recording, getattr(self._function, "__name__", "step"))
+        machine = host_machine()
+        whole = Plan.create(conversion.program, machine, policy="liveness").arena_bytes
+        budget = parse_bytes(self._budget, whole) if self._budget_bytes is None else self._budget_bytes
+        plan = Plan.create(
+            conversion.program, machine, budget=budget, disk_bytes=self._disk_budget, effort=self._effort
+        )
+        if self._budget_bytes is None or not self._report.unconstrained_bytes:
+            self._budget_bytes = self._report.budget_bytes = budget
+            self._report.unconstrained_bytes = whole
+            allocator.outside(reset=True)
+        return recording, conversion, plan
+
+    def _note_plan(self, conversion: Conversion, plan: Plan) -> None:
+        r, disk = self._report, plan.machine.find_tier("disk")
+        r.plan, r.arena_bytes = plan, plan.arena_bytes
+        r.disk_bytes = 0 if disk is None else plan.tier_bytes(disk)
+        r.predicted_ns, r.exposed_ns = plan.prediction.step_ns, plan.prediction.exposed_ns
+        r.unplanned = dict(conversion.unplanned)
+        r.reruns = sum(a.kind == "run" for a in plan.actions()) - conversion.program.n_ops
+
+    def _follow(self, args: tuple, kwargs: dict) -> Any:
+        executor = self._executor
+        try:
+            with executor:
+                result = self._function(*args, **kwargs)
+        finally:
+            self._note_step(executor)
+        return result
+
+    def _note_step(self, executor: Executor) -> None:
+        r = self._report
+        r.outside_count, r.outside_peak_bytes = allocator.outside()
+        r.steps += 1
+        if executor.deviation is None:
+            r.planned_steps += 1
+            r.saved_bytes, r.loaded_bytes = executor.figures.saved_bytes, executor.figures.loaded_bytes
+            r.step_ns = executor.figures.step_ns
+            self._left = None
+            return
+        r.deviations.append(executor.deviation)
+        executor.close()
+        self._executor = None
+        if self._left == self._key:
+            del self._plans[self._key]
+        self._left = self._key
+
+    # ---- between steps ----
+
+    def home(self) -> None:
+        """Brings all state back to ordinary memory, outside the budget, until the next step."""
+        if self._executor is not None and not self._executor.is_home:
+            self._executor.go_home()
+            self._report.homecomings += 1
+
+    def _before_use(self, *_: Any) -> None:
+        """Somebody is about to look at the state: it must be somewhere to be seen."""
+        if not self._stepping and self._executor is not None and self._executor.has_absent_state:
+            self.home()
+
+    def _before_forward(self, module: torch.nn.Module, args: Any) -> None:
+        self._before_use()
+
+    @property
+    def report(self) -> Report:
+        """What became of the steps so far."""
+        return self._report
+
+    def close(self) -> None:
+        """Everything is back in ordinary tensors and all memory is given back; calls run the plain function."""
+        if self._executor is not None:
+            self._executor.close()
+            self._executor = None
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+        self._closed = True
+
+    def __enter__(self) -> "BudgetedStep":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def step(
+    *,
+    budget: int | str,
+    disk_budget: int | str | None = None,
+    disk_path: str | None = None,
+    effort: str = "low",
+    modules: Iterable[torch.nn.Module] = (),
+    optimizers: Iterable[torch.optim.Optimizer] = (),
+) -> Callable[[Callable[..., Any]], BudgetedStep]:
+    """Decorates a function that does one whole training step. `budget`: bytes, "2GiB", or "40%" of what the step takes
+    without. Modules and optimizers that are named can be used between steps, wherever their bytes are then."""
+    return functools.partial(
+        BudgetedStep, budget=budget, disk_budget=disk_budget, disk_path=disk_path, effort=effort, modules=modules,
+        optimizers=optimizers,
+    )  # fmt: skip
+
+
+def fit(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_fn: Callable[..., torch.Tensor],
+    *,
+    budget: int | str,
+    disk_budget: int | str | None = None,
+    disk_path: str | None = None,
+    effort: str = "low",
+) -> BudgetedStep:
+    """The usual step: loss_fn(model, *batch), backward, optimizer.step(), zero_grad(); returns the detached loss."""
+
+    def training_step(*batch: Any) -> torch.Tensor:
+        loss = loss_fn(model, *batch)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    return BudgetedStep(
+        training_step, budget=budget, disk_budget=disk_budget, disk_path=disk_path, effort=effort, modules=[model],
+        optimizers=[optimizer],
+    )  # fmt: skip
