@@ -21,6 +21,6 @@ uint64_t tide__hash_end(uint64_t hash, const void *rest, size_t size_of_all) {
 }
 
 uint64_t tide__hash_bytes(uint64_t hash, const void *data, size_t size) {
-    const char *p = data;
-    return tide__hash_end(tide__hash_words(hash, p, size), p ? p + (size - size % 8) : NULL, size);
+    const char *p = size ? data : ""; /* nothing may be at NULL */
+    return tide__hash_end(tide__hash_words(hash, p, size), p + (size - size % 8), size);
 }

@@ -142,18 +142,22 @@ static double nice_step(double range, int n) {
     return power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
 }
 
+/* Steps are chosen so that there are fewer. */
+enum { MAX_TICKS = 40 };
+
 static void write_axes(FILE *f, const curves *a) {
     double step = nice_step(a->high - a->low, 6);
-    for (double tick = ceil(a->low / step) * step; tick <= a->high; tick += step) {
-        double y = y_of(a, tick);
+    double first = ceil(a->low / step);
+    for (int k = 0; k < MAX_TICKS && (first + k) * step <= a->high; k++) {
+        double tick = (first + k) * step, y = y_of(a, tick);
         fprintf(f, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT, LEFT + WIDTH, y, y);
         fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8, y + 4,
                 fabs(tick) < step / 1e6 ? 0 : tick);
     }
     step = fmax(1, nice_step((double)a->last_step, 8));
-    for (double tick = step; tick <= (double)a->last_step; tick += step)
-        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", x_of(a, (uint64_t)tick),
-                TOP + HEIGHT + 18, tick);
+    for (int k = 1; k < MAX_TICKS && k * step <= (double)a->last_step; k++)
+        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", x_of(a, (uint64_t)(k * step)),
+                TOP + HEIGHT + 18, k * step);
     fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n", LEFT + WIDTH / 2, TOP + HEIGHT + 38);
     fprintf(f, "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">loss</text>\n",
             TOP + HEIGHT / 2);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 
 /* LLVM's runtime has a call for this; it is there in builds with clang. */
+/* NOLINTNEXTLINE(readability-redundant-declaration): only some headers have it */
 extern void kmp_set_blocktime(int ms) __attribute__((weak));
 
 struct tide__team {

@@ -42,15 +42,15 @@ tide_status tide__sim_queue_sync(tide_queue *base) {
 typedef struct work {
     tide_host_fn fn; /* NULL: a copy */
     void *context;
-    tide_io io; /* without a function: inside the arena */
+    tide_io io;
     char *data;
-    const char *from;
+    const char *from; /* a copy inside the arena; NULL: by `io` */
     uint64_t size_bytes;
 } work;
 
 static tide_status do_work(const work *w) {
     if (w->fn) return w->fn(w->context);
-    if (!w->io.fn) {
+    if (w->from) {
         memmove(w->data, w->from, w->size_bytes);
         return TIDE_OK;
     }
