@@ -37,7 +37,7 @@ static void check(const char *name) {
     tide_device *device;
     tide_queue *in, *other;
     relay r = {0};
-    unsigned char bytes[BYTES], got[BYTES], busy[BYTES];
+    unsigned char bytes[BYTES], got[BYTES] = {0}, busy[BYTES] = {0};
     if (tide_device_open(name, NULL, &device) != TIDE_OK) return; /* not here */
     for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 7);
     assert_ok(tide_queue_create(device, TIDE_QUEUE_COPY, &in));
