@@ -4,11 +4,13 @@
   console  is run by test_docs.sh, which compares the output as well
   c        the blocks of a document, one after the other, are a source file that compiles without a warning
   json     is one JSON value; jsonl is one per line
+  python   parses; `make check-torch` has tests of what it shows
   text     is for reading: pictures, and commands whose output differs from run to run; these run, nobody compares
 
 Blocks without a kind are refused, and so are commands that are only indented, where nothing would run them. What cannot
 run here stands in ELSEWHERE with the test or gate that covers it.
 """
+import ast
 import glob
 import json
 import os
@@ -29,7 +31,7 @@ ELSEWHERE = {
     "make bench": "minutes; figures only, and bench programs are built by every build",
     "tidemark devices --measure -o here.json": "wants an idle machine; cli.test_devices measures for a moment",
 }
-KINDS = {"sh", "console", "c", "json", "jsonl", "text"}
+KINDS = {"sh", "console", "c", "json", "jsonl", "python", "text"}
 COMMAND = re.compile(r"^\s*(\$ |(make|tidemark|cmake|cc|git|sudo|apt|pip|python3?|mkdir|cd) )")
 
 
@@ -79,6 +81,12 @@ class Document:
         except ValueError as error:
             self.fail(line, f"not JSON: {error}")
 
+    def parse_python(self, line, text):
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            self.fail(line, f"not Python: {error}")
+
     def check(self, line, kind, text, folder):
         if kind not in KINDS:
             self.fail(line, "a command that nothing runs" if kind == "indented" else f'a block of kind "{kind}"')
@@ -88,6 +96,8 @@ class Document:
             self.c += f'#line {line + 1} "{self.name}"\n{text}'
         if kind in ("json", "jsonl"):
             self.parse(line, text, kind == "jsonl")
+        if kind == "python":
+            self.parse_python(line, text)
         if kind == "text":
             for command in re.findall(r"^\$ ((?:.*\\\n)*.*)$", text, re.MULTILINE):
                 self.shell(line, command, folder)
