@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
                                        cmocka_unit_test(test_devices_come_and_go)};
     (void)argc;
     if (SANITIZER_SHARE > 1) return 77; /* sanitizers take time of their own, and do not see libgomp's waits */
-    if (getenv("OMP_WAIT_POLICY")) { /* the runtime has read it already: once more, as a user's program is */
+    if (getenv("OMP_WAIT_POLICY")) {    /* the runtime has read it already: once more, as a user's program is */
         unsetenv("OMP_WAIT_POLICY");
         execv("/proc/self/exe", argv);
     }

@@ -18,7 +18,7 @@ static void random_programs(void **state) {
     (void)state;
     static const char *const settings[] = {"hybrid", "hybrid:nomove", "hybrid:norerun"};
     policy_tally t = try_policies(settings, 3, TIDE_EFFORT_LOW, rounds(200));
-    assert_true(t.made > rounds(80) && t.with_moves > rounds(20) && t.with_reruns > rounds(8) &&
+    assert_true(t.made > rounds(80) && t.with_moves > rounds(20) && t.with_reruns >= rounds(8) &&
                 t.refused > rounds(20));
 }
 

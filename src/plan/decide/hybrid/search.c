@@ -127,6 +127,7 @@ static tide_status finish_start(searcher *x) {
     x->repair.limit = x->repair.work + x->limit;
     TIDE_TRY(tide__repair_prune(&x->repair, &x->s->extra));
     TIDE_TRY(sync_moves(x));
+    TIDE_TRY(note_nearest(x));
     return note_best(x);
 }
 
