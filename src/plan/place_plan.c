@@ -370,16 +370,6 @@ tide_status tide__place_plan_within(const tide_program *program, const tide_mach
     return *answer == TIDE__PLACE_TOO_SMALL ? TIDE_OK : place_tiers(program, machine, budgets, bounded, plan, answer);
 }
 
-tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                              const tide_budgets *budgets, tide_plan *plan) {
-    const effort bounded = {.is_question = true, .work = draft_work(plan->residencies.count)};
-    tide__place_answer answer;
-    TIDE_TRY(place_arena(program, machine, keep_everything, arena_limit(budgets), bounded, plan, &answer));
-    if (answer == TIDE__PLACE_TOO_SMALL)
-        TIDE_TRY(place_arena(program, machine, keep_everything, UINT64_MAX, bounded, plan, &answer));
-    return place_tiers(program, machine, budgets, bounded, plan, &answer);
-}
-
 tide_status tide__place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
                               tide_plan *plan) {
     tide__place_answer answer = TIDE__PLACE_FITS;

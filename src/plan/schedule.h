@@ -15,11 +15,6 @@ tide_status tide__schedule(const tide_program *program, const tide_machine *mach
  * those share bytes that have to. budgets: what is tried to be kept; NULL: as little as possible. */
 tide_status tide__place_plan(const tide_program *program, const tide_machine *machine, bool keep_everything,
                              const tide_budgets *budgets, tide_plan *plan);
-/* Likewise, for a plan that is only to be judged: takes longer than a first answer only where that is above a capacity
- * that the load allows. */
-tide_status tide__place_draft(const tide_program *program, const tide_machine *machine, bool keep_everything,
-                              const tide_budgets *budgets, tide_plan *plan);
-
 /* The copies alone, where the residencies have their offsets. */
 tide_status tide__place_tiers(const tide_program *program, const tide_machine *machine, const tide_budgets *budgets,
                               tide_plan *plan);

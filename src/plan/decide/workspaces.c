@@ -55,13 +55,3 @@ tide_status tide__workspaces_fill(const tide__policy_input *in, const uint64_t *
     free(most);
     return TIDE_OK;
 }
-
-uint64_t tide__workspaces_least_ns(const tide__policy_input *in) {
-    uint64_t sum = 0;
-    for (tide_id i = 0; i < tide_program_op_count(in->program); i++) {
-        const tide_op *op = tide_program_op(in->program, i);
-        uint32_t fastest = tide__workspaces_pick(op, in->options->bits_any, UINT64_MAX);
-        sum = tide__add_capped(sum, op->variants[fastest].cost_ns);
-    }
-    return sum;
-}

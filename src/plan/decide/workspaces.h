@@ -16,7 +16,4 @@ tide_status tide__workspaces_shrink(const tide__policy_input *in, tide__decision
  * without a target what is left of the peak, so that workspaces alone never make the arena larger. */
 tide_status tide__workspaces_fill(const tide__policy_input *in, const uint64_t *loads, tide__decisions *out);
 
-/* Every op once, by its fastest variant: no plan is faster. */
-uint64_t tide__workspaces_least_ns(const tide__policy_input *in);
-
 #endif
