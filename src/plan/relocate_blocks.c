@@ -83,6 +83,34 @@ static void find_homes(tide__relocate_blocks *b, tide__groups *g, uint32_t *star
     }
 }
 
+/* ---- arrivals ---- */
+
+typedef struct arrival {
+    uint64_t when, size;
+    uint32_t block;
+} arrival;
+
+static int by_arrival(const void *a, const void *b) {
+    const arrival *x = a, *y = b;
+    if (x->when != y->when) return x->when < y->when ? -1 : 1;
+    if (x->size != y->size) return x->size > y->size ? -1 : 1;
+    return x->block < y->block ? -1 : x->block > y->block;
+}
+
+static tide_status list_arrivals(tide__relocate_blocks *b) {
+    arrival *list = malloc((b->count + (size_t)1) * sizeof *list);
+    b->arrivals = malloc((b->count + (size_t)1) * sizeof *b->arrivals);
+    bool all = list && b->arrivals;
+    for (uint32_t i = 0; all && i < b->count; i++)
+        list[i] = (arrival){tide__relocate_arrival(&b->data[i]), b->data[i].size, i};
+    if (all) qsort(list, b->count, sizeof *list, by_arrival);
+    for (uint32_t i = 0; all && i < b->count; i++) b->arrivals[i] = list[i].block;
+    free(list);
+    return all ? TIDE_OK : tide__fail_memory();
+}
+
+/* ---- the whole ---- */
+
 tide_status tide__relocate_blocks_init(const tide_program *program, const tide_machine *machine, const tide_plan *plan,
                                        tide__relocate_blocks *out) {
     size_t n = plan->residencies.count;
@@ -103,6 +131,7 @@ tide_status tide__relocate_blocks_init(const tide_program *program, const tide_m
         make_blocks(plan, machine, members, list_members(plan, &g, members), gave, out);
         align_moved(plan, machine, out);
         find_homes(out, &g, starts);
+        status = list_arrivals(out);
     }
     tide__groups_deinit(&g);
     free(members);
@@ -115,6 +144,7 @@ void tide__relocate_blocks_deinit(tide__relocate_blocks *b) {
     free(b->data);
     free(b->members);
     free(b->block_of);
+    free(b->arrivals);
 }
 
 tide_id tide__relocate_blocks_member(const tide__relocate_blocks *b, const tide_plan *plan, uint32_t block,

@@ -14,11 +14,17 @@ typedef struct tide__relocate_block {
     uint32_t home; /* of a value carried over the end: the block whose place at the start it needs then; or TIDE_NONE */
 } tide__relocate_block;
 
+/* When a block comes: at the start 0, with action i at i + 1. */
+static inline uint64_t tide__relocate_arrival(const tide__relocate_block *b) {
+    return b->at_start ? 0 : (uint64_t)b->begin + 1;
+}
+
 typedef struct tide__relocate_blocks {
     tide__relocate_block *data;
     uint32_t count;
     tide_id *members;
     uint32_t *block_of; /* per residency; TIDE_NONE: it has no bytes */
+    uint32_t *arrivals; /* all blocks, as they come: those of the start first, the largest of an action first */
 } tide__relocate_blocks;
 
 tide_status tide__relocate_blocks_init(const tide_program *program, const tide_machine *machine, const tide_plan *plan,

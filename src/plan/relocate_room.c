@@ -61,7 +61,8 @@ static bool try_eviction(tide__walk *w, tide__walk_way *y, uint64_t size, uint64
 static void find_eviction(tide__walk *w, const tide__relocate_block *b, tide__walk_way *best) {
     uint64_t offset;
     for (uint32_t i = 0; i <= w->n_resting && !w->failed; i++) {
-        tide__hole h = tide__walk_hole(w, i), from = {h.offset, w->o.capacity - h.offset}, to = {0, h.offset + h.size};
+        tide__hole h = tide__walk_hole(w, i), from = {h.offset, w->o.capacity - h.offset},
+                   to = {w->base, h.offset + h.size - w->base};
         for (int side = 0; side < 2; side++) {
             if (!(side ? tide__hole_fit_high(to, b, &offset) : tide__hole_fit_low(from, b, &offset))) continue;
             tide__walk_way y = tide__walk_window(w, offset, b->size);

@@ -1,6 +1,6 @@
 /* What the files of relocate_walk.h share: the arena at one moment of the walk.
  *
- * Invariant: `resting` lists the blocks that have bytes now, by offset, without overlaps, all below the capacity. A block is
+ * Invariant: `resting` lists the blocks that have bytes now, by offset, without overlaps, all between base and capacity. A block is
  * *fresh* before the action that makes it has run: it can go elsewhere for nothing. */
 #ifndef TIDE_PLAN_RELOCATE_STATE_H
 #define TIDE_PLAN_RELOCATE_STATE_H
@@ -20,6 +20,7 @@ typedef struct tide__walk {
     const tide__relocate_blocks *table;
     tide__walk_options o;
     tide__layout out;
+    uint64_t base; /* below it lie the blocks that stay for the whole step, packed; they never rest or move */
     uint32_t now, n_resting;
     uint32_t *resting; /* blocks */
     uint64_t *offset;  /* per block, while it rests */
@@ -47,7 +48,7 @@ static inline uint64_t tide__walk_end_of(const tide__walk *w, uint32_t block) {
 
 /* The hole below resting block i; i == n_resting: the one at the top. */
 static inline tide__hole tide__walk_hole(const tide__walk *w, uint32_t i) {
-    uint64_t begin = i ? tide__walk_end_of(w, w->resting[i - 1]) : 0;
+    uint64_t begin = i ? tide__walk_end_of(w, w->resting[i - 1]) : w->base;
     return (tide__hole){begin, (i < w->n_resting ? w->offset[w->resting[i]] : w->o.capacity) - begin};
 }
 

@@ -106,31 +106,6 @@ static void drop_dead(tide__walk *w) {
     w->n_resting = kept;
 }
 
-typedef struct arrival {
-    uint64_t when, size; /* at the start: 0; with action i: i + 1 */
-    uint32_t block;
-} arrival;
-
-/* The largest of an action first. */
-static int by_arrival(const void *a, const void *b) {
-    const arrival *x = a, *y = b;
-    if (x->when != y->when) return x->when < y->when ? -1 : 1;
-    if (x->size != y->size) return x->size > y->size ? -1 : 1;
-    return x->block < y->block ? -1 : x->block > y->block;
-}
-
-static tide_status list_arrivals(const tide__relocate_blocks *blocks, arrival **out) {
-    arrival *list = malloc((blocks->count + (size_t)1) * sizeof *list);
-    if (!list) return tide__fail_memory();
-    for (uint32_t i = 0; i < blocks->count; i++) {
-        const tide__relocate_block *b = &blocks->data[i];
-        list[i] = (arrival){b->at_start ? 0 : (uint64_t)b->begin + 1, b->size, i};
-    }
-    qsort(list, blocks->count, sizeof *list, by_arrival);
-    *out = list;
-    return TIDE_OK;
-}
-
 /* A LOAD is over when a RUN has used what it brought; of a SAVE nobody can tell. */
 static void note_transfers(tide__walk *w, const tide__action *a) {
     for (uint32_t k = 0; k < a->n_uses; k++) {
@@ -141,10 +116,25 @@ static void note_transfers(tide__walk *w, const tide__action *a) {
     }
 }
 
-static tide_status settle_all(tide__walk *w, uint64_t when, const arrival *list, uint32_t *at) {
+/* From before the first action to after the last, in one place. */
+static bool stays_always(const tide__relocate_block *b) { return b->at_start && b->at_end; }
+
+static void lay_base(tide__walk *w) {
+    for (uint32_t i = 0; i < w->table->count && !w->failed; i++) {
+        const tide__relocate_block *b = &w->blocks[i];
+        tide__hole rest = {w->base, w->o.capacity - w->base};
+        if (!stays_always(b)) continue;
+        w->failed = !tide__hole_fit_low(rest, b, &w->out.offsets[i]);
+        w->base = w->out.offsets[i] + b->size;
+    }
+}
+
+static tide_status settle_all(tide__walk *w, uint64_t when, uint32_t *at) {
+    const uint32_t *list = w->table->arrivals;
     uint32_t first = *at;
-    for (; *at < w->table->count && list[*at].when == when && !w->failed; (*at)++) TIDE_TRY(settle(w, list[*at].block));
-    for (uint32_t i = first; i < *at; i++) w->fresh[list[i].block] = false;
+    for (; *at < w->table->count && tide__relocate_arrival(&w->blocks[list[*at]]) == when && !w->failed; (*at)++)
+        if (!stays_always(&w->blocks[list[*at]])) TIDE_TRY(settle(w, list[*at]));
+    for (uint32_t i = first; i < *at; i++) w->fresh[list[i]] = false;
     return TIDE_OK;
 }
 
@@ -160,14 +150,15 @@ static void list_homing(tide__walk *w) {
         if (w->blocks[i].home != TIDE_NONE && w->blocks[i].home != i) w->homing[w->n_homing++] = i;
 }
 
-static tide_status run(tide__walk *w, const arrival *list) {
+static tide_status run(tide__walk *w) {
     uint32_t at = 0, n = (uint32_t)w->plan->actions.count;
     list_homing(w);
-    TIDE_TRY(settle_all(w, 0, list, &at));
+    lay_base(w);
+    TIDE_TRY(settle_all(w, 0, &at));
     for (; w->now < n && !w->failed; w->now++) {
         drop_dead(w);
         tide__walk_count(w, w->n_resting);
-        TIDE_TRY(settle_all(w, (uint64_t)w->now + 1, list, &at));
+        TIDE_TRY(settle_all(w, (uint64_t)w->now + 1, &at));
         note_transfers(w, &w->plan->actions.data[w->now]);
     }
     keep_for_end(w);
@@ -205,11 +196,8 @@ static void release(tide__walk *w) {
 tide_status tide__relocate_walk(const tide_plan *plan, const tide_machine *machine, const tide__relocate_blocks *blocks,
                                 const tide__walk_options *options, tide__layout *out, bool *fits) {
     tide__walk w = {.plan = plan, .machine = machine, .blocks = blocks->data, .table = blocks, .o = *options};
-    arrival *list = NULL;
     tide_status status = allocate(&w, blocks->count);
-    if (status == TIDE_OK) status = list_arrivals(blocks, &list);
-    if (status == TIDE_OK) status = run(&w, list);
-    free(list);
+    if (status == TIDE_OK) status = run(&w);
     release(&w);
     *fits = status == TIDE_OK && !w.failed;
     if (*fits)
