@@ -7,6 +7,7 @@
 
 #include "base/size.h"
 #include "plan/place_plan.h"
+#include "plan/place_workspaces.h"
 #include "plan/relocate.h"
 #include "plan/schedule.h"
 
@@ -41,23 +42,31 @@ static uint64_t sum_runs(const tide_program *program, const tide_plan *plan) {
 /* Copies inside the arena may take this part of the runs, and no more than makes the step as slow as what is known. */
 enum { RELOCATE_PART = 50 };
 /* A unit of placement's work takes as long as so many looks at blocks. */
-enum { LOOKS = 400 };
+enum { LOOKS = 1600 };
 
 static tide_status relocate(const tide__policy_input *in, const tide_budgets *budgets, const tide__evaluate_options *o,
-                            tide_plan *plan) {
-    uint64_t runs = sum_runs(in->program, plan), limit = tide__min_u64(runs / RELOCATE_PART, o->worth_ns - runs);
+                            uint64_t runs_ns, tide_plan *plan) {
+    uint64_t limit = tide__min_u64(runs_ns / RELOCATE_PART, o->worth_ns - runs_ns);
     bool fits;
     return tide__relocate_fit(in->program, in->machine, budgets, limit, LOOKS * o->place_work, plan, &fits);
 }
 
-static tide_status find_places(const tide__policy_input *in, bool keep_everything, const tide__evaluate_options *o,
-                               tide_plan *plan) {
+/* What the runs take, or will once workspaces are filled in. */
+static tide_status estimate_runs(const tide__policy_input *in, const tide__evaluate_options *o, const tide_plan *plan,
+                                 uint64_t *out) {
+    if (o->fills) return tide__place_least_runs(in->program, o->capacity_bytes, plan, out);
+    *out = sum_runs(in->program, plan);
+    return TIDE_OK;
+}
+
+static tide_status place_within(const tide__policy_input *in, bool keep_everything, const tide__evaluate_options *o,
+                                tide_plan *plan) {
     tide_budgets budgets = in->options->budgets;
     tide__place_answer answer;
-    bool is_worth = sum_runs(in->program, plan) < o->worth_ns;
+    uint64_t runs_ns;
+    TIDE_TRY(estimate_runs(in, o, plan, &runs_ns));
+    bool is_worth = runs_ns < o->worth_ns;
     budgets.arena_bytes = o->capacity_bytes;
-    if (o->capacity_bytes == UINT64_MAX)
-        return tide__place_plan(in->program, in->machine, keep_everything, &budgets, plan);
     TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, is_worth ? o->place_work : 0,
                                      plan, &answer));
     if (answer == TIDE__PLACE_TOO_SMALL) {
@@ -65,7 +74,32 @@ static tide_status find_places(const tide__policy_input *in, bool keep_everythin
         return tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, 0, plan, &answer);
     }
     bool is_high = plan->arena_bytes > o->capacity_bytes && !keep_everything;
-    return is_high && is_worth && o->relocates ? relocate(in, &budgets, o, plan) : TIDE_OK;
+    return is_high && is_worth && o->relocates ? relocate(in, &budgets, o, runs_ns, plan) : TIDE_OK;
+}
+
+/* Within the load, or as near to it as the work gets. */
+static tide_status place_low(const tide__policy_input *in, bool keep_everything, uint64_t work, tide_plan *plan) {
+    tide_budgets budgets = in->options->budgets;
+    tide__place_answer answer;
+    budgets.arena_bytes = 0;
+    TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, work, plan, &answer));
+    if (answer != TIDE__PLACE_TOO_SMALL) return TIDE_OK; /* of nothing */
+    budgets.arena_bytes = plan->arena_bytes;
+    return tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, work, plan, &answer);
+}
+
+static tide_status find_places(const tide__policy_input *in, bool keep_everything, const tide__evaluate_options *o,
+                               tide_plan *plan) {
+    tide_budgets budgets = in->options->budgets;
+    budgets.arena_bytes = UINT64_MAX;
+    if (o->capacity_bytes == 0) return place_low(in, keep_everything, o->place_work, plan);
+    TIDE_TRY(o->capacity_bytes == UINT64_MAX
+                 ? tide__place_plan(in->program, in->machine, keep_everything, &budgets, plan)
+                 : place_within(in, keep_everything, o, plan));
+    bool fits = plan->arena_bytes <= o->capacity_bytes;
+    if (!o->fills || !fits || keep_everything) return TIDE_OK;
+    uint64_t limit = o->capacity_bytes == UINT64_MAX ? plan->arena_bytes : o->capacity_bytes;
+    return tide__place_workspaces(in->program, in->machine, limit, plan);
 }
 
 static tide_status use_places(const tide__policy_input *in, const uint64_t *offsets, size_t n, tide_plan *plan) {

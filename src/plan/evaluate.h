@@ -9,10 +9,12 @@
 
 /* What placement is asked for. */
 typedef struct tide__evaluate_options {
-    uint64_t capacity_bytes; /* of the arena; UINT64_MAX: as small as can be */
-    uint64_t place_work;     /* what getting within it is worth (place_plan.h), in units of about a microsecond */
-    uint64_t worth_ns;       /* that work is taken only where the runs alone are faster than this */
-    bool relocates;          /* where it is missed, values may be copied inside the arena */
+    uint64_t
+        capacity_bytes; /* of the arena; 0: the load, or as near to it as the work gets; UINT64_MAX: as small as can be */
+    uint64_t place_work; /* what getting within it is worth (place_plan.h), in units of about a microsecond */
+    uint64_t worth_ns;   /* that work is taken only where the runs alone are faster than this */
+    bool relocates;      /* where it is missed, values may be copied inside the arena */
+    bool fills;          /* runs take faster variants as far as their workspaces go into what is left of it */
 } tide__evaluate_options;
 
 /* A plan for the input's program, machine and tier budgets, in an arena of the capacity if it can be, in a larger one if not.

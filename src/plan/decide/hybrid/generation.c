@@ -138,69 +138,60 @@ uint64_t tide__generation_rung(const tide__generation *g, uint64_t bytes, uint32
 
 /* ---- proposals ---- */
 
-/* The most bytes in each slot, workspaces at their smallest; freed by the caller. From a sketch where there is one. */
-static tide_status measure_slots(const tide__generation *g, const tide__sketch *s, tide__decisions *d, uint64_t **out) {
-    uint64_t *loads = calloc(g->model->n_ops + (size_t)1, sizeof *loads);
-    tide_status status = loads ? tide__workspaces_shrink(&g->in, d) : tide__fail_memory();
-    if (status == TIDE_OK && !s) status = tide__evaluate_loads(&g->in, d, loads);
-    for (uint32_t k = 0; status == TIDE_OK && s && k <= g->model->n_ops; k++)
-        for (uint32_t e = s->slot_at[k]; e < s->slot_at[k + 1]; e++) loads[k] = tide__max_u64(loads[k], s->load[e]);
-    if (status == TIDE_OK)
-        *out = loads;
-    else
-        free(loads);
-    return status;
-}
-
-/* A copy with the fastest variants that these loads leave room for below a limit. */
-static tide_status fill_workspaces(const tide__generation *g, const tide__decisions *d, const uint64_t *loads,
-                                   uint64_t limit_bytes, tide__decisions *filled) {
-    tide__policy_input in = g->in;
-    in.target_bytes = limit_bytes;
-    TIDE_TRY(tide__decisions_copy(d, filled));
-    TIDE_TRY(tide__workspaces_shrink(&in, filled));
-    return tide__workspaces_fill(&in, loads, filled);
-}
-
-/* In the capacity, and by relocations where placement misses it. */
-static tide_status offer(tide__generation *g, tide__decisions *d, uint64_t capacity_bytes, tide__plans_outcome *out) {
-    tide__evaluate_options placed = {.capacity_bytes = capacity_bytes, .place_work = g->place_work};
-    tide__decisions again = {0};
-    tide_status status = tide__decisions_copy(d, &again);
-    if (status == TIDE_OK) status = tide__plans_offer(g->plans, d, &placed, out);
-    placed.relocates = true;
-    if (status == TIDE_OK && out->arena_bytes > capacity_bytes && capacity_bytes != UINT64_MAX)
-        status = tide__plans_offer(g->plans, &again, &placed, out);
-    tide__decisions_free(&again);
-    return status;
-}
-
-/* Attempts with ever smaller workspaces where no room is found for them. */
-enum { MAX_FILLS = 3 };
-
-static tide_status offer_filled(tide__generation *g, const tide__decisions *d, const uint64_t *loads,
-                                uint64_t capacity_bytes, tide__plans_outcome *out) {
-    uint64_t limit = capacity_bytes;
-    for (int i = 0; i < MAX_FILLS; i++) {
-        tide__decisions filled = {0};
-        tide_status status = fill_workspaces(g, d, loads, limit, &filled);
-        if (status == TIDE_OK) status = offer(g, &filled, capacity_bytes, out);
-        tide__decisions_free(&filled);
-        TIDE_TRY(status);
-        if (out->arena_bytes <= capacity_bytes) break;
-        limit -= tide__min_u64(limit, 2 * (out->arena_bytes - capacity_bytes));
-    }
+/* The model's variants, for decisions that have none. */
+static tide_status add_variants(const tide__generation *g, tide__decisions *d) {
+    if (!g->has_variants || d->variants.count) return TIDE_OK;
+    TIDE_TRY(tide__vec_reserve(&d->variants, g->model->n_ops));
+    for (tide_id o = 0; o < g->model->n_ops; o++) d->variants.data[d->variants.count++] = g->model->variant[o];
     return TIDE_OK;
 }
 
-static tide_status propose(tide__generation *g, const tide__sketch *s, tide__decisions *d, uint64_t capacity_bytes,
-                           tide__plans_outcome *out) {
-    uint64_t *loads;
-    if (!g->has_variants || d->variants.count) return offer(g, d, capacity_bytes, out);
-    TIDE_TRY(measure_slots(g, s, d, &loads));
-    tide_status status = offer_filled(g, d, loads, capacity_bytes, out);
+/* The fastest variants for which the sketch's load leaves room below a limit. */
+static tide_status fill_variants(const tide__generation *g, const tide__sketch *s, uint64_t limit_bytes,
+                                 tide__decisions *d) {
+    tide__policy_input in = g->in;
+    uint64_t *loads = calloc(g->model->n_ops + (size_t)1, sizeof *loads);
+    if (!loads) return tide__fail_memory();
+    for (uint32_t k = 0; k <= g->model->n_ops; k++)
+        for (uint32_t e = s->slot_at[k]; e < s->slot_at[k + 1]; e++) loads[k] = tide__max_u64(loads[k], s->load[e]);
+    in.target_bytes = limit_bytes;
+    tide_status status = tide__workspaces_fill(&in, loads, d);
     free(loads);
     return status;
+}
+
+/* A copy of the decisions, in the capacity; d stays. */
+static tide_status offer(tide__generation *g, const tide__decisions *d, uint64_t capacity_bytes, bool relocates,
+                         tide__plans_outcome *out) {
+    tide__evaluate_options placed = {.capacity_bytes = capacity_bytes,
+                                     .place_work = g->place_work,
+                                     .relocates = relocates,
+                                     .fills = g->has_variants};
+    tide__decisions copy = {0};
+    TIDE_TRY(tide__decisions_copy(d, &copy));
+    return tide__plans_offer(g->plans, &copy, &placed, out);
+}
+
+/* What placement may lose of the capacity where large workspaces are placed beside everything else. */
+enum { LOSS_PART = 50 };
+
+/* Workspaces are placed beside everything else, or go into the holes that are left. Where that misses the capacity, values are
+ * relocated. */
+static tide_status propose(tide__generation *g, const tide__sketch *s, tide__decisions *d, uint64_t capacity_bytes,
+                           tide__plans_outcome *out) {
+    out->arena_bytes = UINT64_MAX;
+    TIDE_TRY(add_variants(g, d));
+    if (g->has_variants && s) {
+        tide__decisions filled = {0};
+        tide_status status = tide__decisions_copy(d, &filled);
+        if (status == TIDE_OK) status = fill_variants(g, s, capacity_bytes - capacity_bytes / LOSS_PART, &filled);
+        if (status == TIDE_OK) status = offer(g, &filled, capacity_bytes, false, out);
+        tide__decisions_free(&filled);
+        TIDE_TRY(status);
+    }
+    for (int relocates = 0; relocates < 2 && out->arena_bytes > capacity_bytes; relocates++)
+        TIDE_TRY(offer(g, d, capacity_bytes, relocates, out));
+    return TIDE_OK;
 }
 
 tide_status tide__generation_propose(tide__generation *g, tide__decisions *d, uint64_t capacity_bytes,

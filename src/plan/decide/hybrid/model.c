@@ -14,6 +14,7 @@ void tide__model_destroy(tide__model *m) {
     free(m->reads);
     free(m->writes);
     free(m->pairs);
+    free(m->variant);
     free(m->cost_ns);
     free(m->workspace_bytes);
     free(m->rerunnable);
@@ -44,6 +45,7 @@ tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, si
     m->reads = calloc(reads + 1, sizeof *m->reads);
     m->writes = calloc(writes + 1, sizeof *m->writes);
     m->pairs = calloc(pairs + 1, sizeof *m->pairs);
+    m->variant = calloc(n, sizeof *m->variant);
     m->cost_ns = calloc(n, sizeof *m->cost_ns);
     m->workspace_bytes = calloc(n, sizeof *m->workspace_bytes);
     m->rerunnable = calloc(n, sizeof *m->rerunnable);
@@ -53,9 +55,9 @@ tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, si
     m->present = calloc(t, sizeof *m->present);
     m->client = calloc(t, sizeof *m->client);
     m->keep = calloc(t, sizeof *m->keep);
-    bool all = m->read_at && m->write_at && m->pair_at && m->reads && m->writes && m->pairs && m->cost_ns &&
-               m->workspace_bytes && m->rerunnable && m->size && m->producer && m->destroyer && m->present &&
-               m->client && m->keep;
+    bool all = m->read_at && m->write_at && m->pair_at && m->reads && m->writes && m->pairs && m->variant &&
+               m->cost_ns && m->workspace_bytes && m->rerunnable && m->size && m->producer && m->destroyer &&
+               m->present && m->client && m->keep;
     return all ? TIDE_OK : tide__fail_memory();
 }
 
@@ -76,9 +78,11 @@ static void fill_tensors(const tide_program *program, const tide_machine *machin
 /* Whether the variant is another one then. */
 static bool want(const tide__policy_input *in, tide_id o, uint64_t room_bytes, tide__model *m) {
     const tide_op *op = tide_program_op(in->program, o);
-    const tide_variant *v = &op->variants[tide__workspaces_pick(op, in->options->bits_any, room_bytes)];
+    uint32_t variant = tide__workspaces_pick(op, in->options->bits_any, room_bytes);
+    const tide_variant *v = &op->variants[variant];
     uint64_t bytes = round_up(v->workspace_bytes, in->machine->align_bytes);
     bool other = m->cost_ns[o] != v->cost_ns || m->workspace_bytes[o] != bytes;
+    m->variant[o] = variant;
     m->cost_ns[o] = v->cost_ns;
     m->workspace_bytes[o] = bytes;
     return other;

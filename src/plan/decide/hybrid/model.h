@@ -16,7 +16,8 @@ typedef struct tide__model {
     uint32_t *read_at, *write_at, *pair_at;
     tide_id *reads, *writes;
     tide__pair *pairs;
-    uint64_t *cost_ns, *workspace_bytes; /* of the variant with the smallest workspace, unless others are wanted */
+    uint32_t *variant;                   /* with the smallest workspace, unless others are wanted */
+    uint64_t *cost_ns, *workspace_bytes; /* of that variant */
     bool *rerunnable;                    /* and destroys none of its reads */
     /* Per tensor. */
     uint64_t *size;
