@@ -42,24 +42,29 @@ static const level levels[] = {
     [TIDE_EFFORT_HIGH] = {8000, 5000, true, 10 * 1000 * 1000},
 };
 
-/* Steps below a third of a percent of the whole are not worth a search. */
-enum { MAX_TENTHS = 30 };
+/* Steps below a third of a percent of the whole are not worth a search; with few, some ways are left out. */
+enum { MAX_TENTHS = 30, FEW_TENTHS = 10 };
 
 /* Greedy repair takes n builds of n events, at most so many times; and where nothing fits, so many rungs' work. */
 enum { GREEDY_TIMES = 8, MOST_TIMES = 10 };
 
-static tide_status descend(tide__generation *g, tide_effort effort, bool moves, bool reruns) {
+static uint64_t tenths_of(const tide__generation *g, tide_effort effort) {
+    uint64_t n = g->model->n_ops + (uint64_t)1;
+    return tide__min_u64(tide__max_u64(levels[effort].tenths_times_ops / n, 1), MAX_TENTHS);
+}
+
+static tide_status descend(tide__generation *g, tide_effort effort, bool moves, bool reruns, double stretch) {
     const level *l = &levels[effort];
     uint64_t n = g->model->n_ops + (uint64_t)1;
-    uint64_t tenths = tide__min_u64(tide__max_u64(l->tenths_times_ops / n, 1), MAX_TENTHS);
-    uint64_t work = l->work_per_op * n;
-    tide__descent_options o = {.fineness = (uint32_t)(10 * tenths),
+    uint64_t work = levels[stretch > 1 ? TIDE_EFFORT_LOW : effort].work_per_op * n;
+    tide__descent_options o = {.fineness = (uint32_t)(10 * tenths_of(g, effort)),
                                .work = work,
-                               .most = tide__max_u64(MOST_TIMES * work, GREEDY_TIMES * n * n),
+                               .most = tide__max_u64(MOST_TIMES * work, stretch > 1 ? 0 : GREEDY_TIMES * n * n),
                                .moves = moves,
                                .reruns = reruns,
                                .fresh = l->thorough,
                                .ascends = l->thorough,
+                               .stretch = stretch,
                                .seed = effort};
     return tide__descend(g, &o);
 }
@@ -71,34 +76,47 @@ static tide_status keep(tide__generation *g, tide_effort effort) {
 }
 
 static tide_status rerun(tide__generation *g, tide_effort effort) {
-    return g->reruns && !g->moves ? descend(g, effort, false, true) : TIDE_OK;
+    return g->reruns && !g->moves ? descend(g, effort, false, true, 1) : TIDE_OK;
 }
 
 static tide_status move(tide__generation *g, tide_effort effort) {
-    return g->moves && !g->reruns ? descend(g, effort, true, false) : TIDE_OK;
+    return g->moves && !g->reruns ? descend(g, effort, true, false, 1) : TIDE_OK;
 }
 
 static tide_status move_and_rerun(tide__generation *g, tide_effort effort) {
-    return g->moves && g->reruns ? descend(g, effort, true, true) : TIDE_OK;
+    return g->moves && g->reruns ? descend(g, effort, true, true, 1) : TIDE_OK;
+}
+
+/* Moves that compute waits for: the same on clocks on which the step takes longer; on every second one where rungs are few. */
+static tide_status wait(tide__generation *g, tide_effort effort) {
+    static const double stretches[] = {1.05, 1.15, 1.3, 1.5, 2, 2.5};
+    size_t step = tenths_of(g, effort) < FEW_TENTHS ? 2 : 1;
+    for (size_t i = step - 1; g->moves && i < sizeof stretches / sizeof *stretches; i += step)
+        TIDE_TRY(descend(g, effort, true, g->reruns, stretches[i]));
+    return TIDE_OK;
 }
 
 /* Again with faster variants of the ops: what workspaces need is then not left over but part of the load, for which more moves
  * and re-runs make room. It pays where blocks are few and large, and variants matter. */
-enum { FEW_TENTHS = 10, MATTER_PART = 50 };
+enum { MATTER_PART = 50 };
 
 static tide_status make_room(tide__generation *g, tide_effort effort) {
     static const uint32_t percents[] = {20, 40, 100}; /* of the whole: the largest workspace */
-    uint64_t n = g->model->n_ops + (uint64_t)1;
-    if (!levels[effort].thorough || levels[effort].tenths_times_ops / n < FEW_TENTHS) return TIDE_OK;
+    if (!levels[effort].thorough || tenths_of(g, effort) < FEW_TENTHS) return TIDE_OK;
     if (!g->has_variants || g->slowest_ns - g->least_ns < g->least_ns / MATTER_PART) return TIDE_OK;
     for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
         bool other;
         tide__generation_want(g, percents[i], &other);
-        tide_status status = other ? descend(g, effort, g->moves, g->reruns) : TIDE_OK;
+        tide_status status = other ? descend(g, effort, g->moves, g->reruns, 1) : TIDE_OK;
         tide__generation_want(g, 0, &other);
         TIDE_TRY(status);
     }
     return TIDE_OK;
+}
+
+static tide_status papers(tide__generation *g, tide_effort effort) {
+    bool few = tenths_of(g, effort) < FEW_TENTHS; /* large programs: it takes long, and descents find better ones */
+    return effort == TIDE_EFFORT_LOW && !few ? tide__ways_papers(g) : TIDE_OK;
 }
 
 static tide_status pass(tide__generation *g, tide_effort effort) {
@@ -122,9 +140,11 @@ typedef struct generator {
 
 static const generator generators[] = {
     {"keep", keep},
+    {"papers", papers},
     {"re-runs", rerun},
     {"moves", move},
     {"moves and re-runs", move_and_rerun},
+    {"waits", wait},
     {"workspaces", make_room},
     {"passes", pass},
     {"shuttle", shuttle},

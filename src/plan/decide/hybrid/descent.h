@@ -19,6 +19,7 @@ typedef struct tide__descent_options {
     bool moves, reruns; /* which kinds of decisions it takes */
     bool fresh;         /* at every tenth of the whole it starts from scratch as well */
     bool ascends;       /* with the ascent */
+    double stretch;     /* by how much compute may wait for moves: 1, not at all (transfers.h) */
     uint64_t seed;
 } tide__descent_options;
 

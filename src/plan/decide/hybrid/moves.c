@@ -43,8 +43,9 @@ static void keep(mover *m, double excess) {
     memcpy(m->best, m->chosen, m->swaps->gaps.count * sizeof *m->best);
 }
 
-static tide_status start(mover *m) {
-    int first = m->model->n_ops > LARGE ? TIDE__SWAP_SWDOA : 0;
+/* By the best of AutoSwap's scores; by one of them where a first guess is enough. */
+static tide_status start(mover *m, bool quick) {
+    int first = quick || m->model->n_ops > LARGE ? TIDE__SWAP_SWDOA : 0;
     for (int k = first; k < TIDE__SWAP_N_SCORES; k++) {
         tide__swaps_outcome o;
         TIDE_TRY(tide__swap_scores(m->swaps, (tide__swap_score)k, m->scores));
@@ -93,35 +94,25 @@ static tide_status start_dearest(mover *m) {
     return TIDE_OK;
 }
 
-static tide_status choose_fixed(mover *m) {
-    bool fits;
-    for (size_t i = 0; i < m->swaps->gaps.count; i++) {
-        const tide__swap_gap *g = &m->swaps->gaps.data[i];
-        tide_id producer = m->model->producer[g->tensor];
-        m->chosen[i] = g->forced || g->head != TIDE_NONE || producer == TIDE_NONE || !m->model->rerunnable[producer];
-    }
-    tide__swaps_evaluate(m->swaps, m->chosen, m->target_bytes);
-    return tide__swaps_tighten(m->swaps, m->chosen, 0, &fits);
-}
-
 static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
     tide__swaps_outcome o;
     tide__swap_search_options search = {.target_bytes = m->target_bytes, .work = work};
     TIDE_TRY(begin(m));
-    if (way == TIDE__MOVES_DEAREST && m->swaps->limited && !m->swaps->spread) TIDE_TRY(start(m)); /* gives tiers */
-    TIDE_TRY(way == TIDE__MOVES_DEAREST ? start_dearest(m) : start(m));
+    if (way == TIDE__MOVES_DEAREST && m->swaps->limited && !m->swaps->spread)
+        TIDE_TRY(start(m, true)); /* gives tiers */
+    TIDE_TRY(way == TIDE__MOVES_DEAREST ? start_dearest(m) : start(m, way == TIDE__MOVES_WAIT_QUICK));
     memcpy(m->chosen, m->best, m->swaps->gaps.count * sizeof *m->best);
     o = tide__swaps_settle(m->swaps, m->chosen, m->target_bytes);
     if (way != TIDE__MOVES_DEAREST && o.excess > 0) TIDE_TRY(tide__swap_search(m->swaps, &search, m->chosen, &o));
-    if (way == TIDE__MOVES_WAIT && o.excess > 0)
-        return tide__swaps_choose_waits(m->swaps, m->best_scores, m->target_bytes, m->chosen);
+    bool waits = way == TIDE__MOVES_WAIT || way == TIDE__MOVES_WAIT_QUICK;
+    if (waits && o.excess > 0) return tide__swaps_choose_waits(m->swaps, m->best_scores, m->target_bytes, m->chosen);
     return TIDE_OK;
 }
 
 tide_status tide__moves_choose(tide__transfers *t, tide__moves_way way, uint64_t target_bytes, uint64_t work) {
     mover m = {
         .model = t->model, .swaps = &t->swaps, .prices = t->price, .target_bytes = target_bytes, .chosen = t->chosen};
-    tide_status status = way == TIDE__MOVES_FIXED ? choose_fixed(&m) : choose(&m, way, work);
+    tide_status status = choose(&m, way, work);
     end(&m);
     return status;
 }

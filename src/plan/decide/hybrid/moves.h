@@ -5,10 +5,10 @@
 #include "plan/decide/hybrid/transfers.h"
 
 typedef enum tide__moves_way {
-    TIDE__MOVES_LEAST,   /* those that leave the least excess that was found */
-    TIDE__MOVES_DEAREST, /* first what would cost the most to re-run per byte: for re-runs to take the rest */
-    TIDE__MOVES_WAIT,    /* more of them, for which compute waits until the load fits */
-    TIDE__MOVES_FIXED,   /* all of what cannot be made again, for as long as it is not used; compute waits for that */
+    TIDE__MOVES_LEAST,      /* those that leave the least excess that was found */
+    TIDE__MOVES_DEAREST,    /* first what would cost the most to re-run per byte: for re-runs to take the rest */
+    TIDE__MOVES_WAIT,       /* more of them, for which compute waits until the load fits */
+    TIDE__MOVES_WAIT_QUICK, /* the same, from a first guess: for one of many sketches */
 } tide__moves_way;
 
 /* Sets t->chosen to swaps that hide behind compute, except where it is to wait; evaluated on the engine's present clock.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "base/size.h"
 #include "plan/decide/hybrid/polish_edits.h"
 
 typedef struct polisher {
@@ -37,26 +38,38 @@ static tide_status take_entry(polisher *p, bool *found) {
     return tide__edits_list(&p->g->in, &p->now, p->g->moves, p->g->reruns, &p->edits);
 }
 
+/* What placing an edit near its load is worth, in about microseconds. */
+enum { PLACE_WORK = 1000 };
+
 /* Edits that cannot be carried out are passed over. */
 static tide_status try_edits(polisher *p, const tide__edit *a, const tide__edit *b) {
-    static const tide__evaluate_options smallest = {.capacity_bytes = UINT64_MAX};
+    static const tide__evaluate_options low = {.place_work = PLACE_WORK};
     tide__plans_outcome o;
     p->left--;
     TIDE_TRY(tide__decisions_copy(&p->now, &p->next));
     TIDE_TRY(tide__edit_apply(a, &p->next));
     if (b) TIDE_TRY(tide__edit_apply(b, &p->next));
     tide__edits_clean(&p->next);
-    tide_status status = tide__plans_offer(p->g->plans, &p->next, &smallest, &o);
+    tide_status status = tide__plans_offer(p->g->plans, &p->next, &low, &o);
     return status == TIDE_E_ARGUMENT || status == TIDE_E_UNSUPPORTED ? TIDE_OK : status;
 }
 
 /* Pairs for every single edit, drawn at random. */
 enum { PAIRS = 4 };
 
+/* Every entry has its share of what is left; but what it leaves, others get. */
+static size_t share_of(const polisher *p) {
+    size_t n = 1;
+    for (size_t i = 0; i < p->g->plans->entries.count; i++) n += is_editable(&p->g->plans->entries.data[i]);
+    return p->left / n + 1;
+}
+
 static tide_status try_all(polisher *p, uint64_t round) {
     size_t n = p->edits.count;
-    for (size_t i = 0; i < n && p->left; i++) TIDE_TRY(try_edits(p, &p->edits.data[i], NULL));
-    for (size_t i = 0; i < PAIRS * n && p->left; i++) {
+    uint64_t end = p->left - tide__min_u64(p->left, share_of(p));
+    uint64_t first = n ? tide__random_u64(round, 2, 0) % n : 0;
+    for (size_t i = 0; i < n && p->left > end; i++) TIDE_TRY(try_edits(p, &p->edits.data[(first + i) % n], NULL));
+    for (size_t i = 0; i < PAIRS * n && p->left > end; i++) {
         const tide__edit *a = &p->edits.data[tide__random_u64(round, 0, i) % n];
         const tide__edit *b = &p->edits.data[tide__random_u64(round, 1, i) % n];
         if (a != b && !tide__edits_clash(a, b)) TIDE_TRY(try_edits(p, a, b));

@@ -29,7 +29,7 @@ static void set_prices(tide__transfers *t) {
 
 tide_status tide__transfers_init(const tide__policy_input *in, const tide__model *model, tide__transfers *t) {
     tide__swaps_options options = {.fast_ops = true};
-    *t = (tide__transfers){.model = model};
+    *t = (tide__transfers){.model = model, .stretch = 1};
     TIDE_TRY(tide__swap_least_bytes(in, &options.min_bytes));
     TIDE_TRY(tide__swaps_init(&t->swaps, in, &options));
     size_t n = t->swaps.gaps.count + 1;
@@ -108,6 +108,19 @@ tide_status tide__transfers_apply(tide__transfers *t, tide__sketch *s) {
     return merge(t, s);
 }
 
+/* Every slot takes longer by one factor; what that adds is waiting, at its end. */
+static void stretch_clock(tide__transfers *t) {
+    uint64_t was = t->swaps.slot_ns[0], now = was;
+    for (uint32_t k = 1; k <= t->model->n_ops; k++) {
+        uint64_t took = t->swaps.slot_ns[k] - was;
+        uint64_t wait = (uint64_t)((t->stretch - 1) * (double)took);
+        was = t->swaps.slot_ns[k];
+        now = tide__add_capped(now, tide__add_capped(took, wait));
+        t->swaps.slot_ns[k] = now;
+        t->swaps.wait_ns[k] = wait;
+    }
+}
+
 /* The engine's own clock, and what the re-runs before each slot add. */
 static void set_clock(tide__transfers *t, const tide__sketch *s) {
     const tide__model *m = t->model;
@@ -120,6 +133,7 @@ static void set_clock(tide__transfers *t, const tide__sketch *s) {
                 added = tide__add_capped(added, m->cost_ns[tide__event_id(s->extra.data[i])]);
         t->swaps.slot_ns[k + 1] = tide__add_capped(t->swaps.slot_ns[k + 1], added);
     }
+    if (t->stretch > 1) stretch_clock(t);
 }
 
 /* ---- what re-runs touch ---- */

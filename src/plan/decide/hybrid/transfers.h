@@ -24,6 +24,8 @@ typedef struct tide__transfers {
     tide__swaps swaps;
     bool *chosen;  /* per gap */
     double *price; /* per gap: ns per byte to make its value again, by its own op; relative to the dearest */
+    double
+        stretch; /* how much slower than its runs the step may be, for moves to hide: 1, or more where compute is to wait */
     uint64_t work; /* slots and events looked at, in all calls */
     /* scratch */
     tide__keys reruns, moves;

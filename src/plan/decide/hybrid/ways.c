@@ -34,6 +34,53 @@ tide_status tide__ways_keep(tide__generation *g) {
     return TIDE_OK;
 }
 
+/* ---- the papers ---- */
+
+typedef struct paper {
+    const char *policy;
+    bool moves, reruns;
+} paper;
+
+static const paper papers[] = {
+    {"checkpoint", false, true}, {"dtr", false, true},  {"autoswap", true, false},
+    {"capuchin", true, true},    {"delta", true, true}, {"superneurons", true, true},
+};
+
+/* For less where placement misses the budget. */
+enum { MAX_ASKED = 3 };
+
+static tide_status ask_paper(tide__generation *g, const tide__policy *policy, uint64_t bytes) {
+    tide_plan_options options;
+    tide__policy_input in = input_at(g, bytes, &options);
+    in.argument = "";
+    for (int i = 0; i < MAX_ASKED; i++) {
+        tide__decisions d = {0};
+        tide__plans_outcome o = {0};
+        tide_status status = policy->decide(&in, &d);
+        if (status == TIDE_OK) status = tide__generation_propose(g, &d, bytes, &o);
+        tide__decisions_free(&d);
+        TIDE_TRY(status);
+        if (o.arena_bytes <= bytes || o.arena_bytes - bytes >= in.target_bytes / 4) break;
+        in.target_bytes -= o.arena_bytes - bytes;
+    }
+    return TIDE_OK;
+}
+
+enum { TENTHS = 10 };
+
+tide_status tide__ways_papers(tide__generation *g) {
+    for (size_t i = 0; i < sizeof papers / sizeof *papers; i++) {
+        const tide__policy *policy = tide__policy_find(papers[i].policy);
+        if (papers[i].moves != g->moves || papers[i].reruns != g->reruns) continue;
+        for (uint32_t t = TENTHS; t-- > 1 && !tide__generation_is_over(g);) {
+            uint64_t bytes = percent_of(g->whole_bytes, 100 / TENTHS * t);
+            if (bytes < g->floor_bytes) break;
+            TIDE_TRY(ask_paper(g, policy, bytes));
+        }
+    }
+    return TIDE_OK;
+}
+
 /* ---- the shuttle ---- */
 
 /* A step that takes less than this many times its ops alone is left to the others. */
