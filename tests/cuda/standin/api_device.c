@@ -152,6 +152,8 @@ static _Thread_local uint32_t depth;
 
 bool owner_is(owner o, const context *c) { return o.context == c && o.generation == c->generation && c->active; }
 
+bool owner_is_or_any(owner o, const context *c) { return owner_is(o, c ? c : o.context); }
+
 static CUcontext handle_of(owner o) {
     if (!o.context) return NULL;
     return (CUcontext)(uintptr_t)(CONTEXT_TAG | (uint64_t)o.generation << 12 | (o.context->device + 1) << 4);
@@ -205,11 +207,11 @@ static void destroy_context(context *x) {
     x->error_told = false;
 }
 
-static void report_leaks(void) {
-    memory_report_leaks();
-    stream_report_leaks();
-    event_report_leaks();
-    module_report_leaks();
+static void report_leaks(const context *x) {
+    memory_report_leaks(x);
+    stream_report_leaks(x);
+    event_report_leaks(x);
+    module_report_leaks(x);
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
@@ -220,7 +222,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
             c.result = misuse(MISUSE_RELEASED_CONTEXT, CUDA_ERROR_INVALID_CONTEXT, "nobody retains the context");
         } else if (--x->retained == 0 && x->active) {
             stream_wait_context(x);
-            if (the_standin.settings.n_devices == 1) report_leaks();
+            report_leaks(x);
             destroy_context(x);
         }
     }
@@ -310,7 +312,7 @@ CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *least, int *greatest) {
 }
 
 void context_report_leaks(void) {
-    report_leaks();
+    report_leaks(NULL);
     for (uint32_t i = 0; i < MAX_DEVICES; i++)
         if (the_standin.contexts[i].retained)
             misuse(MISUSE_LEAK, CUDA_SUCCESS, "the context of device %u, retained %u times", i,

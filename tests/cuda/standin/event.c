@@ -82,9 +82,10 @@ void event_release_context(const context *c) {
         if (owner_is(table.data[i]->owner, c)) table.data[i]->destroyed = true;
 }
 
-void event_report_leaks(void) {
+void event_report_leaks(const context *c) {
     for (uint32_t i = 0; i < table.count; i++)
-        if (!table.data[i]->destroyed) misuse(MISUSE_LEAK, CUDA_SUCCESS, "an event");
+        if (!table.data[i]->destroyed && owner_is_or_any(table.data[i]->owner, c))
+            misuse(MISUSE_LEAK, CUDA_SUCCESS, "an event");
 }
 
 void event_reset(void) {

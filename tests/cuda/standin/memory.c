@@ -221,16 +221,16 @@ void memory_release_context(const context *c) {
     }
 }
 
-void memory_report_leaks(void) {
+static void report_range(const range *r, const context *c) {
+    if (r->freed || !owner_is_or_any(r->owner, c)) return;
+    misuse(MISUSE_LEAK, CUDA_SUCCESS, "%llu bytes of %s memory", (unsigned long long)r->size,
+           r->pinned ? "pinned" : "device");
+}
+
+void memory_report_leaks(const context *c) {
     for (uint32_t d = 0; d < MAX_DEVICES; d++)
-        for (uint32_t i = 0; i < device_ranges[d].count; i++)
-            if (!device_ranges[d].data[i]->freed)
-                misuse(MISUSE_LEAK, CUDA_SUCCESS, "%llu bytes of device memory",
-                       (unsigned long long)device_ranges[d].data[i]->size);
-    for (uint32_t i = 0; i < pinned_ranges.count; i++)
-        if (!pinned_ranges.data[i]->freed)
-            misuse(MISUSE_LEAK, CUDA_SUCCESS, "%llu bytes of pinned memory",
-                   (unsigned long long)pinned_ranges.data[i]->size);
+        for (uint32_t i = 0; i < device_ranges[d].count; i++) report_range(device_ranges[d].data[i], c);
+    for (uint32_t i = 0; i < pinned_ranges.count; i++) report_range(pinned_ranges.data[i], c);
 }
 
 static void reset_list(range_list *l) {

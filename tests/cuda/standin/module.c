@@ -239,9 +239,10 @@ void module_release_context(const context *c) {
         if (owner_is(table.modules[i]->owner, c)) table.modules[i]->unloaded = true;
 }
 
-void module_report_leaks(void) {
+void module_report_leaks(const context *c) {
     for (uint32_t i = 0; i < table.n_modules; i++)
-        if (!table.modules[i]->unloaded) misuse(MISUSE_LEAK, CUDA_SUCCESS, "a module");
+        if (!table.modules[i]->unloaded && owner_is_or_any(table.modules[i]->owner, c))
+            misuse(MISUSE_LEAK, CUDA_SUCCESS, "a module");
 }
 
 void module_reset(void) {

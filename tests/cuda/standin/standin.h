@@ -93,7 +93,7 @@ CUresult memory_unpin(void *at, bool registered);
 range *memory_find(uint64_t at);
 range *memory_find_pinned(uint64_t at);
 void memory_release_context(const context *c);
-void memory_report_leaks(void);
+void memory_report_leaks(const context *c); /* of a context; NULL: of all */
 void memory_reset(void);
 /* The bytes of a call's operand: device memory of this context, inside one allocation. */
 CUresult memory_device_operand(context *c, uint64_t at, uint64_t size, range **out);
@@ -166,7 +166,7 @@ bool stream_is_done(stream *s);
 void stream_wait_context(const context *c);
 void stream_wait_all(void);
 void stream_release_context(const context *c);
-void stream_report_leaks(void);
+void stream_report_leaks(const context *c);
 void stream_reset(void);
 
 CUresult event_create(context *c, uint32_t flags, CUevent *out);
@@ -177,7 +177,7 @@ bool event_is_done(event *e);
 void event_wait(event *e);
 CUresult event_elapsed(const event *begin, const event *end, float *milliseconds);
 void event_release_context(const context *c);
-void event_report_leaks(void);
+void event_report_leaks(const context *c);
 void event_reset(void);
 
 extern _Thread_local bool standin_in_host_function;
@@ -219,7 +219,7 @@ CUresult function_get(module *m, const char *name, function **out);
 CUresult function_of(context *c, const void *handle, function **out);
 void *function_handle(const function *f);
 void module_release_context(const context *c);
-void module_report_leaks(void);
+void module_report_leaks(const context *c);
 void module_reset(void);
 /* Compiles where nobody has; without the lock. False: the compiler failed, `error` says how. */
 bool module_compile(function *f, char *error, size_t size);
@@ -261,6 +261,8 @@ void report_time(const operation *o, uint64_t begin_ns, uint64_t end_ns);
 uint64_t report_now_ns(void);
 void call_reset(void);
 bool owner_is(owner o, const context *c);
+/* True as well if c is NULL and the owner is there. */
+bool owner_is_or_any(owner o, const context *c);
 uint64_t random_next(uint64_t *state);
 
 typedef struct standin {

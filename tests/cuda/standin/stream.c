@@ -34,12 +34,12 @@ static uint64_t hash_bytes(const unsigned char *bytes, uint64_t size) {
 }
 
 static CUresult run_copy(const operation *o) {
+    if (!clocks_touch(o, o->from.range, o->from.at, o->size, false)) return CUDA_ERROR_LAUNCH_FAILED;
+    if (!clocks_touch(o, o->to.range, o->to.at, o->size, true)) return CUDA_ERROR_LAUNCH_FAILED;
     if (o->source_hash && hash_bytes(o->from.bytes, o->size) != o->source_hash)
         return misuse(MISUSE_SOURCE_CHANGED, CUDA_ERROR_LAUNCH_FAILED,
                       "the host wrote to %p, or freed it, before operation %u of stream %u had copied it",
                       (void *)o->from.bytes, o->clock, o->stream->index);
-    if (!clocks_touch(o, o->from.range, o->from.at, o->size, false)) return CUDA_ERROR_LAUNCH_FAILED;
-    if (!clocks_touch(o, o->to.range, o->to.at, o->size, true)) return CUDA_ERROR_LAUNCH_FAILED;
     memmove(o->to.bytes, o->from.bytes, o->size);
     if (the_standin.settings.copy_mibps)
         sleep_ns(o->size * 1000 / the_standin.settings.copy_mibps * 1000000 / (1 << 20));
@@ -285,10 +285,12 @@ void stream_release_context(const context *c) {
     }
 }
 
-void stream_report_leaks(void) {
-    for (uint32_t i = 0; i < table.count; i++)
-        if (!table.data[i]->destroyed && table.data[i] != table.data[i]->owner.context->default_stream)
+void stream_report_leaks(const context *c) {
+    for (uint32_t i = 0; i < table.count; i++) {
+        const stream *s = table.data[i];
+        if (!s->destroyed && s != s->owner.context->default_stream && owner_is_or_any(s->owner, c))
             misuse(MISUSE_LEAK, CUDA_SUCCESS, "a stream");
+    }
 }
 
 void stream_reset(void) {
