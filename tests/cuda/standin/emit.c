@@ -217,6 +217,8 @@ static bool emit_control(emitter *e, const uint64_t *live, uint32_t words) {
         emit_move(e);
     } else if (ptx_is(op, "bra")) {
         if (e->at->n_operands != 1 || e->at->operand[0].form != PTX_NAME) emit_fail(e, "a branch to no label");
+        if (ptx_find_label(e->kernel, e->at->operand[0].name) == e->kernel->n_instructions)
+            emit_fail(e, "a branch to a label that is not there");
         emit_text(e, "goto %s;", label(e->at->operand[0].name).text);
     } else if (ptx_is(op, "ret") || ptx_is(op, "exit")) {
         emit_text(e, "return LANE_AT_END;");

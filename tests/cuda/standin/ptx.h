@@ -108,6 +108,8 @@ bool ptx_parse_type(ptx_text word, ptx_type *out);
 /* The bits of registers that are needed behind barrier n (from 1) lie at live + (n - 1) * words: one bit per register,
  * words 64-bit words per barrier. The caller frees it; NULL: memory. */
 uint64_t *ptx_live_at_barriers(const ptx_kernel *k, uint32_t *words_out);
+/* The instruction behind a label; n_instructions: there is none. */
+uint32_t ptx_find_label(const ptx_kernel *k, ptx_text label);
 /* The destinations of an instruction are its first operands. */
 uint32_t ptx_destinations(const ptx_instruction *i);
 

@@ -29,7 +29,7 @@ static void join(const flow *f, uint32_t i) {
     for (uint32_t w = 0; w < f->words; w++) f->now[w] |= from[w];
 }
 
-static uint32_t find_label(const ptx_kernel *k, ptx_text label) {
+uint32_t ptx_find_label(const ptx_kernel *k, ptx_text label) {
     for (uint32_t i = 0; i < k->n_instructions; i++) {
         ptx_text l = k->instructions[i].label;
         if (l.length == label.length && memcmp(l.at, label.at, l.length) == 0) return i;
@@ -96,7 +96,7 @@ uint64_t *ptx_live_at_barriers(const ptx_kernel *k, uint32_t *words_out) {
     if (target && f.live && f.now) {
         for (uint32_t i = 0; i < k->n_instructions; i++)
             if (ptx_is(k->instructions[i].word[0], "bra"))
-                target[i] = find_label(k, k->instructions[i].operand[0].name);
+                target[i] = ptx_find_label(k, k->instructions[i].operand[0].name);
         while (pass(&f, target)) {
         }
         out = at_barriers(&f, target);
