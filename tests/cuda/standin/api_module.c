@@ -218,10 +218,7 @@ static CUresult issue_launch(function *f, stream *s, launch given, void **parame
     if (!given.parameters) abort();
     result = take_arguments(f->kernel, parameters, extra, given.parameters);
     if (result != CUDA_SUCCESS) return free(given.parameters), result;
-    launch *kept = malloc(sizeof *kept);
-    if (!kept) abort();
-    *kept = given;
-    return stream_issue(s, (operation){.kind = OP_KERNEL, .name = f->kernel->name, .function = f, .launch = kept});
+    return stream_issue(s, (operation){.kind = OP_KERNEL, .name = f->kernel->name, .function = f, .launch = given});
 }
 
 CUresult CUDAAPI cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

@@ -157,4 +157,9 @@ STANDIN_EXPORT void standin_reset(void) {
 }
 
 __attribute__((constructor)) static void on_load(void) { report_reset(); }
-__attribute__((destructor)) static void on_unload(void) { standin_finish(); }
+__attribute__((destructor)) static void on_unload(void) {
+    standin_finish();
+    pthread_mutex_lock(&the_standin.lock);
+    stream_reset();
+    pthread_mutex_unlock(&the_standin.lock);
+}

@@ -42,11 +42,10 @@ emit_word emit_formatted(const char *format, ...) {
 
 _Noreturn void emit_fail(emitter *e, const char *why) {
     char opcode[96] = "";
-    for (uint32_t i = 0; e->at && i < e->at->n_words && strlen(opcode) + e->at->word[i].length + 2 < sizeof opcode;
-         i++) {
-        if (i) strcat(opcode, ".");
-        strncat(opcode, e->at->word[i].at, e->at->word[i].length);
-    }
+    size_t n = 0;
+    for (uint32_t i = 0; e->at && i < e->at->n_words && n < sizeof opcode; i++)
+        n += (size_t)snprintf(opcode + n, sizeof opcode - n, "%s%.*s", i ? "." : "", (int)e->at->word[i].length,
+                              e->at->word[i].at);
     snprintf(e->error, PTX_ERROR_SIZE, "line %u: %s in %s: %s", e->at ? e->at->line : 0, opcode, e->kernel->name, why);
     longjmp(e->failed, 1);
 }

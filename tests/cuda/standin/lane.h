@@ -174,10 +174,10 @@ static inline uint64_t b64(double v) {
 
 static inline uint32_t shl32(uint32_t v, uint32_t n) { return n > 31 ? 0 : v << n; }
 static inline uint64_t shl64(uint64_t v, uint32_t n) { return n > 63 ? 0 : v << n; }
-static inline uint16_t shl16(uint16_t v, uint32_t n) { return n > 15 ? 0 : (uint16_t)(v << n); }
+static inline uint16_t shl16(uint16_t v, uint32_t n) { return (uint16_t)(n > 15 ? 0 : v << n); }
 static inline uint32_t shr_u32(uint32_t v, uint32_t n) { return n > 31 ? 0 : v >> n; }
 static inline uint64_t shr_u64(uint64_t v, uint32_t n) { return n > 63 ? 0 : v >> n; }
-static inline uint16_t shr_u16(uint16_t v, uint32_t n) { return n > 15 ? 0 : (uint16_t)(v >> n); }
+static inline uint16_t shr_u16(uint16_t v, uint32_t n) { return (uint16_t)(n > 15 ? 0 : v >> n); }
 static inline uint32_t shr_s32(uint32_t v, uint32_t n) { return (uint32_t)((int32_t)v >> (n > 31 ? 31 : n)); }
 static inline uint64_t shr_s64(uint64_t v, uint32_t n) { return (uint64_t)((int64_t)v >> (n > 63 ? 63 : n)); }
 static inline uint16_t shr_s16(uint16_t v, uint32_t n) { return (uint16_t)((int16_t)v >> (n > 15 ? 15 : n)); }

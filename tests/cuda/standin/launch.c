@@ -249,7 +249,7 @@ static void open_lanes(grid *g, const launch *l, const function *f) {
 }
 
 static void open_grid(grid *g, const operation *o) {
-    const launch *l = o->launch;
+    const launch *l = &o->launch;
     const function *f = o->function;
     const uint32_t fixed = align16(f->kernel->shared_bytes);
     *g = (grid){.operation = o, .random = the_standin.settings.seed * 1000003 + o->clock};
@@ -283,7 +283,7 @@ CUresult launch_run(const operation *o) {
     grid *g = zeros(1, sizeof *g);
     open_grid(g, o);
     if (setjmp(g->failed) == 0) {
-        const uint64_t n = (uint64_t)o->launch->grid[0] * o->launch->grid[1] * o->launch->grid[2];
+        const uint64_t n = (uint64_t)o->launch.grid[0] * o->launch.grid[1] * o->launch.grid[2];
         const order groups = draw_order(g, n);
         for (uint64_t i = 0; i < n; i++) run_group(g, nth(groups, i));
     }

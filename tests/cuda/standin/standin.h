@@ -113,6 +113,11 @@ typedef struct place {
     unsigned char *bytes;
 } place;
 
+typedef struct launch {
+    uint32_t grid[3], block[3], dynamic_bytes;
+    unsigned char *parameters; /* freed when it is done */
+} launch;
+
 typedef struct operation {
     struct operation *next;
     operation_kind kind;
@@ -129,7 +134,7 @@ typedef struct operation {
     event *event;
     uint64_t record;
     function *function;
-    struct launch *launch;
+    launch launch;
 } operation;
 
 struct stream {
@@ -225,11 +230,6 @@ void module_reset(void);
 bool module_compile(function *f, char *error, size_t size);
 
 /* ---- launches ---- */
-
-typedef struct launch {
-    uint32_t grid[3], block[3], dynamic_bytes;
-    unsigned char *parameters;
-} launch;
 
 CUresult launch_check(function *f, const launch *l);
 /* Runs it on the calling thread, without the lock; what is wrong is reported. */

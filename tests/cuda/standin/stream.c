@@ -88,8 +88,7 @@ static void complete(stream *s, operation *o, CUresult result) {
     if (o->kind == OP_HOST) the_standin.n_hosts_pending--;
     the_standin.completed[s->index] = o->clock;
     s->running = NULL;
-    if (o->launch) free(o->launch->parameters);
-    free(o->launch);
+    free(o->launch.parameters);
     free(o);
     pthread_cond_broadcast(&the_standin.changed);
 }
