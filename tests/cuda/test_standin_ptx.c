@@ -254,6 +254,41 @@ static void test_approximations(void **state) {
     standin_close();
 }
 
+/* Variables of the module lie in global memory, with their first values; shared ones are each kernel's own. */
+static void test_variables(void **state) {
+    (void)state;
+    static const char *const text =
+        PTX_HEAD ".global .align 4 .u32 table[4] = {10, 20, 0x1E, -2};\n.const .align 4 .f32 half = 0f3F000000;\n"
+                 ".shared .align 4 .b8 room[256];\n"
+                 ".visible .entry f(.param .u64 at) {\n.reg .b32 %r<8>;\n.reg .f32 %f<4>;\n.reg .b64 %rd<8>;\n"
+                 "ld.param.u64 %rd1, [at];\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 3;\nmul.wide.u32 %rd2, %r2, 4;\n"
+                 "mov.u64 %rd3, table;\nadd.s64 %rd3, %rd3, %rd2;\nld.global.u32 %r3, [%rd3];\n"
+                 "shl.b32 %r4, %r1, 2;\nmov.u32 %r5, room;\nadd.s32 %r5, %r5, %r4;\nst.shared.u32 [%r5], %r3;\n"
+                 "ld.const.f32 %f1, [half];\nmul.wide.u32 %rd4, %r1, 8;\nadd.s64 %rd1, %rd1, %rd4;\n"
+                 "ld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd1], %r6;\nst.global.f32 [%rd1+4], %f1;\nret;\n}\n";
+    static const uint32_t values[4] = {10, 20, 30, (uint32_t)-2};
+    uint32_t got[2 * LANES], held[4];
+    CUmodule module = NULL;
+    CUdeviceptr at = 0, table = 0;
+    size_t bytes = 0;
+    standin_open();
+    CUfunction f = standin_kernel_of(text, "f", &module);
+    assert_cu(cu.cuMemAlloc_v2(&at, sizeof got));
+    assert_cu(cu.cuLaunchKernel(f, 1, 1, 1, LANES, 1, 1, 0, NULL, (void *[]){&at}, NULL));
+    assert_cu(cu.cuMemcpyDtoH_v2(got, at, sizeof got));
+    for (int i = 0; i < LANES; i++) {
+        assert_int_equal(got[2 * i], values[i % 4]);
+        assert_int_equal(got[2 * i + 1], 0x3f000000);
+    }
+    assert_cu(cu.cuModuleGetGlobal_v2(&table, &bytes, module, "table"));
+    assert_int_equal(bytes, sizeof held);
+    assert_cu(cu.cuMemcpyDtoH_v2(held, table, sizeof held));
+    assert_memory_equal(held, values, sizeof held);
+    assert_cu(cu.cuMemFree_v2(at));
+    assert_cu(cu.cuModuleUnload(module));
+    standin_close();
+}
+
 /* ---- what is no PTX ---- */
 
 /* Loads a text that may be anything; where it is taken, its kernels are asked for. */
@@ -313,10 +348,8 @@ static void test_damage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instructions),
-        cmocka_unit_test(test_approximations),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_instructions), cmocka_unit_test(test_approximations), cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

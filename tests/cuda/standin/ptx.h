@@ -64,7 +64,7 @@ typedef struct ptx_variable {
     ptx_text name;
     ptx_space space;
     uint64_t size_bytes, at; /* at: offset within its space of the kernel, or number of the module's variable */
-    uint32_t align;
+    uint32_t align, element_bytes;
     bool external;         /* extern shared: the dynamic part */
     unsigned char *values; /* initial ones of a module's variable; NULL: zeros */
 } ptx_variable;

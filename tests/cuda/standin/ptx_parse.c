@@ -1,189 +1,55 @@
-/* Reads PTX: a scanner of tokens, directives of the module, then kernels. Stops at the first thing it does not know; the
- * error names the line. Every loop advances by a token, so it ends with the text. */
+/* Reads PTX: directives of the module, then kernels, from the tokens of ptx_scan.c. Stops at the first thing it does not
+ * know; the error names the line. Every loop advances by a token, so it ends with the text. */
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptx.h"
-
-typedef struct scanner {
-    const char *at;
-    ptx_text token; /* the one that is looked at; length 0: the end */
-    uint32_t line;
-    jmp_buf failed;
-    char *error;
-    ptx_module *module;
-    uint32_t groups; /* of operands so far, in this instruction */
-} scanner;
-
-/* ---- tokens ---- */
-
-static _Noreturn void fail(scanner *s, const char *format, ...) {
-    va_list arguments;
-    int n = snprintf(s->error, PTX_ERROR_SIZE, "line %u: ", s->line);
-    va_start(arguments, format);
-    vsnprintf(s->error + n, PTX_ERROR_SIZE - (size_t)n, format, arguments);
-    va_end(arguments);
-    longjmp(s->failed, 1);
-}
-
-static void skip_space(scanner *s) {
-    for (;;) {
-        if (*s->at == '\n') s->line++;
-        if (isspace((unsigned char)*s->at)) {
-            s->at++;
-        } else if (s->at[0] == '/' && s->at[1] == '/') {
-            while (*s->at && *s->at != '\n') s->at++;
-        } else if (s->at[0] == '/' && s->at[1] == '*') {
-            const char *end = strstr(s->at + 2, "*/");
-            if (!end) fail(s, "a comment does not end");
-            for (; s->at < end + 2; s->at++) s->line += *s->at == '\n';
-        } else {
-            return;
-        }
-    }
-}
-
-static bool is_word(char c) { return isalnum((unsigned char)c) || strchr("_$%.", c); }
-
-/* A word (dots included: opcodes, directives, names), a number, a string, or one character. */
-static void next(scanner *s) {
-    skip_space(s);
-    const char *begin = s->at;
-    if (*begin && is_word(*begin)) {
-        while (*s->at && is_word(*s->at)) s->at++;
-    } else if (*begin == '"') {
-        for (s->at++; *s->at && *s->at != '"' && *s->at != '\n'; s->at++) {
-        }
-        if (*s->at != '"') fail(s, "a string does not end");
-        s->at++;
-    } else if (*begin) {
-        s->at++;
-    }
-    s->token = (ptx_text){begin, (size_t)(s->at - begin)};
-}
-
-bool ptx_is(ptx_text t, const char *word) { return strlen(word) == t.length && memcmp(t.at, word, t.length) == 0; }
-static bool is(const scanner *s, const char *word) { return ptx_is(s->token, word); }
-
-static bool take(scanner *s, const char *word) {
-    if (!is(s, word)) return false;
-    next(s);
-    return true;
-}
-
-static void expect(scanner *s, const char *word) {
-    if (!take(s, word)) fail(s, "\"%s\" expected before \"%.*s\"", word, (int)s->token.length, s->token.at);
-}
-
-static ptx_text take_word(scanner *s) {
-    ptx_text t = s->token;
-    if (t.length == 0 || !is_word(t.at[0])) fail(s, "a name expected before \"%.*s\"", (int)t.length, t.at);
-    next(s);
-    return t;
-}
-
-static uint64_t take_number(scanner *s) {
-    ptx_text t = take_word(s);
-    char digits[32], *end = NULL;
-    if (t.length >= sizeof digits) fail(s, "a number is too long");
-    memcpy(digits, t.at, t.length);
-    digits[t.length] = 0;
-    if (digits[t.length - 1] == 'U') digits[t.length - 1] = 0;
-    uint64_t v = strtoull(digits, &end, 0);
-    if (end == digits || *end) fail(s, "\"%s\" is no number", digits);
-    return v;
-}
-
-static uint32_t take_small(scanner *s) {
-    uint64_t v = take_number(s);
-    if (v > 1u << 24) fail(s, "%llu is too large here", (unsigned long long)v);
-    return (uint32_t)v;
-}
-
-/* Room for one more element; arrays grow by doubling. */
-static void *grow(scanner *s, void *array, uint32_t count, size_t element) {
-    if (count & (count - 1)) return array;
-    void *larger = realloc(array, (count ? 2 * (size_t)count : 1) * element);
-    if (!larger) fail(s, "no memory");
-    return larger;
-}
+#include "ptx_scan.h"
 
 /* ---- types and variables ---- */
-
-bool ptx_parse_type(ptx_text word, ptx_type *out) {
-    static const struct {
-        const char *word;
-        ptx_type type;
-    } types[] = {{"b8", {PTX_BITS, 8}},       {"b16", {PTX_BITS, 16}},     {"b32", {PTX_BITS, 32}},
-                 {"b64", {PTX_BITS, 64}},     {"u8", {PTX_UNSIGNED, 8}},   {"u16", {PTX_UNSIGNED, 16}},
-                 {"u32", {PTX_UNSIGNED, 32}}, {"u64", {PTX_UNSIGNED, 64}}, {"s8", {PTX_SIGNED, 8}},
-                 {"s16", {PTX_SIGNED, 16}},   {"s32", {PTX_SIGNED, 32}},   {"s64", {PTX_SIGNED, 64}},
-                 {"f32", {PTX_FLOAT, 32}},    {"f64", {PTX_FLOAT, 64}},    {"pred", {PTX_PREDICATE, 1}}};
-    if (word.length && word.at[0] == '.') word.at++, word.length--;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (!ptx_is(word, types[i].word)) continue;
-        *out = types[i].type;
-        return true;
-    }
-    return false;
-}
-
-static ptx_type take_type(scanner *s) {
-    ptx_type type;
-    if (!ptx_parse_type(s->token, &type)) fail(s, "unknown type \"%.*s\"", (int)s->token.length, s->token.at);
-    next(s);
-    return type;
-}
 
 static uint64_t align_up(uint64_t v, uint32_t align) { return (v + align - 1) / align * align; }
 
 /* = {1, 2, ...}: initial values of a module's variable. */
-static void take_values(scanner *s, ptx_variable *v, uint32_t element) {
+static void take_values(scanner *s, ptx_variable *v) {
+    const uint32_t element = v->element_bytes;
     v->values = calloc(1, v->size_bytes ? v->size_bytes : 1);
-    if (!v->values) fail(s, "no memory");
-    bool braces = take(s, "{");
+    if (!v->values) scan_fail(s, "no memory");
+    bool braces = scan_take(s, "{");
     for (uint64_t at = 0;; at += element) {
-        bool minus = take(s, "-");
+        bool minus = scan_take(s, "-");
         bool real = s->token.length == 10 && s->token.at[0] == '0' && (s->token.at[1] | 32) == 'f';
         uint64_t bits = real ? strtoull(s->token.at + 2, NULL, 16) : 0;
         if (real)
-            next(s);
+            scan_next(s);
         else
-            bits = take_number(s);
+            bits = scan_number(s);
         if (minus) bits = 0 - bits;
-        if (at + element > v->size_bytes) fail(s, "more values than elements");
+        if (at + element > v->size_bytes) scan_fail(s, "more values than elements");
         memcpy(v->values + at, &bits, element);
-        if (!braces || !take(s, ",")) break;
+        if (!braces || !scan_take(s, ",")) break;
     }
-    if (braces) expect(s, "}");
+    if (braces) scan_expect(s, "}");
 }
 
 /* .align n .type name[size]: what stands behind the space. */
 static ptx_variable take_variable(scanner *s, ptx_space space) {
     ptx_variable v = {.space = space};
-    while (take(s, ".ptr") || take(s, ".global") || is(s, ".align")) {
-        if (take(s, ".align")) v.align = take_small(s);
+    while (scan_take(s, ".ptr") || scan_take(s, ".global") || scan_is(s, ".align")) {
+        if (scan_take(s, ".align")) v.align = scan_small(s);
     }
-    ptx_type type = take_type(s);
-    while (take(s, ".ptr") || take(s, ".global") || take(s, ".shared") || is(s, ".align"))
-        if (take(s, ".align")) take_small(s); /* of what the pointer points to */
-    if (type.bits == 1) fail(s, "a variable cannot be a predicate");
-    v.name = take_word(s);
-    v.size_bytes = type.bits / 8;
+    ptx_type type = scan_type(s);
+    while (scan_take(s, ".ptr") || scan_take(s, ".global") || scan_take(s, ".shared") || scan_is(s, ".align"))
+        if (scan_take(s, ".align")) scan_small(s); /* of what the pointer points to */
+    if (type.bits == 1) scan_fail(s, "a variable cannot be a predicate");
+    v.name = scan_word(s);
+    v.size_bytes = v.element_bytes = type.bits / 8;
     if (v.align == 0) v.align = type.bits / 8;
-    if (take(s, "[")) {
-        v.size_bytes = is(s, "]") ? 0 : v.size_bytes * take_small(s);
-        expect(s, "]");
+    if (scan_take(s, "[")) {
+        v.size_bytes = scan_is(s, "]") ? 0 : v.size_bytes * scan_small(s);
+        scan_expect(s, "]");
     }
-    if (take(s, "=")) {
-        if (space != PTX_GLOBAL) fail(s, "initial values are for variables of the module");
-        take_values(s, &v, type.bits / 8);
-    }
-    if (v.align & (v.align - 1)) fail(s, "an alignment is no power of two");
+    if (v.align & (v.align - 1)) scan_fail(s, "an alignment is no power of two");
     return v;
 }
 
@@ -193,7 +59,7 @@ static void add_kernel_variable(scanner *s, ptx_kernel *k, ptx_variable v) {
                                               : &k->local_bytes;
     v.at = align_up(*total, v.align);
     if (!v.external) *total = (uint32_t)(v.at + v.size_bytes);
-    k->variables = grow(s, k->variables, k->n_variables, sizeof v);
+    k->variables = scan_grow(s, k->variables, k->n_variables, sizeof v);
     k->variables[k->n_variables++] = v;
     k->n_parameters += v.space == PTX_PARAM;
 }
@@ -201,25 +67,25 @@ static void add_kernel_variable(scanner *s, ptx_kernel *k, ptx_variable v) {
 static void add_module_variable(scanner *s, ptx_variable v) {
     ptx_module *m = s->module;
     v.at = m->n_variables;
-    m->variables = grow(s, m->variables, m->n_variables, sizeof v);
+    m->variables = scan_grow(s, m->variables, m->n_variables, sizeof v);
     m->variables[m->n_variables++] = v;
 }
 
 /* ---- registers ---- */
 
 static void take_registers(scanner *s, ptx_kernel *k) {
-    ptx_type type = take_type(s);
+    ptx_type type = scan_type(s);
     do {
-        ptx_register r = {.prefix = take_word(s), .first = k->register_count, .type = type};
-        if (take(s, "<")) {
-            r.count = take_small(s);
-            expect(s, ">");
+        ptx_register r = {.prefix = scan_word(s), .first = k->register_count, .type = type};
+        if (scan_take(s, "<")) {
+            r.count = scan_small(s);
+            scan_expect(s, ">");
         }
         k->register_count += r.count ? r.count : 1;
-        k->registers = grow(s, k->registers, k->n_registers, sizeof r);
+        k->registers = scan_grow(s, k->registers, k->n_registers, sizeof r);
         k->registers[k->n_registers++] = r;
-    } while (take(s, ","));
-    expect(s, ";");
+    } while (scan_take(s, ","));
+    scan_expect(s, ";");
 }
 
 /* Later declarations hide earlier ones: those of an inner scope have the same type wherever compilers write them. */
@@ -250,7 +116,7 @@ ptx_type ptx_register_type(const ptx_kernel *k, uint32_t reg) {
 /* ---- instructions ---- */
 
 static ptx_operand register_or_name(scanner *s, const ptx_kernel *k) {
-    ptx_operand o = {.form = PTX_NAME, .name = take_word(s)};
+    ptx_operand o = {.form = PTX_NAME, .name = scan_word(s)};
     o.has_reg = find_register(k, o.name, &o.reg);
     if (o.has_reg) o.form = PTX_REGISTER;
     return o;
@@ -263,13 +129,13 @@ static bool is_real(ptx_text t) {
 
 static ptx_operand take_constant(scanner *s) {
     ptx_operand o = {.form = PTX_INTEGER};
-    bool minus = take(s, "-");
+    bool minus = scan_take(s, "-");
     if (is_real(s->token)) {
         o.form = PTX_REAL;
         o.number = (int64_t)strtoull(s->token.at + 2, NULL, 16);
-        next(s);
+        scan_next(s);
     } else {
-        o.number = (int64_t)take_number(s);
+        o.number = (int64_t)scan_number(s);
     }
     if (minus) o.number = (int64_t)(0 - (uint64_t)o.number);
     return o;
@@ -280,45 +146,45 @@ static ptx_operand take_address(scanner *s, const ptx_kernel *k) {
     if (!isdigit((unsigned char)s->token.at[0])) {
         o = register_or_name(s, k);
         o.form = PTX_ADDRESS;
-        if (take(s, "+")) o.number = take_constant(s).number;
+        if (scan_take(s, "+")) o.number = take_constant(s).number;
     } else {
         o.number = take_constant(s).number;
     }
-    expect(s, "]");
+    scan_expect(s, "]");
     return o;
 }
 
 static void add_operand(scanner *s, ptx_instruction *i, ptx_operand o) {
-    if (i->n_operands == PTX_MAX_OPERANDS) fail(s, "too many operands");
+    if (i->n_operands == PTX_MAX_OPERANDS) scan_fail(s, "too many operands");
     i->operand[i->n_operands++] = o;
 }
 
 static ptx_operand take_simple(scanner *s, const ptx_kernel *k) {
     char first = s->token.length ? s->token.at[0] : 0;
     if (isdigit((unsigned char)first) || first == '-') return take_constant(s);
-    if (take(s, "_")) return (ptx_operand){.form = PTX_SINK};
-    bool negated = take(s, "!");
+    if (scan_take(s, "_")) return (ptx_operand){.form = PTX_SINK};
+    bool negated = scan_take(s, "!");
     ptx_operand o = register_or_name(s, k);
     o.negated = negated;
     return o;
 }
 
 static void take_operand(scanner *s, const ptx_kernel *k, ptx_instruction *i) {
-    if (take(s, "[")) {
+    if (scan_take(s, "[")) {
         add_operand(s, i, take_address(s, k));
-    } else if (take(s, "{")) {
+    } else if (scan_take(s, "{")) {
         s->groups++;
         do {
             ptx_operand o = take_simple(s, k);
             o.group = s->groups;
             add_operand(s, i, o);
-        } while (take(s, ","));
-        expect(s, "}");
+        } while (scan_take(s, ","));
+        scan_expect(s, "}");
     } else {
         ptx_operand o = take_simple(s, k);
-        if (is(s, "|")) o.group = ++s->groups;
+        if (scan_is(s, "|")) o.group = ++s->groups;
         add_operand(s, i, o);
-        while (take(s, "|")) {
+        while (scan_take(s, "|")) {
             o = take_simple(s, k);
             o.group = s->groups;
             add_operand(s, i, o);
@@ -328,7 +194,7 @@ static void take_operand(scanner *s, const ptx_kernel *k, ptx_instruction *i) {
 
 static void split_opcode(scanner *s, ptx_text t, ptx_instruction *i) {
     while (t.length) {
-        if (i->n_words == PTX_MAX_WORDS) fail(s, "too many parts of an opcode");
+        if (i->n_words == PTX_MAX_WORDS) scan_fail(s, "too many parts of an opcode");
         const char *dot = memchr(t.at, '.', t.length);
         size_t n = dot ? (size_t)(dot - t.at) : t.length;
         i->word[i->n_words++] = (ptx_text){t.at, n};
@@ -343,24 +209,24 @@ static bool is_barrier(const ptx_instruction *i) { return ptx_is(i->word[0], "ba
 static void take_instruction(scanner *s, ptx_kernel *k, ptx_text label) {
     ptx_instruction i = {.line = s->line, .label = label};
     s->groups = 0;
-    if (take(s, "@")) {
+    if (scan_take(s, "@")) {
         i.guarded = true;
-        i.guard_negated = take(s, "!");
+        i.guard_negated = scan_take(s, "!");
         ptx_operand o = register_or_name(s, k);
-        if (!o.has_reg) fail(s, "an unknown predicate");
+        if (!o.has_reg) scan_fail(s, "an unknown predicate");
         i.guard = o.reg;
     }
-    if (is(s, ";") || is(s, "}")) { /* a label at the end of a scope */
+    if (scan_is(s, ";") || scan_is(s, "}")) { /* a label at the end of a scope */
         split_opcode(s, (ptx_text){"nop", 3}, &i);
     } else {
-        split_opcode(s, take_word(s), &i);
-        if (!is(s, ";")) do
+        split_opcode(s, scan_word(s), &i);
+        if (!scan_is(s, ";")) do
                 take_operand(s, k, &i);
-            while (take(s, ","));
+            while (scan_take(s, ","));
     }
-    if (!is(s, "}")) expect(s, ";");
+    if (!scan_is(s, "}")) scan_expect(s, ";");
     if (is_barrier(&i)) i.barrier = ++k->n_barriers;
-    k->instructions = grow(s, k->instructions, k->n_instructions, sizeof i);
+    k->instructions = scan_grow(s, k->instructions, k->n_instructions, sizeof i);
     k->instructions[k->n_instructions++] = i;
 }
 
@@ -380,27 +246,27 @@ ptx_type ptx_type_of(const ptx_instruction *i, uint32_t from_end) {
 /* ---- bodies ---- */
 
 static void skip_to(scanner *s, const char *word) {
-    while (s->token.length && !is(s, word)) next(s);
-    expect(s, word);
+    while (s->token.length && !scan_is(s, word)) scan_next(s);
+    scan_expect(s, word);
 }
 
 static void take_statement(scanner *s, ptx_kernel *k, ptx_text *label) {
-    if (take(s, ".reg")) {
+    if (scan_take(s, ".reg")) {
         take_registers(s, k);
-    } else if (take(s, ".shared")) {
+    } else if (scan_take(s, ".shared")) {
         add_kernel_variable(s, k, take_variable(s, PTX_SHARED));
-        expect(s, ";");
-    } else if (take(s, ".local")) {
+        scan_expect(s, ";");
+    } else if (scan_take(s, ".local")) {
         add_kernel_variable(s, k, take_variable(s, PTX_LOCAL));
-        expect(s, ";");
-    } else if (take(s, ".pragma")) {
+        scan_expect(s, ";");
+    } else if (scan_take(s, ".pragma")) {
         skip_to(s, ";");
-    } else if (take(s, ".loc")) {
+    } else if (scan_take(s, ".loc")) {
         uint32_t line = s->line;
-        while (s->token.length && s->line == line) next(s);
+        while (s->token.length && s->line == line) scan_next(s);
     } else if (s->token.at[0] == '.') {
-        fail(s, "unknown directive \"%.*s\"", (int)s->token.length, s->token.at);
-    } else if (is_word(s->token.at[0])) {
+        scan_fail(s, "unknown directive \"%.*s\"", (int)s->token.length, s->token.at);
+    } else if (scan_is_part(s->token.at[0])) {
         const char *behind = s->at;
         while (isspace((unsigned char)*behind)) behind++;
         if (*behind != ':') {
@@ -409,8 +275,8 @@ static void take_statement(scanner *s, ptx_kernel *k, ptx_text *label) {
             return;
         }
         if (label->length) take_instruction(s, k, *label);
-        *label = take_word(s);
-        expect(s, ":");
+        *label = scan_word(s);
+        scan_expect(s, ":");
     } else {
         take_instruction(s, k, *label);
         label->length = 0;
@@ -438,14 +304,14 @@ static void adopt_shared(scanner *s, ptx_kernel *k) {
 static void take_body(scanner *s, ptx_kernel *k) {
     uint32_t depth = 1;
     ptx_text label = {NULL, 0};
-    expect(s, "{");
+    scan_expect(s, "{");
     while (depth) {
-        if (s->token.length == 0) fail(s, "the body of %s does not end", k->name);
-        if (take(s, "{")) {
+        if (s->token.length == 0) scan_fail(s, "the body of %s does not end", k->name);
+        if (scan_take(s, "{")) {
             depth++;
-        } else if (is(s, "}")) {
+        } else if (scan_is(s, "}")) {
             depth--;
-            if (depth) next(s);
+            if (depth) scan_next(s);
         } else {
             take_statement(s, k, &label);
         }
@@ -453,47 +319,47 @@ static void take_body(scanner *s, ptx_kernel *k) {
     /* A label at the very end, or none: there the lane ends. */
     ptx_instruction end = {.line = s->line, .label = label};
     split_opcode(s, (ptx_text){"ret", 3}, &end);
-    k->instructions = grow(s, k->instructions, k->n_instructions, sizeof end);
+    k->instructions = scan_grow(s, k->instructions, k->n_instructions, sizeof end);
     k->instructions[k->n_instructions++] = end;
     adopt_shared(s, k);
     k->text.length = (size_t)(s->at - k->text.at);
-    next(s);
+    scan_next(s);
 }
 
 static void take_limits(scanner *s, ptx_kernel *k) {
-    while (!is(s, "{")) {
-        bool most = is(s, ".maxntid"), required = is(s, ".reqntid");
-        if (!most && !required && !is(s, ".minnctapersm") && !is(s, ".maxnreg"))
-            fail(s, "unknown directive \"%.*s\"", (int)s->token.length, s->token.at);
-        next(s);
+    while (!scan_is(s, "{")) {
+        bool most = scan_is(s, ".maxntid"), required = scan_is(s, ".reqntid");
+        if (!most && !required && !scan_is(s, ".minnctapersm") && !scan_is(s, ".maxnreg"))
+            scan_fail(s, "unknown directive \"%.*s\"", (int)s->token.length, s->token.at);
+        scan_next(s);
         uint32_t lanes = 1, n = 0;
         if (required) k->required[0] = k->required[1] = k->required[2] = 1;
         do {
-            uint32_t size = take_small(s);
-            if (n == 3 || size == 0) fail(s, "a wrong limit");
+            uint32_t size = scan_small(s);
+            if (n == 3 || size == 0) scan_fail(s, "a wrong limit");
             lanes *= size;
             if (required) k->required[n] = size;
             n++;
-        } while (take(s, ","));
+        } while (scan_take(s, ","));
         if (most || required) k->max_lanes = lanes;
     }
 }
 
 static void take_kernel(scanner *s) {
     ptx_module *m = s->module;
-    m->kernels = grow(s, m->kernels, m->n_kernels, sizeof *m->kernels);
+    m->kernels = scan_grow(s, m->kernels, m->n_kernels, sizeof *m->kernels);
     ptx_kernel *k = &m->kernels[m->n_kernels++];
     memset(k, 0, sizeof *k);
     k->text.at = s->token.at;
-    ptx_text name = take_word(s);
-    if (name.length >= sizeof k->name) fail(s, "a kernel's name is too long");
+    ptx_text name = scan_word(s);
+    if (name.length >= sizeof k->name) scan_fail(s, "a kernel's name is too long");
     memcpy(k->name, name.at, name.length);
-    if (take(s, "(") && !take(s, ")")) {
+    if (scan_take(s, "(") && !scan_take(s, ")")) {
         do {
-            expect(s, ".param");
+            scan_expect(s, ".param");
             add_kernel_variable(s, k, take_variable(s, PTX_PARAM));
-        } while (take(s, ","));
-        expect(s, ")");
+        } while (scan_take(s, ","));
+        scan_expect(s, ")");
     }
     take_limits(s, k);
     take_body(s, k);
@@ -502,40 +368,41 @@ static void take_kernel(scanner *s) {
 /* ---- modules ---- */
 
 static void take_header(scanner *s) {
-    expect(s, ".version");
-    ptx_text version = take_word(s);
-    if (version.length < 3 || !isdigit((unsigned char)version.at[0])) fail(s, "a wrong .version");
+    scan_expect(s, ".version");
+    ptx_text version = scan_word(s);
+    if (version.length < 3 || !isdigit((unsigned char)version.at[0])) scan_fail(s, "a wrong .version");
     s->module->version = (uint32_t)(10 * (version.at[0] - '0') + (version.at[version.length - 1] - '0'));
-    expect(s, ".target");
-    ptx_text target = take_word(s);
-    if (target.length < 4 || memcmp(target.at, "sm_", 3) != 0) fail(s, "a wrong .target");
+    scan_expect(s, ".target");
+    ptx_text target = scan_word(s);
+    if (target.length < 4 || memcmp(target.at, "sm_", 3) != 0) scan_fail(s, "a wrong .target");
     s->module->target = (uint32_t)strtoul(target.at + 3, NULL, 10);
-    while (take(s, ",")) take_word(s);
-    expect(s, ".address_size");
-    if (take_number(s) != 64) fail(s, "addresses have 64 bits");
+    while (scan_take(s, ",")) scan_word(s);
+    scan_expect(s, ".address_size");
+    if (scan_number(s) != 64) scan_fail(s, "addresses have 64 bits");
 }
 
 static void take_directive(scanner *s) {
     bool external = false;
-    while (is(s, ".visible") || is(s, ".extern") || is(s, ".weak")) {
-        external |= is(s, ".extern");
-        next(s);
+    while (scan_is(s, ".visible") || scan_is(s, ".extern") || scan_is(s, ".weak")) {
+        external |= scan_is(s, ".extern");
+        scan_next(s);
     }
-    if (take(s, ".entry")) {
+    if (scan_take(s, ".entry")) {
         take_kernel(s);
-    } else if (take(s, ".global") || take(s, ".const")) {
+    } else if (scan_take(s, ".global") || scan_take(s, ".const")) {
         add_module_variable(s, take_variable(s, PTX_GLOBAL));
-        expect(s, ";");
-    } else if (take(s, ".shared")) {
+        if (scan_take(s, "=")) take_values(s, &s->module->variables[s->module->n_variables - 1]);
+        scan_expect(s, ";");
+    } else if (scan_take(s, ".shared")) {
         ptx_variable v = take_variable(s, PTX_SHARED);
         v.external = external;
         add_module_variable(s, v);
-        expect(s, ";");
-    } else if (take(s, ".file")) {
+        scan_expect(s, ";");
+    } else if (scan_take(s, ".file")) {
         uint32_t line = s->line;
-        while (s->token.length && s->line == line) next(s);
+        while (s->token.length && s->line == line) scan_next(s);
     } else {
-        fail(s, "unknown directive \"%.*s\"", (int)s->token.length, s->token.at);
+        scan_fail(s, "unknown directive \"%.*s\"", (int)s->token.length, s->token.at);
     }
 }
 
@@ -547,7 +414,7 @@ bool ptx_parse(const char *text, ptx_module *out, char error[PTX_ERROR_SIZE]) {
         ptx_free(out);
         return false;
     }
-    next(&s);
+    scan_next(&s);
     take_header(&s);
     while (s.token.length) take_directive(&s);
     return true;
