@@ -241,6 +241,47 @@ static void test_default_stream(void **state) {
     standin_close();
 }
 
+/* Copies of two streams run beside each other, at the speed they are given. */
+static void test_overlap(void **state) {
+    (void)state;
+    enum { BYTES = 1 << 18 }; /* 31 ms */
+    CUstream streams[2];
+    CUevent begin[2], end[2];
+    CUdeviceptr at[2];
+    void *host[2];
+    float ms = 0;
+    setenv("TIDE_STANDIN_COPY_MIBPS", "8", 1);
+    standin_open();
+    unsetenv("TIDE_STANDIN_COPY_MIBPS");
+    for (int i = 0; i < 2; i++) {
+        assert_cu(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        assert_cu(cu.cuEventCreate(&begin[i], CU_EVENT_DEFAULT));
+        assert_cu(cu.cuEventCreate(&end[i], CU_EVENT_DEFAULT));
+        assert_cu(cu.cuMemAlloc_v2(&at[i], BYTES));
+        assert_cu(cu.cuMemHostAlloc(&host[i], BYTES, 0));
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_cu(cu.cuEventRecord(begin[i], streams[i]));
+        assert_cu(cu.cuMemcpyDtoHAsync_v2(host[i], at[i], BYTES, streams[i]));
+        assert_cu(cu.cuEventRecord(end[i], streams[i]));
+    }
+    assert_cu(cu.cuCtxSynchronize());
+    for (int i = 0; i < 2; i++) {
+        assert_cu(cu.cuEventElapsedTime_v2(&ms, begin[i], end[i]));
+        assert_true(ms >= 31);
+        assert_cu(cu.cuEventElapsedTime_v2(&ms, begin[i], end[1 - i]));
+        assert_true(ms > 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_cu(cu.cuStreamDestroy_v2(streams[i]));
+        assert_cu(cu.cuEventDestroy_v2(begin[i]));
+        assert_cu(cu.cuEventDestroy_v2(end[i]));
+        assert_cu(cu.cuMemFree_v2(at[i]));
+        assert_cu(cu.cuMemFreeHost(host[i]));
+    }
+    standin_close();
+}
+
 /* ---- errors ---- */
 
 static void test_failures(void **state) {
@@ -325,12 +366,11 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_driver),           cmocka_unit_test(test_names),
-        cmocka_unit_test(test_memory),           cmocka_unit_test(test_kernel),
-        cmocka_unit_test(test_barriers),         cmocka_unit_test(test_images),
-        cmocka_unit_test(test_events),           cmocka_unit_test(test_elapsed),
-        cmocka_unit_test(test_default_stream),   cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_error_that_stays), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_driver),  cmocka_unit_test(test_names),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_kernel),  cmocka_unit_test(test_barriers), cmocka_unit_test(test_images),
+        cmocka_unit_test(test_events),  cmocka_unit_test(test_elapsed),  cmocka_unit_test(test_default_stream),
+        cmocka_unit_test(test_overlap), cmocka_unit_test(test_failures), cmocka_unit_test(test_error_that_stays),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

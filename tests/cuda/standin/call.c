@@ -123,9 +123,12 @@ CUresult call_end(call *c) {
 
 /* ---- beginning and end ---- */
 
+/* A host function that waits for what never comes must not keep the process from ending. */
+enum { MOST_SECONDS = 20 };
+
 static void finish(void) {
     report_set_place("the end");
-    stream_wait_all();
+    if (!stream_wait_all(MOST_SECONDS)) misuse(MISUSE_LEAK, CUDA_SUCCESS, "work that does not end");
     context_report_leaks();
     report_write_files();
 }
@@ -141,7 +144,7 @@ STANDIN_EXPORT void standin_finish(void) {
 
 STANDIN_EXPORT void standin_reset(void) {
     pthread_mutex_lock(&the_standin.lock);
-    stream_wait_all();
+    stream_wait_all(MOST_SECONDS);
     stream_reset();
     event_reset();
     module_reset();
@@ -160,6 +163,6 @@ __attribute__((constructor)) static void on_load(void) { report_reset(); }
 __attribute__((destructor)) static void on_unload(void) {
     standin_finish();
     pthread_mutex_lock(&the_standin.lock);
-    stream_reset();
+    if (stream_wait_all(0)) stream_reset();
     pthread_mutex_unlock(&the_standin.lock);
 }

@@ -9,7 +9,7 @@
 
 /* ---- text ---- */
 
-static void append(emitter *e, const char *format, va_list arguments) {
+__attribute__((format(printf, 2, 0))) static void append(emitter *e, const char *format, va_list arguments) {
     va_list again;
     va_copy(again, arguments);
     int n = vsnprintf(NULL, 0, format, again);

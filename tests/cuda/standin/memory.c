@@ -9,7 +9,7 @@
 
 #define DEVICE_BASE UINT64_C(0x00d0000000000000)
 #define DEVICE_SHIFT 44
-enum { GRAIN_BYTES = 512, GAP_BYTES = 1 << 21, FRESH_BYTE = 0xa5 };
+enum { GRAIN_BYTES = 512, GAP_BYTES = 1 << 21, FRESH_BYTE = 0xa5, MOST_FRESH_BYTES = 1 << 23 };
 
 typedef struct range_list {
     range **data;
@@ -29,6 +29,11 @@ static void append(range_list *l, range *r) {
 static void *map_bytes(uint64_t size) {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
+}
+
+/* New memory is not zero, as on a device; what lies beyond a few MiB is, so that large arenas cost nothing. */
+static void fill_fresh(void *bytes, uint64_t size) {
+    memset(bytes, FRESH_BYTE, size < MOST_FRESH_BYTES ? size : MOST_FRESH_BYTES);
 }
 
 static uint64_t cells_bytes(const range *r) { return (r->size + 3) / 4 * sizeof(lane_cell); }
@@ -64,7 +69,7 @@ CUresult memory_alloc(context *c, uint64_t size, range **out) {
     r->base = l->next;
     r->bytes = map_bytes(size);
     if (!r->bytes) abort();
-    memset(r->bytes, FRESH_BYTE, size);
+    fill_fresh(r->bytes, size);
     l->next += (taken + 2 * GAP_BYTES - 1) / GAP_BYTES * GAP_BYTES;
     c->used_bytes += taken;
     append(l, r);
@@ -182,7 +187,7 @@ CUresult memory_pin(context *c, void *at, uint64_t size, uint32_t flags, void **
     r->pinned = true;
     r->registered = at != NULL;
     r->flags = flags;
-    if (!at) memset(bytes, FRESH_BYTE, size);
+    if (!at) fill_fresh(bytes, size);
     append_pinned(r);
     *out = bytes;
     return CUDA_SUCCESS;

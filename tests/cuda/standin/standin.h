@@ -169,7 +169,8 @@ void stream_wait(stream *s);
 /* True once all operations so far are complete: the host knows it then. */
 bool stream_is_done(stream *s);
 void stream_wait_context(const context *c);
-void stream_wait_all(void);
+/* False: some still run after this time. */
+bool stream_wait_all(uint32_t seconds);
 void stream_release_context(const context *c);
 void stream_report_leaks(const context *c);
 void stream_reset(void);

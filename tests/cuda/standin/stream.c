@@ -268,9 +268,14 @@ void stream_wait_context(const context *c) {
         if (by_index[i] && by_index[i]->owner.context == c) stream_wait(by_index[i]);
 }
 
-void stream_wait_all(void) {
+bool stream_wait_all(uint32_t seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
     for (uint32_t i = 0; i < MAX_STREAMS; i++)
-        if (by_index[i]) stream_wait(by_index[i]);
+        while (by_index[i] && !stream_is_done(by_index[i]))
+            if (pthread_cond_timedwait(&the_standin.changed, &the_standin.lock, &until) != 0) return false;
+    return true;
 }
 
 /* ---- the end ---- */
