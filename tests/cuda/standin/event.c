@@ -18,9 +18,7 @@ CUresult event_create(context *c, uint32_t flags, CUevent *out) {
         return misuse(MISUSE_BAD_VALUE, CUDA_ERROR_INVALID_VALUE, "unknown flags %#x of an event", flags);
     event *e = calloc(1, sizeof *e);
     if (!e) abort();
-    if ((table.count & (table.count - 1)) == 0)
-        table.data = realloc(table.data, (table.count ? 2 * table.count : 1) * sizeof(event *));
-    if (!table.data) abort();
+    table.data = array_grow(table.data, table.count, sizeof *table.data);
     *e = (event){.handle = table.count, .owner = {c, c->generation}, .flags = flags};
     table.data[table.count++] = e;
     *out = handle_of(e);

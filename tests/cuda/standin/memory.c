@@ -21,8 +21,7 @@ static range_list device_ranges[MAX_DEVICES]; /* ascending bases */
 static range_list pinned_ranges;
 
 static void append(range_list *l, range *r) {
-    if ((l->count & (l->count - 1)) == 0) l->data = realloc(l->data, (l->count ? 2 * l->count : 1) * sizeof(range *));
-    if (!l->data) abort();
+    l->data = array_grow(l->data, l->count, sizeof *l->data);
     l->data[l->count++] = r;
 }
 
@@ -150,29 +149,13 @@ range *memory_find(uint64_t at) {
     return r ? r : memory_find_pinned(at);
 }
 
-/* What was freed and whose addresses come back is forgotten. */
+/* What was freed and whose addresses come back is forgotten. False: something there is pinned already. */
 static bool make_way(uint64_t at, uint64_t size) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < pinned_ranges.count; i++) {
-        range *r = pinned_ranges.data[i];
-        if (overlaps(r, at, size) && !r->freed) return false;
-    }
-    for (uint32_t i = 0; i < pinned_ranges.count; i++) {
-        range *r = pinned_ranges.data[i];
-        if (overlaps(r, at, size))
-            free(r);
-        else
-            pinned_ranges.data[kept++] = r;
-    }
-    while (pinned_ranges.count > kept) pinned_ranges.data[--pinned_ranges.count] = NULL;
+    for (uint32_t i = 0; i < pinned_ranges.count; i++)
+        if (overlaps(pinned_ranges.data[i], at, size) && !pinned_ranges.data[i]->freed) return false;
+    for (uint32_t i = 0; i < pinned_ranges.count; i++)
+        if (overlaps(pinned_ranges.data[i], at, size)) pinned_ranges.data[i]->size = 0; /* found by no address */
     return true;
-}
-
-static void append_pinned(range *r) {
-    range **larger = realloc(pinned_ranges.data, (pinned_ranges.count + 1) * sizeof *larger);
-    if (!larger) abort();
-    pinned_ranges.data = larger;
-    larger[pinned_ranges.count++] = r;
 }
 
 CUresult memory_pin(context *c, void *at, uint64_t size, uint32_t flags, void **out) {
@@ -188,7 +171,7 @@ CUresult memory_pin(context *c, void *at, uint64_t size, uint32_t flags, void **
     r->registered = at != NULL;
     r->flags = flags;
     if (!at) fill_fresh(bytes, size);
-    append_pinned(r);
+    append(&pinned_ranges, r);
     *out = bytes;
     return CUDA_SUCCESS;
 }

@@ -21,13 +21,6 @@ static struct {
     uint32_t n_modules, n_functions;
 } table;
 
-static void *grow(void *array, uint32_t count, size_t element) {
-    if (count & (count - 1)) return array;
-    void *larger = realloc(array, (count ? 2 * (size_t)count : 1) * element);
-    if (!larger) abort();
-    return larger;
-}
-
 /* ---- loading ---- */
 
 /* PTX 9.0 came with CUDA 13.0, 8.0 with 12.0; a minor version brings at most one of the other. */
@@ -76,7 +69,7 @@ CUresult module_load(context *c, const void *image, module **out) {
     module *m = calloc(1, sizeof *m);
     if (!m) abort();
     *m = (module){.handle = table.n_modules, .owner = {c, c->generation}, .ptx = ptx};
-    table.modules = grow(table.modules, table.n_modules, sizeof m);
+    table.modules = array_grow(table.modules, table.n_modules, sizeof m);
     table.modules[table.n_modules++] = m;
     result = place_globals(c, m);
     if (result != CUDA_SUCCESS) {
@@ -135,7 +128,7 @@ CUresult function_get(module *m, const char *name, function **out) {
     function *f = calloc(1, sizeof *f);
     if (!f) abort();
     *f = (function){.handle = table.n_functions, .module = m, .kernel = k, .c_text = text, .slots = slots};
-    table.functions = grow(table.functions, table.n_functions, sizeof f);
+    table.functions = array_grow(table.functions, table.n_functions, sizeof f);
     table.functions[table.n_functions++] = f;
     *out = f;
     return CUDA_SUCCESS;

@@ -33,8 +33,7 @@ uint64_t report_now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Room for one more; doubling. The stand-in gives up where there is no memory: it is part of tests. */
-static void *grow(void *array, uint32_t count, size_t element) {
+void *array_grow(void *array, uint32_t count, size_t element) {
     if (count & (count - 1)) return array;
     void *larger = realloc(array, (count ? 2 * (size_t)count : 1) * element);
     if (!larger) abort();
@@ -61,7 +60,7 @@ CUresult misuse(standin_misuse kind, CUresult error, const char *format, ...) {
     snprintf(text, sizeof text, "%s: %s: %s", kind_name(kind), place_name, detail);
     pthread_mutex_lock(&reports.lock);
     reports.counts[kind]++;
-    reports.texts = grow(reports.texts, reports.n_texts, sizeof *reports.texts);
+    reports.texts = array_grow(reports.texts, reports.n_texts, sizeof *reports.texts);
     reports.texts[reports.n_texts++] = strdup(text);
     pthread_mutex_unlock(&reports.lock);
     return error;
@@ -87,7 +86,7 @@ void report_time(const operation *o, uint64_t begin_ns, uint64_t end_ns) {
     static const char *const kinds[] = {"kernel", "copy", "set", "host", "record", "nothing"};
     if (!the_standin.settings.timeline) return;
     pthread_mutex_lock(&reports.lock);
-    reports.times = grow(reports.times, reports.n_times, sizeof *reports.times);
+    reports.times = array_grow(reports.times, reports.n_times, sizeof *reports.times);
     timed *t = &reports.times[reports.n_times++];
     *t = (timed){.kind = kinds[o->kind],
                  .device = o->stream->owner.context->device,

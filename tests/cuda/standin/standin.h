@@ -265,6 +265,8 @@ bool owner_is(owner o, const context *c);
 /* True as well if c is NULL and the owner is there. */
 bool owner_is_or_any(owner o, const context *c);
 uint64_t random_next(uint64_t *state);
+/* Room for one more element, by doubling. The stand-in gives up where there is no memory: it is part of tests. */
+void *array_grow(void *array, uint32_t count, size_t element);
 
 typedef struct standin {
     pthread_mutex_t lock;

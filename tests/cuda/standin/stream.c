@@ -154,9 +154,8 @@ CUresult stream_create(context *c, uint32_t flags, stream **out) {
     const uint32_t index = find_index();
     if (index == MAX_STREAMS) return CUDA_ERROR_OUT_OF_MEMORY;
     stream *s = calloc(1, sizeof *s);
-    stream **larger = realloc(table.data, (table.count + 1) * sizeof *larger);
-    if (!s || !larger) abort();
-    table.data = larger;
+    if (!s) abort();
+    table.data = array_grow(table.data, table.count, sizeof *table.data);
     *s = (stream){.handle = table.count, .index = index, .owner = {c, c->generation}};
     s->blocking = !(flags & CU_STREAM_NON_BLOCKING);
     s->issued = the_standin.completed[index];
