@@ -359,6 +359,7 @@ static void test_files(void **state) {
     unsetenv("TIDE_STANDIN_REPORT");
     assert_true(is_in_file(timeline, "\"name\": \"copy to device\", \"cat\": \"copy\", \"ph\": \"X\""));
     assert_true(is_in_file(timeline, "\"args\": {\"bytes\": 1024}"));
+    assert_true(is_in_file(timeline, "\"cuMemFree_v2\": 2"));
     assert_true(is_in_file(report, "bad-free: cuMemFree_v2: "));
     unlink(timeline);
     unlink(report);

@@ -45,14 +45,18 @@ typedef struct lane {
     unsigned char *local;
 } lane;
 
+/* An allocation. */
+typedef struct lane_range {
+    uint64_t base, size;
+    unsigned char *bytes;
+    lane_cell *cells; /* NULL: nothing is recorded */
+} lane_range;
+
 /* A launch, as its lanes see it. */
 struct lane_run {
     const unsigned char *parameters;
     uint32_t ntid[3], nctaid[3], ctaid[3];
-    /* the allocation touched last */
-    uint64_t base, size;
-    unsigned char *bytes;
-    lane_cell *cells; /* NULL: nothing is recorded */
+    lane_range range; /* the allocation touched last */
     uint32_t epoch;
     uint64_t group_agent; /* group << 32 | phase << 12 */
     /* the group's shared memory; a shadow entry is phase << 32 | writer + 1 << 16 | reader + 1, 0xffff: several */
@@ -82,13 +86,13 @@ static inline bool lane_known(const lane *l, const lane_cell *c, lane_access acc
 }
 
 static inline void *lane_global(lane *l, uint64_t address, uint32_t bytes, lane_access access, uint32_t line) {
-    const lane_run *x = l->run;
-    const uint64_t at = address - x->base;
-    if (at >= x->size || bytes > x->size - at || (address & (bytes - 1)))
-        return x->touch(l, address, bytes, access, line);
-    if (x->cells && !(bytes == 4 && lane_known(l, x->cells + (at >> 2), access)))
-        return x->touch(l, address, bytes, access, line);
-    return x->bytes + at;
+    const lane_range *r = &l->run->range;
+    const uint64_t at = address - r->base;
+    if (at >= r->size || bytes > r->size - at || (address & (bytes - 1)))
+        return l->run->touch(l, address, bytes, access, line);
+    if (r->cells && !(bytes == 4 && lane_known(l, r->cells + (at >> 2), access)))
+        return l->run->touch(l, address, bytes, access, line);
+    return r->bytes + at;
 }
 
 /* ---- shared memory ---- */

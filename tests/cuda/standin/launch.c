@@ -14,9 +14,10 @@ typedef struct grid {
     lane *lanes;
     uint64_t *slots;
     unsigned char *locals;
-    uint32_t n_lanes, n_left;
+    uint32_t n_lanes;
     uint64_t random;
     CUresult result;
+    lane_range other; /* touched before the last: kernels have one for data and one for findings */
     jmp_buf failed;
 } grid;
 
@@ -131,16 +132,23 @@ static void touch_cell(lane *l, lane_cell *cell, uint64_t address, lane_access a
         cell->writer = plain ? me : LANE_ATOMS;
 }
 
+static bool holds(const lane_range *r, uint64_t address, uint32_t bytes) {
+    return address - r->base < r->size && bytes <= r->size - (address - r->base);
+}
+
 /* The allocation of an address becomes the one that lanes look at first. */
 static void find_range(lane *l, uint64_t address, uint32_t bytes, uint32_t line) {
     grid *g = (grid *)(void *)l->run;
     char text[192];
+    const lane_range last = g->run.range;
+    if (holds(&g->other, address, bytes)) {
+        g->run.range = g->other, g->other = last;
+        return;
+    }
     pthread_mutex_lock(&the_standin.lock);
     const range *r = memory_find(address);
     const bool freed = r && r->freed, foreign = r && !owner_is(r->owner, g->operation->stream->owner.context);
-    if (r && !freed && !foreign) {
-        l->run->base = r->base, l->run->size = r->size, l->run->bytes = r->bytes, l->run->cells = r->cells;
-    }
+    if (r && !freed && !foreign) g->run.range = (lane_range){r->base, r->size, r->bytes, r->cells}, g->other = last;
     pthread_mutex_unlock(&the_standin.lock);
     if (freed) {
         misuse(MISUSE_KERNEL_AFTER_FREE, CUDA_SUCCESS, "%s: %#llx", where(l, line, text), (unsigned long long)address);
@@ -154,13 +162,13 @@ static void find_range(lane *l, uint64_t address, uint32_t bytes, uint32_t line)
 }
 
 static void *lane_touch(lane *l, uint64_t address, uint32_t bytes, lane_access access, uint32_t line) {
-    lane_run *x = l->run;
+    const lane_range *r = &l->run->range;
     if (address & (bytes - 1)) lane_fail(l, LANE_UNALIGNED, address, bytes, line);
-    if (address - x->base >= x->size || bytes > x->size - (address - x->base)) find_range(l, address, bytes, line);
-    const uint64_t at = address - x->base;
-    for (uint64_t i = at / 4; x->cells && i < (at + bytes + 3) / 4; i++)
-        touch_cell(l, x->cells + i, x->base + 4 * i, access, bytes >= 4, line);
-    return x->bytes + at;
+    if (!holds(r, address, bytes)) find_range(l, address, bytes, line);
+    const uint64_t at = address - r->base;
+    for (uint64_t i = at / 4; r->cells && i < (at + bytes + 3) / 4; i++)
+        touch_cell(l, r->cells + i, r->base + 4 * i, access, bytes >= 4, line);
+    return r->bytes + at;
 }
 
 /* ---- orders ---- */

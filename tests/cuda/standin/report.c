@@ -1,5 +1,6 @@
 /* Misuse, the timeline and settings. Reports are kept as text and counted by kind; at the end they and the timeline go to
- * the files that the environment names. The timeline is in the format of Chrome's trace viewer. */
+ * the files that the environment names. The timeline is in the format of Chrome's trace viewer, with the calls of
+ * each function beside it. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,9 @@ static void write_timeline(FILE *file) {
             i ? "," : "", t->name, t->kind, t->device, t->stream, (double)t->begin_ns / 1e3,
             (double)(t->end_ns - t->begin_ns) / 1e3, (unsigned long long)t->size);
     }
-    fprintf(file, "\n]}\n");
+    fprintf(file, "\n],\n\"otherData\": {");
+    call_write_counts(file);
+    fprintf(file, "\n}}\n");
 }
 
 void report_write_files(void) {

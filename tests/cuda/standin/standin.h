@@ -261,6 +261,8 @@ void report_write_files(void);
 void report_time(const operation *o, uint64_t begin_ns, uint64_t end_ns);
 uint64_t report_now_ns(void);
 void call_reset(void);
+/* How often each function was called, as members of a JSON object. */
+void call_write_counts(FILE *file);
 bool owner_is(owner o, const context *c);
 /* True as well if c is NULL and the owner is there. */
 bool owner_is_or_any(owner o, const context *c);
