@@ -149,6 +149,11 @@ static void unknown_flags(bool broken) {
     if (s) drop_stream(s);
 }
 
+static void unknown_attribute(bool broken) {
+    int value = 0;
+    tried(cu.cuDeviceGetAttribute(&value, broken ? (CUdevice_attribute)9999 : CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
+}
+
 /* ---- modules ---- */
 
 static void text_with_a_mistake(bool broken) {
@@ -349,6 +354,7 @@ const mutant call_mutants[] = {
     MUTANT(no_bytes, MISUSE_BAD_VALUE),
     MUTANT(nowhere, MISUSE_BAD_VALUE),
     MUTANT(unknown_flags, MISUSE_BAD_VALUE),
+    MUTANT(unknown_attribute, MISUSE_BAD_VALUE),
     MUTANT(text_with_a_mistake, MISUSE_IMAGE),
     MUTANT(unknown_instruction, MISUSE_IMAGE),
     MUTANT(grid_y_too_large, MISUSE_GRID),

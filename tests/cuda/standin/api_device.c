@@ -114,6 +114,8 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
     return call_end(&c);
 }
 
+enum { LAST_ATTRIBUTE = 147 }; /* of CUDA 13.0 */
+
 static CUresult attribute_of(CUdevice_attribute attribute, CUdevice device, int *value) {
     const int capability = (int)the_standin.settings.capability;
     switch ((int)attribute) {
@@ -127,8 +129,12 @@ static CUresult attribute_of(CUdevice_attribute attribute, CUdevice device, int 
     case number: *value = answer; return CUDA_SUCCESS;
         STANDIN_ATTRIBUTES(STANDIN_ANSWER)
 #undef STANDIN_ANSWER
-    default: return misuse(MISUSE_BAD_VALUE, CUDA_ERROR_INVALID_VALUE, "attribute %d is not known", (int)attribute);
+    default: break;
     }
+    if ((int)attribute < 1 || (int)attribute > LAST_ATTRIBUTE)
+        return misuse(MISUSE_BAD_VALUE, CUDA_ERROR_INVALID_VALUE, "attribute %d is not known", (int)attribute);
+    *value = 0; /* a feature that is not there */
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
