@@ -42,19 +42,19 @@ char *pairs_ptx_text(void) {
 #if __has_include(<CL/cl.h>)
 #include <CL/cl.h>
 
-#define CL_FUNCTIONS(X)                                                                                    \
-    X(clGetPlatformIDs)                                                                                    \
-    X(clGetDeviceIDs)                                                                                      \
-    X(clCreateContext)                                                                                     \
-    X(clCreateCommandQueue)                                                                                \
-    X(clReleaseContext)                                                                                    \
-    X(clReleaseCommandQueue)                                                                               \
-    X(clCreateProgramWithSource)                                                                           \
-    X(clBuildProgram)                                                                                      \
-    X(clReleaseProgram)                                                                                    \
-    X(clCreateKernel)                                                                                      \
-    X(clReleaseKernel) X(clCreateBuffer) X(clReleaseMemObject) X(clSetKernelArg) X(clEnqueueNDRangeKernel) \
-        X(clEnqueueReadBuffer)
+#define CL_FUNCTIONS(X)          \
+    X(clGetPlatformIDs)          \
+    X(clGetDeviceIDs)            \
+    X(clCreateContext)           \
+    X(clCreateCommandQueue)      \
+    X(clReleaseContext)          \
+    X(clReleaseCommandQueue)     \
+    X(clCreateProgramWithSource) \
+    X(clBuildProgram)            \
+    X(clReleaseProgram)          \
+    X(clCreateKernel)            \
+    X(clReleaseKernel)           \
+    X(clCreateBuffer) X(clReleaseMemObject) X(clSetKernelArg) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)
 
 static struct {
     void *library;
