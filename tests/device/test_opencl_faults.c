@@ -259,7 +259,7 @@ static void test_failing_builds(void **state) {
     tide_kernel *kernel = NULL;
     opencl->cl.BuildProgram = no_build;
     assert_status(tide_kernel_create(&opencl->base, &d, &kernel), TIDE_E_DEVICE);
-    assert_error_has("the driver cannot build elementwise.cl: CL_BUILD_PROGRAM_FAILURE");
+    assert_error_has("the driver cannot build elementwise.gpu: CL_BUILD_PROGRAM_FAILURE");
     opencl->cl.CreateProgramWithSource = no_program; /* a binary does not build either */
     assert_status(tide_kernel_create(&opencl->base, &d, &kernel), TIDE_E_MEMORY);
     assert_null(kernel);

@@ -1,4 +1,4 @@
-/* Attention's products: batches over samples and heads (kernels/gemm.cl).
+/* Attention's products: batches over samples and heads (kernels/gemm.gpu).
  *
  *     scores S = Q K' / root(d)   (lower triangle)     y = P V
  *     dP = dy V'   dV = P' dy                          dQ = dS K / root(d)   dK = dS' Q / root(d) */

@@ -1,4 +1,4 @@
-/* Batch norm (kernels/norm.cl). */
+/* Batch norm (kernels/norm.gpu). */
 #include "device/opencl/kernel.h"
 
 #define MAX_CHUNKS 16 /* ranges of images that are summed apart */

@@ -1,4 +1,4 @@
-/* CLBlast, a library of matrix products for OpenCL, as an alternative to kernels/gemm.cl where it is faster on a device
+/* CLBlast, a library of matrix products for OpenCL, as an alternative to kernels/gemm.gpu where it is faster on a device
  * (products.c decides that). It is loaded at run time and may be missing; its functions are declared here, so that the
  * library builds without its headers.
  *

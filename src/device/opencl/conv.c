@@ -1,10 +1,10 @@
-/* Convolutions and transposed ones (kernels/conv.cl). A transposed convolution is the mirror image of a convolution:
+/* Convolutions and transposed ones (kernels/conv.gpu). A transposed convolution is the mirror image of a convolution:
  * its forward is that one's backward-data and the other way round. Weights are (outputs, inputs, kh, kw) in both. */
 #include "device/opencl/gemm.h"
 
 #define MAX_IMAGES 256 /* of the variants that have launches for each */
 
-/* As kernels/conv.cl sees it: m rows of the result, `groups` channels that are summed over. */
+/* As kernels/conv.gpu sees it: m rows of the result, `groups` channels that are summed over. */
 typedef struct weights_view {
     int64_t m, groups, row, group;
 } weights_view;

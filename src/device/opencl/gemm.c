@@ -4,7 +4,7 @@
 /* Of panels and blocks at most: with one lane, where local memory is a cache, with one lane and little of it, and with
  * many lanes. kc does not depend on the product: it decides about bits. */
 typedef struct limits {
-    int64_t rows, columns, mc, nc, kc; /* rows, columns and nc as in kernels/tile.cl */
+    int64_t rows, columns, mc, nc, kc; /* rows, columns and nc as in kernels/tile.gpu */
 } limits;
 static const limits roomy = {6, 16, 96, 192, 256}, narrow = {6, 16, 24, 32, 32}, shared = {4, 4, 64, 64, 16};
 #define ROOMY_BYTES (UINT64_C(384) << 10)

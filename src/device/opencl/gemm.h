@@ -4,7 +4,7 @@
 
 #include "device/opencl/kernel.h"
 
-/* A block is mc x nc, its depth taken kc at a time (kernels/tile.cl). */
+/* A block is mc x nc, its depth taken kc at a time (kernels/tile.gpu). */
 typedef struct tide__gemm_blocks {
     int64_t mc, nc, kc;
     size_t rows, columns;               /* blocks of the whole product */
@@ -14,7 +14,7 @@ typedef struct tide__gemm_blocks {
 /* For `times` products of m x n at once. */
 tide__gemm_blocks tide__cut_blocks(const tide__opencl *opencl, int64_t m, int64_t n, int64_t times);
 
-/* The flags of kernels/gemm.cl. */
+/* The flags of kernels/gemm.gpu. */
 enum {
     TIDE__GEMM_BIAS = 1,
     TIDE__GEMM_ADD_TO = 2,

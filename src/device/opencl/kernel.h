@@ -3,10 +3,10 @@
  * and arguments that are constants, places of operands or values of the step. Enqueueing then only fills in places.
  *
  * All operands are stored plainly, row-major, without padding. A work group takes a whole run of elements, a row or a
- * tile, and has as many items as the device has lanes (kernels/common.cl). Reductions have one fixed order and no
+ * tile, and has as many items as the device has lanes (kernels/common.gpu). Reductions have one fixed order and no
  * atomics, so bits do not depend on how a driver schedules groups.
  *
- * To add an op: a builder in the file of its family, its functions in kernels/FAMILY.cl, a line in kernel.c. */
+ * To add an op: a builder in the file of its family, its functions in kernels/FAMILY.gpu, a line in kernel.c. */
 #ifndef TIDE_DEVICE_OPENCL_KERNEL_H
 #define TIDE_DEVICE_OPENCL_KERNEL_H
 
@@ -37,7 +37,7 @@ tide_status tide__opencl_piece_unpack(const tide_kernel *kernel, uint32_t operan
 
 /* ---- programs (program.c) ---- */
 
-/* Function `name` of kernels/`family`.cl; its program is built, or taken from the disk, at the first call. The kernel
+/* Function `name` of kernels/`family`.gpu; its program is built, or taken from the disk, at the first call. The kernel
  * belongs to the device. */
 tide_status tide__opencl_function(tide__opencl *opencl, const char *family, const char *name, cl_kernel *out);
 void tide__opencl_programs_release(tide__opencl *opencl);
@@ -49,7 +49,7 @@ unsigned char *tide__opencl_cache_read(uint64_t key, size_t *size);
 void tide__opencl_cache_write(uint64_t key, const unsigned char *binary, size_t size);
 /* The first process that has something to keep wins: *record becomes what is on disk. False: it cannot be kept. */
 bool tide__opencl_cache_keep(uint64_t key, void *record, size_t size);
-/* Of the device, its driver and the kernels' text in kernels/`family`.cl. */
+/* Of the device, its driver and the kernels' text in kernels/`family`.gpu. */
 uint64_t tide__opencl_cache_key(const tide__opencl *opencl, const char *family);
 
 /* ---- launches ---- */
@@ -121,7 +121,7 @@ tide_status tide__cl_launch_add(tide__opencl_kernel *k, const char *family, cons
     tide__cl_launch_add((k), (family), (name), (const size_t[3]){(size_t)(x), (size_t)(y), (size_t)(z)}, \
                         (const tide__cl_arg[]){__VA_ARGS__},                                             \
                         sizeof((const tide__cl_arg[]){__VA_ARGS__}) / sizeof(tide__cl_arg))
-/* Groups of a launch over n elements, each with a run of TIDE__RUN of them (RUN in kernels/common.cl). */
+/* Groups of a launch over n elements, each with a run of TIDE__RUN of them (RUN in kernels/common.gpu). */
 #define TIDE__RUN 4096
 static inline size_t tide__runs(uint64_t n) { return (size_t)((n + TIDE__RUN - 1) / TIDE__RUN); }
 /* Groups of a launch where every lane takes one of n things. */

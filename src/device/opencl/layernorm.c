@@ -1,4 +1,4 @@
-/* Layer norm over rows (kernels/norm.cl). */
+/* Layer norm over rows (kernels/norm.gpu). */
 #include "device/opencl/kernel.h"
 
 #define MAX_CHUNKS 16 /* ranges of rows that are summed apart */

@@ -1,7 +1,7 @@
-/* Dropout and local response normalisation (kernels/layers.cl). */
+/* Dropout and local response normalisation (kernels/layers.gpu). */
 #include "device/opencl/kernel.h"
 
-#define BLOCK 16 /* pixels of a group, as in kernels/layers.cl */
+#define BLOCK 16 /* pixels of a group, as in kernels/layers.gpu */
 
 tide_status tide__cl_build_dropout(tide__opencl_kernel *k, const tide_op_desc *d) {
     const uint64_t n = tide__shape_elements(&d->x);

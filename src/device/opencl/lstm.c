@@ -1,4 +1,4 @@
-/* One step of a layer of LSTM cells: products around the gates (kernels/gemm.cl, kernels/tokens.cl). w is
+/* One step of a layer of LSTM cells: products around the gates (kernels/gemm.gpu, kernels/tokens.gpu). w is
  * (4 H, inputs + H) over x and h; the first step has no h and c. */
 #include "device/opencl/gemm.h"
 

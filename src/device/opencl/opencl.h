@@ -50,7 +50,7 @@ typedef struct tide__opencl {
     cl_context context;
     uint32_t units;       /* compute units */
     uint64_t local_bytes; /* local memory of a work group */
-    uint32_t lanes;       /* work items of a group: kernels/common.cl */
+    uint32_t lanes;       /* work items of a group: kernels/common.gpu */
     uint64_t max_arena_bytes, memory_bytes;
     bool host_visible;
     /* How often the host waited for a compute queue or an event: in a planned step only at its end. */
@@ -68,7 +68,7 @@ typedef struct tide__opencl_arena {
     cl_mem buffer;
 } tide__opencl_arena;
 
-/* What kernels say about data that is wrong: the first finding stays. The same struct stands in kernels/common.cl. */
+/* What kernels say about data that is wrong: the first finding stays. The same struct stands in kernels/common.gpu. */
 typedef struct tide__opencl_fault {
     cl_int code; /* tide__fault_code */
     cl_int value;

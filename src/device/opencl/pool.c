@@ -1,4 +1,4 @@
-/* Max and average pooling (kernels/pool.cl). */
+/* Max and average pooling (kernels/pool.gpu). */
 #include "device/opencl/kernel.h"
 
 #define POOL(d)                                                                                              \

@@ -1,4 +1,4 @@
-/* Who computes a matrix product: the kernel of kernels/gemm.cl, or CLBlast where it is here and faster.
+/* Who computes a matrix product: the kernel of kernels/gemm.gpu, or CLBlast where it is here and faster.
  *
  * The two round differently, so a choice must not change between runs that are compared. It is made per device and class
  * of products, at the first product of a class, by measuring both ways on a product that stands for the class. What came

@@ -1,5 +1,5 @@
-/* Programs: one per file of kernels/, built from common.cl, tile.cl and that file when the first of its functions is wanted, or
- * taken from the disk if this device and driver have built the same text before. */
+/* Programs: one per family in gpu/kernels/, built from that file and what stands before it when the first of its functions
+ * is wanted, or taken from the disk if this device and driver have built the same text before. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,21 +50,23 @@ void tide__opencl_programs_release(tide__opencl *opencl) {
 
 static const tide__cl_source *find_source(const char *family) {
     char name[64];
-    snprintf(name, sizeof name, "%s.cl", family);
+    snprintf(name, sizeof name, "%s.gpu", family);
     for (const tide__cl_source *s = tide__cl_sources; s->name; s++)
         if (strcmp(s->name, name) == 0) return s;
     return NULL;
 }
 
 /* What stands before every family, and the family. */
+#define PARTS 4
 typedef struct text {
-    const char *bytes[3];
-    size_t sizes[3];
+    const char *bytes[PARTS];
+    size_t sizes[PARTS];
 } text;
 
 static tide_status text_of(const tide__cl_source *family, text *out) {
-    const tide__cl_source *parts[3] = {find_source("common"), find_source("tile"), family};
-    for (int i = 0; i < 3; i++) {
+    const tide__cl_source *parts[PARTS] = {find_source("words_opencl"), find_source("common"), find_source("tile"),
+                                           family};
+    for (int i = 0; i < PARTS; i++) {
         if (!parts[i]) return tide__fail(TIDE_E_INTERNAL, "a file of kernels is not part of this library");
         out->bytes[i] = (const char *)parts[i]->bytes;
         out->sizes[i] = parts[i]->size;
@@ -82,7 +84,7 @@ static uint64_t key_of(const tide__opencl *opencl, const text *source) {
         tide__opencl_text(opencl, asked[i], answer, sizeof answer);
         key = tide__hash_bytes(key, answer, strlen(answer));
     }
-    for (int i = 0; i < 3; i++) key = tide__hash_bytes(key, source->bytes[i], source->sizes[i]);
+    for (int i = 0; i < PARTS; i++) key = tide__hash_bytes(key, source->bytes[i], source->sizes[i]);
     return key;
 }
 
@@ -130,7 +132,7 @@ static void save_binary(const tide__opencl *opencl, const tide__opencl_program *
 
 static tide_status build_from_source(tide__opencl *opencl, tide__opencl_program *p, text *source) {
     cl_int error = CL_SUCCESS;
-    p->program = opencl->cl.CreateProgramWithSource(opencl->context, 3, source->bytes, source->sizes, &error);
+    p->program = opencl->cl.CreateProgramWithSource(opencl->context, PARTS, source->bytes, source->sizes, &error);
     TIDE_TRY(tide__cl_check(error, "create a program"));
     error = build_program(opencl, p->program);
     return error == CL_SUCCESS ? TIDE_OK : fail_build(opencl, p, error);
@@ -148,7 +150,7 @@ static tide_status build(tide__opencl *opencl, tide__opencl_program *p) {
 
 static tide_status get_program(tide__opencl *opencl, const char *family, tide__opencl_program **out) {
     const tide__cl_source *source = find_source(family);
-    if (!source) return tide__fail(TIDE_E_INTERNAL, "%s.cl is not part of this library", family);
+    if (!source) return tide__fail(TIDE_E_INTERNAL, "%s.gpu is not part of this library", family);
     for (*out = opencl->programs; *out; *out = (*out)->next)
         if ((*out)->source == source) return TIDE_OK;
     tide__opencl_program *p = calloc(1, sizeof *p);

@@ -1,7 +1,7 @@
-/* Softmax with cross-entropy loss (kernels/softmax.cl). */
+/* Softmax with cross-entropy loss (kernels/softmax.gpu). */
 #include "device/opencl/kernel.h"
 
-#define STRIP 64 /* pixels of a group, as in kernels/softmax.cl */
+#define STRIP 64 /* pixels of a group, as in kernels/softmax.gpu */
 #define WIDE_BYTES 8
 
 static tide_status add_forward(tide__opencl_kernel *k, const tide_op_desc *d, int64_t pixels) {

@@ -1,11 +1,11 @@
-/* The files of src/device/opencl/kernels/, made part of the library by cmake/embed.cmake when it is built. */
+/* The files of src/device/gpu/kernels/, made part of the library by cmake/embed.cmake when it is built. */
 #ifndef TIDE_DEVICE_OPENCL_SOURCES_H
 #define TIDE_DEVICE_OPENCL_SOURCES_H
 
 #include <stddef.h>
 
 typedef struct tide__cl_source {
-    const char *name; /* "gemm.cl" */
+    const char *name; /* "gemm.gpu" */
     const unsigned char *bytes;
     size_t size;
 } tide__cl_source;

@@ -1,8 +1,8 @@
-/* Embeddings and the causal softmax (kernels/tokens.cl). */
+/* Embeddings and the causal softmax (kernels/tokens.gpu). */
 #include "device/opencl/kernel.h"
 #include "device/op_check.h"
 
-#define COLUMNS_OF_ITEM 64 /* as in kernels/tokens.cl */
+#define COLUMNS_OF_ITEM 64 /* as in kernels/tokens.gpu */
 
 static tide_status build_forward(tide__opencl_kernel *k, const tide_op_desc *d) {
     const int64_t width = d->y.c;

@@ -1,4 +1,4 @@
-/* Optimizers and the norm they clip by (kernels/update.cl). */
+/* Optimizers and the norm they clip by (kernels/update.gpu). */
 #include "device/opencl/kernel.h"
 
 #define DEFAULT_ADAM_EPS 1e-8f

@@ -1,0 +1,56 @@
+# The kernels of src/device/gpu/kernels as PTX, which a driver compiles for its GPU: build/<preset>/cuda/FAMILY.ptx, and
+# with TIDE_CUDA_CUBINS as FAMILY.fatbin, already compiled for the GPUs of TIDE_CUDA_ARCHITECTURES as far as this nvcc
+# knows them, with PTX of the newest one for those to come. Sets TIDE_HAVE_CUDA and TIDE_CUDA_IMAGES; the target
+# tidemark_ptx makes the PTX.
+set(TIDE_CUDA_ARCHITECTURES 75 80 86 89 90 100 120)
+set(TIDE_HAVE_CUDA OFF)
+set(TIDE_CUDA_IMAGES "")
+if(TIDE_CUDA)
+  find_program(NVCC nvcc HINTS $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+  find_path(CUDA_HEADERS cuda.h HINTS $ENV{CUDA_PATH}/include /usr/local/cuda/include) # the driver is loaded at run time
+  if(NVCC AND CUDA_HEADERS)
+    set(TIDE_HAVE_CUDA ON)
+  else()
+    message(STATUS "without the CUDA device: no nvcc here, or no cuda.h")
+  endif()
+endif()
+if(NOT TIDE_HAVE_CUDA)
+  return()
+endif()
+
+# -fmad=false: bits as on other devices. 256 lanes: TIDE__CUDA_LANES.
+set(kernels ${CMAKE_CURRENT_SOURCE_DIR}/src/device/gpu/kernels)
+set(shared ${kernels}/words_cuda.gpu ${kernels}/common.gpu ${kernels}/tile.gpu)
+set(TIDE_NVCC ${NVCC} -x cu -std=c++17 -fmad=false -DLANES=256)
+foreach(file ${shared})
+  list(APPEND TIDE_NVCC -include ${file})
+endforeach()
+if(TIDE_CUDA_CUBINS)
+  execute_process(COMMAND ${NVCC} --list-gpu-code OUTPUT_VARIABLE known)
+  foreach(arch ${TIDE_CUDA_ARCHITECTURES})
+    if(known MATCHES "sm_${arch}\n")
+      list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
+      set(newest ${arch})
+    endif()
+  endforeach()
+  list(APPEND targets -gencode arch=compute_${newest},code=compute_${newest})
+endif()
+
+file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+set(ptx_files "")
+foreach(source ${TIDE_KERNEL_FAMILIES})
+  get_filename_component(family ${source} NAME_WE)
+  set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${family})
+  add_custom_command(OUTPUT ${image}.ptx COMMAND ${TIDE_NVCC} -arch=compute_75 -ptx -o ${image}.ptx ${source}
+    DEPENDS ${source} ${shared} VERBATIM)
+  list(APPEND ptx_files ${image}.ptx)
+  if(TIDE_CUDA_CUBINS)
+    add_custom_command(OUTPUT ${image}.fatbin COMMAND ${TIDE_NVCC} ${targets} -fatbin -o ${image}.fatbin ${source}
+      DEPENDS ${source} ${shared} VERBATIM)
+    list(APPEND TIDE_CUDA_IMAGES ${image}.fatbin)
+  endif()
+endforeach()
+if(NOT TIDE_CUDA_CUBINS)
+  set(TIDE_CUDA_IMAGES ${ptx_files})
+endif()
+add_custom_target(tidemark_ptx DEPENDS ${ptx_files})
