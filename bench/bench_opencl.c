@@ -214,10 +214,10 @@ static void bench_budget(void) {
     enum { WARM = 3, COUNTED = 5 };
     for (int i = 0; i < WARM + COUNTED; i++) {
         tide__opencl *opencl = (tide__opencl *)t.device;
-        uint64_t before = atomic_load(&opencl->host_waits);
+        uint64_t before = atomic_load(&opencl->gpu.host_waits);
         require(tide_trainer_step(trainer, &loss, &report));
         if (i < WARM) continue;
-        waits = atomic_load(&opencl->host_waits) - before;
+        waits = atomic_load(&opencl->gpu.host_waits) - before;
         add_times(trainer, &exposed, &moved);
     }
     printf("resnet-cifar:3, batch 32, in 60 %% of %.1f MiB\n", (double)whole / 0x1p20);

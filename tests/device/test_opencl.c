@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/opencl/kernel.h"
+#include "device/opencl/opencl.h"
 #include "support/opencl.h"
 #include "support/training.h"
 
@@ -91,7 +91,7 @@ static void round_trip(tide_device *device, tide_queue_kind kind, uint64_t size)
     assert_ok(tide_copy_out(queue, arena, 4096, size, (tide_io){sink, &to, TIDE_NONE}));
     assert_ok(tide_queue_sync(queue));
     assert_memory_equal(from.bytes, to.bytes, size);
-    uint64_t pieces = (2 * size + TIDE__OPENCL_SLOT_BYTES - 1) / TIDE__OPENCL_SLOT_BYTES;
+    uint64_t pieces = (2 * size + TIDE__GPU_SLOT_BYTES - 1) / TIDE__GPU_SLOT_BYTES;
     assert_true(from.pieces == pieces && to.pieces == pieces);
     tide_queue_destroy(queue);
     tide_arena_destroy(arena);
@@ -103,10 +103,10 @@ static void test_staged_copies(void **state) {
     (void)state;
     static const uint64_t sizes[] = {1,
                                      4095,
-                                     TIDE__OPENCL_SLOT_BYTES / 2,
-                                     TIDE__OPENCL_SLOT_BYTES / 2 + 1,
-                                     TIDE__OPENCL_SLOT_BYTES,
-                                     3 * TIDE__OPENCL_SLOT_BYTES + 12345};
+                                     TIDE__GPU_SLOT_BYTES / 2,
+                                     TIDE__GPU_SLOT_BYTES / 2 + 1,
+                                     TIDE__GPU_SLOT_BYTES,
+                                     3 * TIDE__GPU_SLOT_BYTES + 12345};
     tide_device *device = open_staged_opencl();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         round_trip(device, TIDE_QUEUE_COPY, sizes[i]);
@@ -117,7 +117,7 @@ static void test_staged_copies(void **state) {
 
 static void test_staged_failures(void **state) {
     (void)state;
-    const uint64_t half = TIDE__OPENCL_SLOT_BYTES / 2, size = 4 * half;
+    const uint64_t half = TIDE__GPU_SLOT_BYTES / 2, size = 4 * half;
     tide_device *device = open_staged_opencl();
     tide_arena *arena = NULL;
     tide_queue *out = NULL, *in = NULL;
@@ -261,14 +261,14 @@ static void count_waits(bool staged) {
     training_run(trainer, 3); /* from the third step on it follows the plan from measured costs */
     for (int i = 0; i < 3; i++) {
         tide__opencl *opencl = (tide__opencl *)t.device;
-        uint64_t before = atomic_load(&opencl->host_waits);
+        uint64_t before = atomic_load(&opencl->gpu.host_waits);
         tide_step_report report;
         float loss = 0;
         assert_ok(tide_trainer_step(trainer, &loss, &report));
         assert_true(loss > 0 && loss < 100);
         assert_true(report.saved_bytes > 0 || report.n_reruns > 0);
-        assert_int_equal(atomic_load(&opencl->host_waits) - before, 1);
-        assert_true(report.staging_bytes == (staged ? TIDE__OPENCL_STAGING_BYTES : 0));
+        assert_int_equal(atomic_load(&opencl->gpu.host_waits) - before, 1);
+        assert_true(report.staging_bytes == (staged ? TIDE__GPU_STAGING_BYTES : 0));
     }
     close_session(&t, trainer);
 }
@@ -309,7 +309,7 @@ static void test_host_budget(void **state) {
     tide_trainer_destroy(trainer);
     uint64_t *budget = &t.options.plan.budgets.tier_bytes[ram_of(&t.machine)];
     assert_true(ram > 0);
-    *budget = TIDE__OPENCL_STAGING_BYTES - 1;
+    *budget = TIDE__GPU_STAGING_BYTES - 1;
     trainer = NULL;
     assert_status(tide_trainer_create(&t.options, NULL, &trainer), TIDE_E_TIER_FULL);
     assert_error_has("16.0 MiB of pinned memory that copies of device opencl go through");
@@ -319,7 +319,7 @@ static void test_host_budget(void **state) {
     assert_null(trainer);
     t.options.mode = TIDE_MODE_PLANNED;
     t.options.plan.policy = "hybrid";
-    *budget = TIDE__OPENCL_STAGING_BYTES + ram;
+    *budget = TIDE__GPU_STAGING_BYTES + ram;
     trainer = training_start(&t);
     assert_true(tide_plan_tier_bytes(tide_trainer_plan(trainer), ram_of(&t.machine)) <= ram);
     training_run(trainer, 1);
@@ -337,7 +337,7 @@ static void test_budgets_of_plans(void **state) {
     const uint32_t ram = ram_of(&machine);
     assert_ok(tide_run_budgets(device, &machine, &budgets));
     assert_true(budgets.tier_bytes[ram] == UINT64_MAX);
-    budgets.tier_bytes[ram] = TIDE__OPENCL_STAGING_BYTES + 5;
+    budgets.tier_bytes[ram] = TIDE__GPU_STAGING_BYTES + 5;
     assert_ok(tide_run_budgets(device, &machine, &budgets));
     assert_true(budgets.tier_bytes[ram] == 5);
     assert_status(tide_run_budgets(device, &machine, &budgets), TIDE_E_TIER_FULL);

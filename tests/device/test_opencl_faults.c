@@ -2,7 +2,7 @@
  * there is no OpenCL. */
 #include "support/test.h"
 
-#include "device/opencl/kernel.h"
+#include "device/opencl/opencl.h"
 #include "support/opencl.h"
 #include "support/training.h"
 
@@ -131,20 +131,20 @@ static void test_failing_allocations(void **state) {
         tide_arena *arena = NULL;
         tide_queue *queue = NULL;
         opencl->cl.CreateBuffer = no_buffer;
-        assert_status(tide_arena_create(&opencl->base, 4096, &arena), TIDE_E_MEMORY);
+        assert_status(tide_arena_create(&opencl->gpu.base, 4096, &arena), TIDE_E_MEMORY);
         assert_error_has("create the buffer of an arena: CL_MEM_OBJECT_ALLOCATION_FAILURE");
-        assert_status(tide_queue_create(&opencl->base, TIDE_QUEUE_COMPUTE, &queue), TIDE_E_MEMORY);
-        if (staged) assert_status(tide_queue_create(&opencl->base, TIDE_QUEUE_COPY, &queue), TIDE_E_MEMORY);
+        assert_status(tide_queue_create(&opencl->gpu.base, TIDE_QUEUE_COMPUTE, &queue), TIDE_E_MEMORY);
+        if (staged) assert_status(tide_queue_create(&opencl->gpu.base, TIDE_QUEUE_COPY, &queue), TIDE_E_MEMORY);
         opencl->cl = real;
         opencl->cl.CreateCommandQueue = no_queue;
-        assert_status(tide_queue_create(&opencl->base, TIDE_QUEUE_COMPUTE, &queue), TIDE_E_MEMORY);
+        assert_status(tide_queue_create(&opencl->gpu.base, TIDE_QUEUE_COMPUTE, &queue), TIDE_E_MEMORY);
         assert_error_has("create a queue: CL_OUT_OF_HOST_MEMORY");
         opencl->cl = real;
         assert_null(arena);
         assert_null(queue);
-        assert_ok(tide_queue_create(&opencl->base, TIDE_QUEUE_COMPUTE, &queue)); /* nothing stayed behind */
+        assert_ok(tide_queue_create(&opencl->gpu.base, TIDE_QUEUE_COMPUTE, &queue)); /* nothing stayed behind */
         tide_queue_destroy(queue);
-        tide_device_close(&opencl->base);
+        tide_device_close(&opencl->gpu.base);
     }
 }
 
@@ -212,13 +212,13 @@ static tide_status discard(void *context, uint64_t position, void *data, uint64_
 /* Whatever the driver has begun to write to the pinned memory is awaited before another copy may have it. */
 static void test_failing_copies(void **state) {
     (void)state;
-    const uint64_t size = 3 * TIDE__OPENCL_SLOT_BYTES;
+    const uint64_t size = 3 * TIDE__GPU_SLOT_BYTES;
     for (int fail_at = 0; fail_at < 4; fail_at++) {
         tide__opencl *opencl = (tide__opencl *)open_staged_opencl();
         tide_arena *arena = NULL;
         tide_queue *queue = NULL;
-        assert_ok(tide_arena_create(&opencl->base, size, &arena));
-        assert_ok(tide_queue_create(&opencl->base, TIDE_QUEUE_COPY, &queue));
+        assert_ok(tide_arena_create(&opencl->gpu.base, size, &arena));
+        assert_ok(tide_queue_create(&opencl->gpu.base, TIDE_QUEUE_COPY, &queue));
         driver = opencl->cl;
         n_under_way = 0;
         flushes_left = fail_at;
@@ -232,7 +232,7 @@ static void test_failing_copies(void **state) {
         opencl->cl = driver;
         tide_queue_destroy(queue);
         tide_arena_destroy(arena);
-        tide_device_close(&opencl->base);
+        tide_device_close(&opencl->gpu.base);
     }
 }
 
@@ -258,15 +258,15 @@ static void test_failing_builds(void **state) {
     const tide__cl real = opencl->cl;
     tide_kernel *kernel = NULL;
     opencl->cl.BuildProgram = no_build;
-    assert_status(tide_kernel_create(&opencl->base, &d, &kernel), TIDE_E_DEVICE);
+    assert_status(tide_kernel_create(&opencl->gpu.base, &d, &kernel), TIDE_E_DEVICE);
     assert_error_has("the driver cannot build elementwise.gpu: CL_BUILD_PROGRAM_FAILURE");
     opencl->cl.CreateProgramWithSource = no_program; /* a binary does not build either */
-    assert_status(tide_kernel_create(&opencl->base, &d, &kernel), TIDE_E_MEMORY);
+    assert_status(tide_kernel_create(&opencl->gpu.base, &d, &kernel), TIDE_E_MEMORY);
     assert_null(kernel);
     opencl->cl = real;
-    assert_ok(tide_kernel_create(&opencl->base, &d, &kernel));
+    assert_ok(tide_kernel_create(&opencl->gpu.base, &d, &kernel));
     tide_kernel_destroy(kernel);
-    tide_device_close(&opencl->base);
+    tide_device_close(&opencl->gpu.base);
 }
 
 int main(void) {

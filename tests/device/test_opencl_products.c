@@ -5,7 +5,8 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "device/opencl/gemm.h"
+#include "device/gpu/gemm.h"
+#include "device/opencl/opencl.h"
 #include "support/opencl.h"
 
 static tide__opencl *open_with(const char *products) {
@@ -51,15 +52,15 @@ static void test_products_are_clblasts(void **state) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const tide_op_desc d = {.kind = kinds[i], .x = {70, 90, 1, 1}, .y = {70, 110, 1, 1}};
         tide_kernel *a, *b;
-        assert_ok(tide_kernel_create(&own->base, &d, &a));
-        assert_ok(tide_kernel_create(&clblast->base, &d, &b));
-        assert_int_equal(((tide__opencl_kernel *)a)->products.count, 0);
-        assert_int_equal(((tide__opencl_kernel *)b)->products.count, 1);
+        assert_ok(tide_kernel_create(&own->gpu.base, &d, &a));
+        assert_ok(tide_kernel_create(&clblast->gpu.base, &d, &b));
+        assert_int_equal(((tide__gpu_kernel *)a)->products.count, 0);
+        assert_int_equal(((tide__gpu_kernel *)b)->products.count, 1);
         tide_kernel_destroy(a);
         tide_kernel_destroy(b);
     }
-    tide_device_close(&own->base);
-    tide_device_close(&clblast->base);
+    tide_device_close(&own->gpu.base);
+    tide_device_close(&clblast->gpu.base);
 }
 
 /* ---- choices on disk ---- */
@@ -123,14 +124,14 @@ static void test_a_choice_is_kept(void **state) {
     cache c;
     cache_open(&c);
     tide__opencl *first = open_with("measured"), *second = open_with("measured");
-    const bool way = tide__product_is_clblast(first, &small);
-    assert_true(tide__product_is_clblast(first, &small) == way);
-    assert_true(tide__product_is_clblast(second, &small) == way);
+    const bool way = tide__product_is_clblast(&first->gpu, &small);
+    assert_true(tide__product_is_clblast(&first->gpu, &small) == way);
+    assert_true(tide__product_is_clblast(&second->gpu, &small) == way);
     const tide__product_choice *a = known(first), *b = known(second);
     assert_true(a && b && a->own_ns > 0 && a->clblast_ns > 0);
     assert_memory_equal(a, b, sizeof *a);
-    tide_device_close(&first->base);
-    tide_device_close(&second->base);
+    tide_device_close(&first->gpu.base);
+    tide_device_close(&second->gpu.base);
     cache_close(&c);
 }
 
@@ -156,8 +157,8 @@ static void test_without_a_cache(void **state) {
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
     tide__opencl *opencl = open_with("measured");
-    assert_false(tide__product_is_clblast(opencl, &small));
-    tide_device_close(&opencl->base);
+    assert_false(tide__product_is_clblast(&opencl->gpu, &small));
+    tide_device_close(&opencl->gpu.base);
     if (saved_cache) setenv("XDG_CACHE_HOME", saved_cache, 1);
     if (saved_home) setenv("HOME", saved_home, 1);
     free(saved_cache);
@@ -169,16 +170,16 @@ static void test_only_plain_products(void **state) {
     (void)state;
     tide__opencl *opencl = open_with("clblast");
     tide__gemm g = small;
-    assert_true(tide__product_is_clblast(opencl, &g));
+    assert_true(tide__product_is_clblast(&opencl->gpu, &g));
     g.flags = TIDE__GEMM_LOWER_C;
-    assert_false(tide__product_is_clblast(opencl, &g));
+    assert_false(tide__product_is_clblast(&opencl->gpu, &g));
     g = small, g.heads = 2;
-    assert_false(tide__product_is_clblast(opencl, &g));
+    assert_false(tide__product_is_clblast(&opencl->gpu, &g));
     g = small, g.depth = 0;
-    assert_false(tide__product_is_clblast(opencl, &g));
+    assert_false(tide__product_is_clblast(&opencl->gpu, &g));
     g = small, g.a.column = 2;
-    assert_false(tide__product_is_clblast(opencl, &g));
-    tide_device_close(&opencl->base);
+    assert_false(tide__product_is_clblast(&opencl->gpu, &g));
+    tide_device_close(&opencl->gpu.base);
 }
 
 int main(void) {

@@ -34,7 +34,9 @@ BEGIN {
     only["dnnl"] = only["oneapi/"] = "src/device/cpu/"
     only["omp.h"] = only["immintrin.h"] = "src/device/cpu/"
     only["liburing"] = "src/tier/"
-    only["CL/"] = only["dlfcn.h"] = "src/device/opencl/"
+    only["CL/"] = "src/device/opencl/"
+    only["cuda.h"] = "src/device/cuda/"
+    only["dlfcn.h"] = "src/device/gpu/"
 
     libc = "assert ctype dirent errno fcntl float getopt inttypes limits locale malloc math pthread sched semaphore" \
         " signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings time unistd"

@@ -10,7 +10,7 @@ static tide_status check_size(const tide__opencl *opencl, uint64_t size_bytes) {
         TIDE_E_MEMORY,
         "%s: an arena of %llu bytes (%.1f MiB) is more than the %.1f MiB that this OpenCL device allocates "
         "at once",
-        opencl->name, (unsigned long long)size_bytes, (double)size_bytes / 0x1p20,
+        opencl->gpu.name, (unsigned long long)size_bytes, (double)size_bytes / 0x1p20,
         (double)opencl->max_arena_bytes / 0x1p20);
 }
 
@@ -28,7 +28,7 @@ static tide_status check_in_place(const tide__opencl *opencl, const tide__opencl
     TIDE_TRY(tide__cl_check(error, "map the arena"));
     if (mapped == arena->host.bytes) return TIDE_OK;
     return tide__fail(TIDE_E_DEVICE, "%s: the driver keeps a copy of memory that it says it shares with the host",
-                      opencl->name);
+                      opencl->gpu.name);
 }
 
 static tide_status create_shared(tide_device *device, uint64_t size_bytes, tide_arena **out) {

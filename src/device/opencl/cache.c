@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "device/opencl/kernel.h"
+#include "device/opencl/opencl.h"
 
 #define MAGIC UINT64_C(0x31304c434b4d4454) /* "TDMKCL01" */
 

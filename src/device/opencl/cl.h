@@ -46,18 +46,13 @@
     X(Finish)
 
 typedef struct tide__cl {
-    void *library; /* of dlopen */
 #define TIDE__CL_MEMBER(name) __typeof__(cl##name) *name;
     TIDE__CL_FUNCTIONS(TIDE__CL_MEMBER)
 #undef TIDE__CL_MEMBER
 } tide__cl;
 
-/* What dlsym found into a function pointer, which ISO C has no cast for. */
-void tide__pointer_set(void *function_pointer, void *address);
-
 /* TIDE_E_DEVICE where there is no libOpenCL, or one that lacks a function. */
 tide_status tide__cl_load(tide__cl *out);
-void tide__cl_unload(tide__cl *cl);
 
 /* "CL_OUT_OF_RESOURCES" */
 const char *tide__cl_error_name(cl_int error);

@@ -1,4 +1,4 @@
-/* CLBlast, a library of matrix products for OpenCL, as an alternative to kernels/gemm.gpu where it is faster on a device
+/* CLBlast, a library of matrix products for OpenCL, as an alternative to gpu/kernels/gemm.gpu where it is faster on a device
  * (products.c decides that). It is loaded at run time and may be missing; its functions are declared here, so that the
  * library builds without its headers.
  *
@@ -6,6 +6,7 @@
 #ifndef TIDE_DEVICE_OPENCL_CLBLAST_H
 #define TIDE_DEVICE_OPENCL_CLBLAST_H
 
+#include "device/gpu/kernel.h"
 #include "device/opencl/cl.h"
 
 /* CLBlastSGemmTempBufferSize, CLBlastSgemmWithTempBuffer: enums are ints, a status of 0 is success. */
@@ -18,31 +19,19 @@ typedef int tide__clblast_sgemm_fn(int layout, int a_transpose, int b_transpose,
                                    cl_command_queue *queue, cl_event *event, cl_mem temporary);
 
 typedef struct tide__clblast {
-    void *library; /* of dlopen; NULL: not here */
+    bool is_here;
     tide__clblast_size_fn *size;
     tide__clblast_sgemm_fn *sgemm;
     int (*clear_cache)(void);
 } tide__clblast;
 
-/* A row-major C = alpha A B + beta C; offsets and row lengths in floats. */
-typedef struct tide__clblast_matrix {
-    bool transposed;
-    size_t offset, row;
-} tide__clblast_matrix;
-
-typedef struct tide__clblast_product {
-    size_t m, n, depth;
-    float alpha, beta;
-    tide__clblast_matrix a, b, c;
-} tide__clblast_product;
-
 /* False where there is none. */
 bool tide__clblast_load(tide__clblast *out);
 /* What a product on this queue's device needs beside its matrices, wherever these begin. */
-tide_status tide__clblast_temporary(const tide__clblast *blast, cl_command_queue queue, const tide__clblast_product *p,
+tide_status tide__clblast_temporary(const tide__clblast *blast, cl_command_queue queue, const tide__product_shape *p,
                                     uint64_t *bytes);
 /* Enqueues the product. buffers: of a, b, c and the temporary memory, NULL if it needs none. */
-tide_status tide__clblast_multiply(const tide__clblast *blast, cl_command_queue queue, const tide__clblast_product *p,
+tide_status tide__clblast_multiply(const tide__clblast *blast, cl_command_queue queue, const tide__product_shape *p,
                                    const cl_mem buffers[4]);
 
 #endif

@@ -1,42 +1,25 @@
 /* See cl.h. TIDE_OPENCL names another library to load, for drivers that bring their own. */
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "device/gpu/library.h"
 #include "device/opencl/cl.h"
 
-typedef struct symbol {
-    const char *name;
-    size_t offset; /* of its pointer in tide__cl */
-} symbol;
-
-static const symbol symbols[] = {
+static const tide__symbol symbols[] = {
 #define SYMBOL(name) {"cl" #name, offsetof(tide__cl, name)},
     TIDE__CL_FUNCTIONS(SYMBOL)
 #undef SYMBOL
 };
 
-void tide__pointer_set(void *function_pointer, void *address) { memcpy(function_pointer, &address, sizeof address); }
-
 tide_status tide__cl_load(tide__cl *out) {
-    const char *name = getenv("TIDE_OPENCL");
-    tide__cl cl = {.library = dlopen(name ? name : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL)};
-    if (!cl.library) return tide__fail(TIDE_E_DEVICE, "no OpenCL here: %s", dlerror());
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-        void *address = dlsym(cl.library, symbols[i].name);
-        if (!address) {
-            dlclose(cl.library);
-            return tide__fail(TIDE_E_DEVICE, "the OpenCL library is older than 1.2: it has no %s", symbols[i].name);
-        }
-        tide__pointer_set((char *)&cl + symbols[i].offset, address);
-    }
-    *out = cl;
-    return TIDE_OK;
+    const char *name = getenv("TIDE_OPENCL"), *missing;
+    char reason[256];
+    if (tide__library_load(name ? name : "libOpenCL.so.1", symbols, sizeof symbols / sizeof symbols[0], out, &missing,
+                           reason, sizeof reason))
+        return TIDE_OK;
+    if (missing) return tide__fail(TIDE_E_DEVICE, "the OpenCL library is older than 1.2: it has no %s", missing);
+    return tide__fail(TIDE_E_DEVICE, "no OpenCL here: %s", reason);
 }
-
-/* Drivers keep threads and hooks of their own that do not survive being unmapped: the library stays loaded. */
-void tide__cl_unload(tide__cl *cl) { cl->library = NULL; }
 
 /* ---- failures ---- */
 

@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "device/opencl/gemm.h"
+#include "device/gpu/kernel.h"
+#include "device/opencl/opencl.h"
 
 static void close_device(tide_device *device) {
     tide__opencl *opencl = (tide__opencl *)device;
     tide__opencl_programs_release(opencl);
     tide__products_close(opencl);
-    tide__opencl_staging_close(opencl);
+    tide__gpu_staging_close(&opencl->gpu);
     if (opencl->context) opencl->cl.ReleaseContext(opencl->context);
-    tide__cl_unload(&opencl->cl);
     pthread_mutex_destroy(&opencl->lock);
     free(opencl);
 }
@@ -22,15 +22,15 @@ static tide_status get_info(const tide_device *base, tide_device_info *out) {
     char model[64], driver[32];
     tide__opencl_text(opencl, CL_DEVICE_NAME, model, sizeof model);
     tide__opencl_text(opencl, CL_DRIVER_VERSION, driver, sizeof driver);
-    *out = (tide_device_info){.threads = opencl->units,
+    *out = (tide_device_info){.threads = opencl->gpu.units,
                               .align_bytes = base->align_bytes,
                               .memory_bytes = tide__min_u64(opencl->max_arena_bytes, opencl->memory_bytes),
-                              .staging_bytes = opencl->host_visible ? 0 : TIDE__OPENCL_STAGING_BYTES,
+                              .staging_bytes = opencl->host_visible ? 0 : TIDE__GPU_STAGING_BYTES,
                               .host_visible = opencl->host_visible,
                               .has_kernels = true};
-    snprintf(out->name, sizeof out->name, "%s", opencl->name);
-    snprintf(out->description, sizeof out->description, "%s, %u unit%s, driver %s", model, opencl->units,
-             opencl->units == 1 ? "" : "s", driver);
+    snprintf(out->name, sizeof out->name, "%s", opencl->gpu.name);
+    snprintf(out->description, sizeof out->description, "%s, %u unit%s, driver %s", model, opencl->gpu.units,
+             opencl->gpu.units == 1 ? "" : "s", driver);
     return TIDE_OK;
 }
 
@@ -42,7 +42,7 @@ static const tide__device_vtable vtable = {
     .arena_host = tide__opencl_arena_host,
     .queue_create = tide__opencl_queue_create,
     .queue_destroy = tide__opencl_queue_destroy,
-    .queue_sync = tide__opencl_queue_sync,
+    .queue_sync = tide__gpu_queue_sync,
     .event_create = tide__host_event_create,
     .event_destroy = tide__host_event_destroy,
     .event_record = tide__host_event_record,
@@ -53,12 +53,12 @@ static const tide__device_vtable vtable = {
     .launch = tide__opencl_launch,
     .copy = tide__host_copy,
     .copy_within = tide__host_copy_within,
-    .kernel_create = tide__opencl_kernel_create,
-    .kernel_destroy = tide__opencl_kernel_destroy,
+    .kernel_create = tide__gpu_kernel_create,
+    .kernel_destroy = tide__gpu_kernel_destroy,
     .kernel_enqueue = tide__host_kernel_enqueue,
-    .operand_layout = tide__opencl_operand_layout,
-    .piece_pack = tide__opencl_piece_pack,
-    .piece_unpack = tide__opencl_piece_unpack,
+    .operand_layout = tide__gpu_operand_layout,
+    .piece_pack = tide__gpu_piece_pack,
+    .piece_unpack = tide__gpu_piece_unpack,
 };
 
 static tide_status ask(const tide__opencl *opencl, cl_device_info what, size_t size, void *out) {
@@ -72,15 +72,15 @@ static tide_status find_lanes(tide__opencl *opencl, cl_device_type type) {
     size_t most = 1;
     const char *asked = getenv("TIDE_OPENCL_LANES");
     TIDE_TRY(ask(opencl, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most));
-    opencl->lanes = type & CL_DEVICE_TYPE_CPU ? 1 : MAX_LANES;
-    while (opencl->lanes > most) opencl->lanes /= 2;
+    opencl->gpu.lanes = type & CL_DEVICE_TYPE_CPU ? 1 : MAX_LANES;
+    while (opencl->gpu.lanes > most) opencl->gpu.lanes /= 2;
     if (!asked) return TIDE_OK;
     char *end;
     const unsigned long lanes = strtoul(asked, &end, 10);
     if (*end || lanes > MAX_LANES || lanes > most || !tide__is_power_of_two(lanes))
         return tide__fail(TIDE_E_ARGUMENT, "TIDE_OPENCL_LANES is \"%s\", not a power of two up to %d that %s has",
-                          asked, MAX_LANES, opencl->name);
-    opencl->lanes = (uint32_t)lanes;
+                          asked, MAX_LANES, opencl->gpu.name);
+    opencl->gpu.lanes = (uint32_t)lanes;
     return TIDE_OK;
 }
 
@@ -100,11 +100,11 @@ static tide_status read_limits(tide__opencl *opencl) {
     TIDE_TRY(ask(opencl, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local));
     if (!compiler) return tide__fail(TIDE_E_DEVICE, "the OpenCL device has no compiler for kernels");
     opencl->host_visible = (type & CL_DEVICE_TYPE_CPU) && unified;
-    opencl->base.align_bytes = (uint32_t)tide__max_u64(TIDE__OPENCL_ALIGN, align_bits / 8);
-    opencl->units = units ? units : 1;
+    opencl->gpu.base.align_bytes = (uint32_t)tide__max_u64(TIDE__OPENCL_ALIGN, align_bits / 8);
+    opencl->gpu.units = units ? units : 1;
     opencl->max_arena_bytes = alloc;
     opencl->memory_bytes = memory;
-    opencl->local_bytes = local;
+    opencl->gpu.local_bytes = local;
     return find_lanes(opencl, type);
 }
 
@@ -122,14 +122,15 @@ static tide_status start(tide__opencl *opencl, const char *which) {
 tide_status tide__opencl_open(const char *which, const tide_device_options *options, tide_device **out) {
     tide__opencl *opencl = calloc(1, sizeof *opencl);
     if (!opencl) return tide__fail_memory();
-    opencl->base = (tide_device){.v = &vtable, .align_bytes = TIDE__OPENCL_ALIGN};
-    snprintf(opencl->name, sizeof opencl->name, which ? "opencl:%s" : "opencl", which);
+    opencl->gpu.base = (tide_device){.v = &vtable, .align_bytes = TIDE__OPENCL_ALIGN};
+    opencl->gpu.backend = &tide__opencl_backend;
+    snprintf(opencl->gpu.name, sizeof opencl->gpu.name, which ? "opencl:%s" : "opencl", which);
     pthread_mutex_init(&opencl->lock, NULL);
     tide_status status = start(opencl, which);
     if (status != TIDE_OK) {
-        close_device(&opencl->base);
+        close_device(&opencl->gpu.base);
         return status;
     }
-    *out = &opencl->base;
+    *out = &opencl->gpu.base;
     return TIDE_OK;
 }

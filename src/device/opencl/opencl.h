@@ -9,17 +9,11 @@
 #ifndef TIDE_DEVICE_OPENCL_OPENCL_H
 #define TIDE_DEVICE_OPENCL_OPENCL_H
 
-#include <stdatomic.h>
-
+#include "device/gpu/gpu.h"
 #include "device/host_arena.h"
-#include "device/host_queue.h"
 #include "device/opencl/clblast.h"
 
 #define TIDE__OPENCL_ALIGN 64 /* bytes, of offsets at least: a cache line */
-/* Without host-visible memory: pinned memory of the device, in slots that queues take for the time of a copy. */
-#define TIDE__OPENCL_SLOTS 4
-#define TIDE__OPENCL_SLOT_BYTES (UINT64_C(4) << 20)
-#define TIDE__OPENCL_STAGING_BYTES (TIDE__OPENCL_SLOTS * TIDE__OPENCL_SLOT_BYTES)
 
 typedef struct tide__opencl_program tide__opencl_program;
 
@@ -33,31 +27,17 @@ typedef struct tide__product_choice {
     uint64_t own_ns, clblast_ns; /* of the product that stands for its class */
 } tide__product_choice;
 
-typedef struct tide__opencl_staging {
-    pthread_mutex_t lock; /* protects `taken` */
-    pthread_cond_t freed;
-    bool taken[TIDE__OPENCL_SLOTS];
-    cl_mem buffer; /* NULL: nothing was staged yet */
-    char *bytes;   /* where it is mapped */
-} tide__opencl_staging;
-
 typedef struct tide__opencl {
-    tide_device base;
+    tide__gpu gpu;
     tide__cl cl;
-    char name[64];
     cl_platform_id platform;
     cl_device_id id;
     cl_context context;
-    uint32_t units;       /* compute units */
-    uint64_t local_bytes; /* local memory of a work group */
-    uint32_t lanes;       /* work items of a group: kernels/common.gpu */
     uint64_t max_arena_bytes, memory_bytes;
     bool host_visible;
-    /* How often the host waited for a compute queue or an event: in a planned step only at its end. */
-    atomic_uint_fast64_t host_waits;
     pthread_mutex_t lock; /* protects the programs and the arguments of their kernels */
     tide__opencl_program *programs;
-    tide__opencl_staging staging;
+    cl_mem pinned; /* of the staging */
     tide__products products;
     tide__clblast clblast;
     tide__product_choice choices[TIDE__PRODUCT_CLASSES];
@@ -68,23 +48,15 @@ typedef struct tide__opencl_arena {
     cl_mem buffer;
 } tide__opencl_arena;
 
-/* What kernels say about data that is wrong: the first finding stays. The same struct stands in kernels/common.gpu. */
-typedef struct tide__opencl_fault {
-    cl_int code; /* tide__fault_code */
-    cl_int value;
-    cl_int place, limit;
-} tide__opencl_fault;
-
-typedef enum tide__fault_code { TIDE__FAULT_NONE, TIDE__FAULT_LABEL, TIDE__FAULT_TOKEN } tide__fault_code;
-
 typedef struct tide__opencl_fate tide__opencl_fate; /* queue.c */
 
 typedef struct tide__opencl_queue {
     tide__host_queue host;
     cl_command_queue cl;
-    cl_mem faults;           /* compute queues: one tide__opencl_fault */
+    cl_mem faults;           /* compute queues: one tide__gpu_fault */
     tide__opencl_fate *fate; /* compute queues */
     bool in_flight;          /* something was enqueued since the last drain */
+    cl_event moved[2];       /* of a copy's halves; NULL: nothing under way */
 } tide__opencl_queue;
 
 /* choose.c: `which` is the number after "opencl:", NULL for the first GPU, else the first device. Fills platform, id. */
@@ -100,13 +72,35 @@ void *tide__opencl_arena_host(tide_arena *arena);
 /* queue.c */
 tide_status tide__opencl_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out);
 void tide__opencl_queue_destroy(tide_queue *queue);
-tide_status tide__opencl_queue_sync(tide_queue *queue);
 tide_status tide__opencl_event_sync(tide_event *event);
 tide_status tide__opencl_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
 
-/* staging.c: copies where the host cannot see the arena. */
-tide_status tide__opencl_staging_open(tide__opencl *opencl); /* once it is open it does nothing */
-void tide__opencl_staging_close(tide__opencl *opencl);
-tide_status tide__opencl_run_copy(tide__host_queue *queue, const tide__command *command);
+/* launch.c: what gpu/ leaves to a driver. */
+extern const tide__gpu_backend tide__opencl_backend;
+
+/* ---- programs (program.c) ---- */
+
+/* A cl_kernel; its program is built, or taken from the disk, at the first call. */
+tide_status tide__opencl_function(tide__gpu *gpu, const char *family, const char *name, void **out);
+void tide__opencl_programs_release(tide__opencl *opencl);
+
+/* ---- binaries on disk (cache.c): nothing that goes wrong here is a failure, the program is built then ---- */
+
+/* NULL when there is none, or not a sound one. The caller frees it. */
+unsigned char *tide__opencl_cache_read(uint64_t key, size_t *size);
+void tide__opencl_cache_write(uint64_t key, const unsigned char *binary, size_t size);
+/* The first process that has something to keep wins: *record becomes what is on disk. False: it cannot be kept. */
+bool tide__opencl_cache_keep(uint64_t key, void *record, size_t size);
+/* Of the device, its driver and the kernels' text in gpu/kernels/`family`.gpu. */
+uint64_t tide__opencl_cache_key(const tide__opencl *opencl, const char *family);
+
+/* ---- who computes a product (products.c) ---- */
+
+tide_status tide__products_open(tide__opencl *opencl); /* reads TIDE_OPENCL_PRODUCTS */
+void tide__products_close(tide__opencl *opencl);
+/* Slots of the backend. The first product of a class that nothing is known about is measured both ways. */
+bool tide__product_is_clblast(tide__gpu *gpu, const tide__gemm *g);
+tide_status tide__product_add(tide__gpu_kernel *k, const tide__gemm *g);
+tide_status tide__product_run(tide__host_queue *queue, const tide__command *command, const tide__gpu_product *product);
 
 #endif

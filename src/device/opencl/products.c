@@ -4,7 +4,8 @@
  * of products, at the first product of a class, by measuring both ways on a product that stands for the class. What came
  * out is kept on disk beside the built programs, and from then on only read: the first process to measure decides for
  * all. Where it cannot be kept, products are our own. A choice belongs to device, driver and the text of our kernel. */
-#include "device/opencl/gemm.h"
+#include "device/gpu/gemm.h"
+#include "device/opencl/opencl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,25 +48,25 @@ tide_status tide__products_open(tide__opencl *opencl) {
 /* CLBlast keeps programs by the address of their context: they must go before another has it. The library itself stays
  * loaded, as OpenCL does. */
 void tide__products_close(tide__opencl *opencl) {
-    if (opencl->clblast.library) opencl->clblast.clear_cache();
+    if (opencl->clblast.is_here) opencl->clblast.clear_cache();
 }
 
 /* ---- what CLBlast can do ---- */
 
-static bool view(const tide__gemm_matrix *m, int64_t rows, int64_t columns, tide__clblast_matrix *out) {
+static bool view(const tide__gemm_matrix *m, int64_t rows, int64_t columns, tide__product_matrix *out) {
     const bool plain = m->column == 1 && m->row >= columns;
     if (!plain && !(m->row == 1 && m->column >= rows)) return false;
-    *out = (tide__clblast_matrix){!plain, (size_t)m->first, (size_t)(plain ? m->row : m->column)};
+    *out = (tide__product_matrix){!plain, (size_t)m->first, (size_t)(plain ? m->row : m->column)};
     return true;
 }
 
 /* Single products of whole matrices. */
-static bool describe(const tide__gemm *g, tide__clblast_product *out) {
+static bool describe(const tide__gemm *g, tide__product_shape *out) {
     const int whole = TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS | TIDE__GEMM_ADD_TO;
     if ((g->flags & ~whole) || g->samples > 1 || g->heads > 1 || g->depth == 0) return false;
-    *out = (tide__clblast_product){.m = (size_t)g->m, .n = (size_t)g->n, .depth = (size_t)g->depth, .alpha = g->alpha};
+    *out = (tide__product_shape){.m = (size_t)g->m, .n = (size_t)g->n, .depth = (size_t)g->depth, .alpha = g->alpha};
     out->beta = g->flags ? 1 : 0;
-    out->c = (tide__clblast_matrix){false, (size_t)g->c.first, (size_t)g->c.row};
+    out->c = (tide__product_matrix){false, (size_t)g->c.first, (size_t)g->c.row};
     return view(&g->a, g->m, g->depth, &out->a) && view(&g->b, g->depth, g->n, &out->b) && g->c.row >= g->n &&
            !(out->a.transposed && out->b.transposed);
 }
@@ -78,7 +79,7 @@ static uint32_t size_of(size_t n) {
     return i;
 }
 
-static uint32_t class_of(const tide__clblast_product *p) {
+static uint32_t class_of(const tide__product_shape *p) {
     const uint32_t order = p->a.transposed ? 2 : p->b.transposed ? 1 : 0;
     return ((order * SIZES + size_of(p->m)) * SIZES + size_of(p->n)) * SIZES + size_of(p->depth);
 }
@@ -100,9 +101,9 @@ static tide_status time_kernel(tide__opencl *opencl, tide_kernel *kernel, uint64
     tide_arena *arena = NULL;
     tide_queue *queue = NULL;
     tide_status status;
-    for (int i = 0; i < 3; i++) offsets[i + 1] = aligned(&opencl->base, offsets[i] + kernel->operand_bytes[i]);
-    TIDE_TRY_GOTO(tide_arena_create(&opencl->base, offsets[3] + workspace, &arena), done);
-    TIDE_TRY_GOTO(tide_queue_create(&opencl->base, TIDE_QUEUE_COMPUTE, &queue), done);
+    for (int i = 0; i < 3; i++) offsets[i + 1] = aligned(&opencl->gpu.base, offsets[i] + kernel->operand_bytes[i]);
+    TIDE_TRY_GOTO(tide_arena_create(&opencl->gpu.base, offsets[3] + workspace, &arena), done);
+    TIDE_TRY_GOTO(tide_queue_create(&opencl->gpu.base, TIDE_QUEUE_COMPUTE, &queue), done);
     for (int i = 0; i < RUNS; i++) {
         const uint64_t begin = tide__now_ns();
         TIDE_TRY_GOTO(tide_kernel_enqueue(kernel, 0, queue, arena, offsets, workspace ? 4 : 3, NULL), done);
@@ -119,7 +120,7 @@ done:
 static tide_status time_way(tide__opencl *opencl, const tide_op_desc *d, tide__products way, uint64_t *ns) {
     tide_kernel *kernel = NULL;
     opencl->products = way;
-    tide_status status = tide_kernel_create(&opencl->base, d, &kernel);
+    tide_status status = tide_kernel_create(&opencl->gpu.base, d, &kernel);
     opencl->products = TIDE__PRODUCTS_MEASURED;
     if (status == TIDE_OK) status = time_kernel(opencl, kernel, ns);
     tide_kernel_destroy(kernel);
@@ -157,8 +158,9 @@ static tide__product_choice choose(tide__opencl *opencl, uint32_t class) {
     return choice;
 }
 
-bool tide__product_is_clblast(tide__opencl *opencl, const tide__gemm *g) {
-    tide__clblast_product p;
+bool tide__product_is_clblast(tide__gpu *gpu, const tide__gemm *g) {
+    tide__opencl *opencl = (tide__opencl *)gpu;
+    tide__product_shape p;
     if (opencl->products == TIDE__PRODUCTS_OWN || !describe(g, &p)) return false;
     if (opencl->products == TIDE__PRODUCTS_CLBLAST) return true;
     tide__product_choice *choice = &opencl->choices[class_of(&p)];
@@ -168,14 +170,14 @@ bool tide__product_is_clblast(tide__opencl *opencl, const tide__gemm *g) {
 
 /* ---- CLBlast's products as launches ---- */
 
-static tide_status add_bias(tide__opencl_kernel *k, const tide__gemm *g) {
+static tide_status add_bias(tide__gpu_kernel *k, const tide__gemm *g) {
     return TIDE__LAUNCH(k, "gemm", "spread_bias", tide__runs((uint64_t)g->n), g->m, 1, tide__place(g->bias),
                         tide__place_at(g->c.operand, g->c.first * 4), tide__long((uint64_t)g->n),
                         tide__long((uint64_t)g->c.row), tide__int(g->flags & TIDE__GEMM_ROW_BIAS ? 1 : 0));
 }
 
 /* Sizes depend on the device, which CLBlast only takes as one of its queues. */
-static tide_status find_temporary(tide__opencl *opencl, tide__cl_product *product) {
+static tide_status find_temporary(tide__opencl *opencl, tide__gpu_product *product) {
     cl_int error = CL_SUCCESS;
     cl_command_queue queue = opencl->cl.CreateCommandQueue(opencl->context, opencl->id, 0, &error);
     TIDE_TRY(tide__cl_check(error, "create a queue"));
@@ -184,16 +186,12 @@ static tide_status find_temporary(tide__opencl *opencl, tide__cl_product *produc
     return status;
 }
 
-tide_status tide__product_add(tide__opencl_kernel *k, const tide__gemm *g) {
-    tide__cl_product product = {.a = g->a.operand, .b = g->b.operand, .c = g->c.operand};
+tide_status tide__product_add(tide__gpu_kernel *k, const tide__gemm *g) {
+    tide__gpu_product product = {.a = g->a.operand, .b = g->b.operand, .c = g->c.operand};
     if (!describe(g, &product.shape)) return tide__fail(TIDE_E_INTERNAL, "not a product for CLBlast");
     if (g->flags & (TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS)) TIDE_TRY(add_bias(k, g));
     TIDE_TRY(find_temporary((tide__opencl *)k->base.device, &product));
-    return tide__cl_product_add(k, &product);
-}
-
-uint64_t tide__product_place(const tide__opencl_kernel *k, uint32_t variant) {
-    return aligned(k->base.device, k->variants[variant].workspace_bytes);
+    return tide__gpu_product_add(k, &product);
 }
 
 /* ---- running them ---- */
@@ -208,12 +206,13 @@ static tide_status cut(const tide__opencl *opencl, cl_mem arena, uint64_t offset
 }
 
 /* The workspace as a builder knows it ends before the temporary memory. */
-static uint64_t bytes_of(const tide__opencl_kernel *k, uint32_t variant, uint32_t operand) {
+static uint64_t bytes_of(const tide__gpu_kernel *k, uint32_t variant, uint32_t operand) {
     return operand < k->operands.count ? k->operand_bytes[operand] : k->variants[variant].workspace_bytes;
 }
 
-tide_status tide__product_run(const tide__opencl_queue *queue, const tide__opencl_kernel *k,
-                              const tide__command *command, const tide__cl_product *product) {
+static tide_status multiply(const tide__opencl_queue *queue, const tide__command *command,
+                            const tide__gpu_product *product) {
+    const tide__gpu_kernel *k = (const tide__gpu_kernel *)command->kernel.kernel;
     const tide__opencl *opencl = (const tide__opencl *)k->base.device;
     const uint32_t operands[3] = {product->a, product->b, product->c}, variant = command->kernel.variant;
     cl_mem arena = ((const tide__opencl_arena *)command->kernel.arena)->buffer, part[4] = {NULL};
@@ -221,10 +220,18 @@ tide_status tide__product_run(const tide__opencl_queue *queue, const tide__openc
     for (int i = 0; i < 3 && status == TIDE_OK; i++)
         status = cut(opencl, arena, command->offsets[operands[i]], bytes_of(k, variant, operands[i]), &part[i]);
     if (status == TIDE_OK && product->temporary_bytes)
-        status = cut(opencl, arena, command->offsets[tide__workspace(k)] + tide__product_place(k, variant),
+        status = cut(opencl, arena, command->offsets[tide__workspace(k)] + tide__gpu_product_place(k, variant),
                      product->temporary_bytes, &part[3]);
     if (status == TIDE_OK) status = tide__clblast_multiply(&opencl->clblast, queue->cl, &product->shape, part);
     for (int i = 0; i < 4; i++)
         if (part[i]) opencl->cl.ReleaseMemObject(part[i]);
+    return status;
+}
+
+tide_status tide__product_run(tide__host_queue *queue, const tide__command *command, const tide__gpu_product *product) {
+    tide__opencl *opencl = (tide__opencl *)queue->base.device;
+    pthread_mutex_lock(&opencl->lock);
+    tide_status status = multiply((const tide__opencl_queue *)queue, command, product);
+    pthread_mutex_unlock(&opencl->lock);
     return status;
 }

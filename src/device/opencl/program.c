@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "device/opencl/kernel.h"
+#include "device/opencl/opencl.h"
 #include "device/opencl/sources.h"
 
 typedef struct options {
@@ -15,7 +15,7 @@ typedef struct options {
 /* -w: what a driver warns of goes to stderr, which is not ours. */
 static options options_of(const tide__opencl *opencl) {
     options o;
-    snprintf(o.text, sizeof o.text, "-cl-std=CL1.2 -w -DLANES=%u", opencl->lanes);
+    snprintf(o.text, sizeof o.text, "-cl-std=CL1.2 -w -DLANES=%u", opencl->gpu.lanes);
     return o;
 }
 
@@ -96,8 +96,8 @@ uint64_t tide__opencl_cache_key(const tide__opencl *opencl, const char *family) 
 static tide_status fail_build(const tide__opencl *opencl, const tide__opencl_program *p, cl_int error) {
     char log[512] = "";
     opencl->cl.GetProgramBuildInfo(p->program, opencl->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-    return tide__fail(TIDE_E_DEVICE, "%s: the driver cannot build %s: %s (%d) %.400s", opencl->name, p->source->name,
-                      tide__cl_error_name(error), error, log);
+    return tide__fail(TIDE_E_DEVICE, "%s: the driver cannot build %s: %s (%d) %.400s", opencl->gpu.name,
+                      p->source->name, tide__cl_error_name(error), error, log);
 }
 
 static cl_int build_program(const tide__opencl *opencl, cl_program program) {
@@ -175,7 +175,7 @@ static tide_status create_function(tide__opencl *opencl, tide__opencl_program *p
     TIDE_TRY(tide__vec_reserve(&p->functions, 1));
     f.kernel = opencl->cl.CreateKernel(p->program, name, &error);
     if (error != CL_SUCCESS)
-        return tide__fail(TIDE_E_DEVICE, "%s: no kernel \"%s\" in %s: %s (%d)", opencl->name, name, p->source->name,
+        return tide__fail(TIDE_E_DEVICE, "%s: no kernel \"%s\" in %s: %s (%d)", opencl->gpu.name, name, p->source->name,
                           tide__cl_error_name(error), error);
     p->functions.data[p->functions.count++] = f;
     *out = f.kernel;
@@ -193,9 +193,12 @@ static tide_status get_function(tide__opencl *opencl, const char *family, const 
     return create_function(opencl, p, name, out);
 }
 
-tide_status tide__opencl_function(tide__opencl *opencl, const char *family, const char *name, cl_kernel *out) {
+tide_status tide__opencl_function(tide__gpu *gpu, const char *family, const char *name, void **out) {
+    tide__opencl *opencl = (tide__opencl *)gpu;
+    cl_kernel found = NULL;
     pthread_mutex_lock(&opencl->lock);
-    tide_status status = get_function(opencl, family, name, out);
+    tide_status status = get_function(opencl, family, name, &found);
     pthread_mutex_unlock(&opencl->lock);
+    if (status == TIDE_OK) *out = found;
     return status;
 }

@@ -5,8 +5,8 @@
  * sync reports it, although events complete then as ever: nobody who waits for one hangs. */
 #include <stdlib.h>
 
-#include "base/size.h"
-#include "device/opencl/kernel.h"
+#include "device/gpu/kernel.h"
+#include "device/opencl/opencl.h"
 
 static tide__opencl *device_of(const tide__opencl_queue *queue) { return (tide__opencl *)queue->host.base.device; }
 
@@ -63,18 +63,10 @@ static cl_int fate_await(tide__opencl_fate *fate) {
 
 /* ---- waiting ---- */
 
-static tide_status fail_fault(const tide__opencl_fault *f) {
-    if (f->code == TIDE__FAULT_LABEL)
-        return tide__fail(TIDE_E_ARGUMENT, "softmax-loss: label %d of sample %d is not one of %d classes", f->value,
-                          f->place, f->limit);
-    return tide__fail(TIDE_E_ARGUMENT, "embedding: token %d at %d is not in a vocabulary of %d", f->value, f->place,
-                      f->limit);
-}
-
 static tide_status drain(tide__host_queue *base) {
     tide__opencl_queue *queue = (tide__opencl_queue *)base;
     tide__opencl *opencl = device_of(queue);
-    tide__opencl_fault fault = {0};
+    tide__gpu_fault fault = {0};
     if (!queue->in_flight) return TIDE_OK;
     queue->in_flight = false;
     TIDE_TRY(tide__cl_check(opencl->cl.Finish(queue->cl), "finish a queue"));
@@ -82,7 +74,7 @@ static tide_status drain(tide__host_queue *base) {
     TIDE_TRY(tide__cl_check(
         opencl->cl.EnqueueReadBuffer(queue->cl, queue->faults, CL_TRUE, 0, sizeof fault, &fault, 0, NULL, NULL),
         "read a queue's faults"));
-    return fault.code == TIDE__FAULT_NONE ? TIDE_OK : fail_fault(&fault);
+    return tide__gpu_fault_status(&fault);
 }
 
 /* ---- events ---- */
@@ -134,49 +126,37 @@ static bool record(tide__host_queue *base, tide__host_event *event, uint64_t num
     return false;
 }
 
-/* ---- copies inside the arena ---- */
+/* ---- kernels, and copies inside the arena ---- */
 
-/* Ranges that overlap go in pieces as long as the distance, each after the one whose bytes it overwrites. */
-static tide_status run_within(tide__host_queue *base, const tide__command *command) {
+static tide_status run_kernel(tide__host_queue *base, const tide__command *command) {
     tide__opencl_queue *queue = (tide__opencl_queue *)base;
-    const tide__cl *cl = &device_of(queue)->cl;
-    cl_mem buffer = ((tide__opencl_arena *)command->within.arena)->buffer;
-    const uint64_t from = command->within.from, to = command->within.to, size = command->within.size_bytes;
-    const uint64_t distance = from > to ? from - to : to - from;
     queue->in_flight = true;
-    for (uint64_t done = 0, piece; done < size; done += piece) {
-        piece = tide__min_u64(distance, size - done);
-        uint64_t at = from > to ? done : size - done - piece;
-        cl_int error = cl->EnqueueCopyBuffer(queue->cl, buffer, buffer, from + at, to + at, piece, 0, NULL, NULL);
-        TIDE_TRY(tide__cl_check(error, "copy inside the arena"));
-    }
-    return TIDE_OK;
+    tide_status status = tide__gpu_run_kernel(base, command);
+    device_of(queue)->cl.Flush(queue->cl);
+    return status;
 }
 
-/* ---- the host's waits, counted ---- */
-
-tide_status tide__opencl_queue_sync(tide_queue *queue) {
-    tide__opencl *opencl = (tide__opencl *)queue->device;
-    if (queue->kind == TIDE_QUEUE_COMPUTE) atomic_fetch_add(&opencl->host_waits, 1);
-    return tide__host_queue_sync(queue);
+static tide_status run_within(tide__host_queue *base, const tide__command *command) {
+    ((tide__opencl_queue *)base)->in_flight = true;
+    return tide__gpu_run_within(base, command);
 }
 
 tide_status tide__opencl_event_sync(tide_event *event) {
-    atomic_fetch_add(&((tide__opencl *)event->device)->host_waits, 1);
+    atomic_fetch_add(&((tide__gpu *)event->device)->host_waits, 1);
     return tide__host_event_sync(event);
 }
 
 /* ---- life ---- */
 
 static const tide__queue_hooks compute_hooks = {
-    .run_kernel = tide__opencl_run_kernel, .run_within = run_within, .drain = drain, .record = record};
+    .run_kernel = run_kernel, .run_within = run_within, .drain = drain, .record = record};
 static const tide__queue_hooks copy_hooks = {0};
-static const tide__queue_hooks staged_compute_hooks = {.run_kernel = tide__opencl_run_kernel,
-                                                       .run_copy = tide__opencl_run_copy,
+static const tide__queue_hooks staged_compute_hooks = {.run_kernel = run_kernel,
+                                                       .run_copy = tide__gpu_run_copy,
                                                        .run_within = run_within,
                                                        .drain = drain,
                                                        .record = record};
-static const tide__queue_hooks staged_copy_hooks = {.run_copy = tide__opencl_run_copy};
+static const tide__queue_hooks staged_copy_hooks = {.run_copy = tide__gpu_run_copy};
 
 static const tide__queue_hooks *hooks_of(bool compute, bool staged) {
     if (compute) return staged ? &staged_compute_hooks : &compute_hooks;
@@ -186,7 +166,7 @@ static const tide__queue_hooks *hooks_of(bool compute, bool staged) {
 static tide_status create_faults(tide__opencl *opencl, tide__opencl_queue *queue) {
     queue->fate = fate_create();
     if (!queue->fate) return tide__fail_memory();
-    tide__opencl_fault none = {0};
+    tide__gpu_fault none = {0};
     cl_int error = CL_SUCCESS;
     queue->faults =
         opencl->cl.CreateBuffer(opencl->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof none, &none, &error);
@@ -214,7 +194,7 @@ tide_status tide__opencl_queue_create(tide_device *device, tide_queue_kind kind,
         TIDE_TRY_GOTO(tide__cl_check(error, "create a queue"), destroy);
     }
     if (compute) TIDE_TRY_GOTO(create_faults(opencl, queue), destroy);
-    if (staged) TIDE_TRY_GOTO(tide__opencl_staging_open(opencl), destroy);
+    if (staged) TIDE_TRY_GOTO(tide__gpu_staging_open(&opencl->gpu), destroy);
     TIDE_TRY_GOTO(tide__host_queue_start(&queue->host, device, kind, hooks_of(compute, staged)), destroy);
     *out = &queue->host.base;
     return TIDE_OK;
@@ -232,5 +212,6 @@ void tide__opencl_queue_destroy(tide_queue *base) {
 tide_status tide__opencl_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
     const tide__opencl *opencl = (const tide__opencl *)queue->device;
     if (opencl->host_visible) return tide__host_launch(queue, fn, context, cost_ns);
-    return tide__fail(TIDE_E_UNSUPPORTED, "%s runs no host functions: the host cannot see its memory", opencl->name);
+    return tide__fail(TIDE_E_UNSUPPORTED, "%s runs no host functions: the host cannot see its memory",
+                      opencl->gpu.name);
 }

@@ -1,6 +1,6 @@
 /* Convolutions and transposed ones (kernels/conv.gpu). A transposed convolution is the mirror image of a convolution:
  * its forward is that one's backward-data and the other way round. Weights are (outputs, inputs, kh, kw) in both. */
-#include "device/opencl/gemm.h"
+#include "device/gpu/gemm.h"
 
 #define MAX_IMAGES 256 /* of the variants that have launches for each */
 
@@ -37,13 +37,13 @@ static images images_of(const tide_op_desc *d) {
         tide__int((d)->pad_w)
 
 /* in and w are read, the bias after them; `to_small`: the result is the smaller image. */
-static tide_status add_convolve(tide__opencl_kernel *k, const tide_op_desc *d, uint32_t in, uint32_t w, bool bias,
+static tide_status add_convolve(tide__gpu_kernel *k, const tide_op_desc *d, uint32_t in, uint32_t w, bool bias,
                                 bool to_small, bool by_outputs) {
     const images i = images_of(d);
     const weights_view v = view_of(d, by_outputs);
     const tide_shape *out = to_small ? i.small : i.wide;
     const uint32_t result = bias ? 3 : 2;
-    const tide__gemm_blocks b = tide__cut_blocks((tide__opencl *)k->base.device, v.m, out->h * out->w, out->n);
+    const tide__gemm_blocks b = tide__cut_blocks((tide__gpu *)k->base.device, v.m, out->h * out->w, out->n);
     return TIDE__LAUNCH(k, "conv", "convolve", b.rows, b.columns, out->n, tide__place(w), tide__place(in),
                         tide__place(result), tide__place(bias ? 2 : 0), tide__local(b.a_bytes), tide__local(b.b_bytes),
                         tide__local(b.c_bytes), tide__int(v.m), tide__int(v.groups), tide__long((uint64_t)v.row),
@@ -63,8 +63,8 @@ static uint64_t windows_bytes(const tide_op_desc *d) {
 }
 
 /* y = w * windows: the same sums in the same order, so the same bits as without a workspace, unless the product is
- * CLBlast's. */
-static tide_status add_windows_forward(tide__opencl_kernel *k, const tide_op_desc *d) {
+ * a library's. */
+static tide_status add_windows_forward(tide__gpu_kernel *k, const tide_op_desc *d) {
     const images i = images_of(d);
     const uint32_t y = d->bias ? 3 : 2, windows = y + 1;
     const int64_t depth = d->x.c * window_of(d), pixels = d->y.h * d->y.w, image = d->x.c * d->x.h * d->x.w;
@@ -77,23 +77,23 @@ static tide_status add_windows_forward(tide__opencl_kernel *k, const tide_op_des
                           .alpha = 1,
                           .flags = d->bias ? TIDE__GEMM_ROW_BIAS : 0,
                           .bias = 2};
-    tide__cl_variant(k, !tide__product_is_clblast((tide__opencl *)k->base.device, &product));
-    tide__cl_set_workspace(k, windows_bytes(d));
+    tide__gpu_variant(k, !tide__gpu_product_is_foreign(k, &product));
+    tide__gpu_set_workspace(k, windows_bytes(d));
     for (int64_t n = 0; n < d->x.n; n++) {
         TIDE_TRY(TIDE__LAUNCH(k, "conv", "gather_windows", depth, 1, 1, tide__place_at(0, n * image * 4),
                               tide__place(windows), GEOMETRY(i, d)));
         product.c.first = n * d->y.c * pixels;
-        TIDE_TRY(tide__cl_gemm(k, &product));
+        TIDE_TRY(tide__gpu_gemm(k, &product));
     }
     return TIDE_OK;
 }
 
 /* windows = w' dy, then added up: other bits, but with strides no products with zero. */
-static tide_status add_windows_data(tide__opencl_kernel *k, const tide_op_desc *d) {
+static tide_status add_windows_data(tide__gpu_kernel *k, const tide_op_desc *d) {
     const images i = images_of(d);
     const int64_t depth = d->x.c * window_of(d), pixels = d->y.h * d->y.w, image = d->x.c * d->x.h * d->x.w;
-    tide__cl_variant(k, false);
-    tide__cl_set_workspace(k, windows_bytes(d));
+    tide__gpu_variant(k, false);
+    tide__gpu_set_workspace(k, windows_bytes(d));
     for (int64_t n = 0; n < d->x.n; n++) {
         const tide__gemm product = {.m = depth,
                                     .n = pixels,
@@ -102,7 +102,7 @@ static tide_status add_windows_data(tide__opencl_kernel *k, const tide_op_desc *
                                     .b = {.operand = 1, .row = pixels, .column = 1, .first = n * d->y.c * pixels},
                                     .c = {.operand = 3, .row = pixels},
                                     .alpha = 1};
-        TIDE_TRY(tide__cl_gemm(k, &product));
+        TIDE_TRY(tide__gpu_gemm(k, &product));
         TIDE_TRY(TIDE__LAUNCH(k, "conv", "add_windows", d->x.c, 1, 1, tide__place(3), tide__place_at(2, n * image * 4),
                               GEOMETRY(i, d)));
     }
@@ -111,39 +111,39 @@ static tide_status add_windows_data(tide__opencl_kernel *k, const tide_op_desc *
 
 /* ---- building ---- */
 
-static tide_status build_forward(tide__opencl_kernel *k, const tide_op_desc *d) {
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->x)));
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, weights_elements(d)));
-    if (d->bias) TIDE_TRY(tide__cl_reads(k, TIDE__F32, (uint64_t)d->y.c));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, tide__shape_elements(&d->y)));
+static tide_status build_forward(tide__gpu_kernel *k, const tide_op_desc *d) {
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, tide__shape_elements(&d->x)));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, weights_elements(d)));
+    if (d->bias) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)d->y.c));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, tide__shape_elements(&d->y)));
     TIDE_TRY(add_convolve(k, d, 0, 1, d->bias, !is_transposed(d), true));
     return has_windows(d) ? add_windows_forward(k, d) : TIDE_OK;
 }
 
-static tide_status build_data(tide__opencl_kernel *k, const tide_op_desc *d) {
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, weights_elements(d)));
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->y)));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, tide__shape_elements(&d->x)));
+static tide_status build_data(tide__gpu_kernel *k, const tide_op_desc *d) {
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, weights_elements(d)));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, tide__shape_elements(&d->y)));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, tide__shape_elements(&d->x)));
     TIDE_TRY(add_convolve(k, d, 1, 0, false, is_transposed(d), false));
     return has_windows(d) ? add_windows_data(k, d) : TIDE_OK;
 }
 
 /* Operands 0 and 1 are x and dy; the smaller image's channels are the rows of the product. */
-static tide_status build_weights(tide__opencl_kernel *k, const tide_op_desc *d) {
+static tide_status build_weights(tide__gpu_kernel *k, const tide_op_desc *d) {
     const images i = images_of(d);
     const bool up = is_transposed(d);
     const weights_view v = view_of(d, !up);
-    const tide__gemm_blocks b = tide__cut_blocks((tide__opencl *)k->base.device, v.m, v.groups * window_of(d), 1);
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->x)));
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, tide__shape_elements(&d->y)));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, weights_elements(d)));
+    const tide__gemm_blocks b = tide__cut_blocks((tide__gpu *)k->base.device, v.m, v.groups * window_of(d), 1);
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, tide__shape_elements(&d->x)));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, tide__shape_elements(&d->y)));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, weights_elements(d)));
     TIDE_TRY(TIDE__LAUNCH(k, "conv", "weights_gradient", b.rows, b.columns, 1, tide__place(up ? 0 : 1),
                           tide__place(up ? 1 : 0), tide__place(2), tide__local(b.a_bytes), tide__local(b.b_bytes),
                           tide__local(b.c_bytes), tide__int(d->x.n), tide__int(v.m), tide__int(v.groups),
                           tide__long((uint64_t)v.row), tide__long((uint64_t)v.group), tide__int(b.mc), tide__int(b.nc),
                           tide__int(b.kc), GEOMETRY(i, d)));
     if (!d->bias) return TIDE_OK;
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, (uint64_t)d->y.c));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, (uint64_t)d->y.c));
     return TIDE__LAUNCH(k, "conv", "sum_channels", d->y.c, 1, 1, tide__place(1), tide__place(3), tide__int(d->y.n),
                         tide__int(d->y.c), tide__int(d->y.h * d->y.w));
 }
@@ -156,7 +156,7 @@ static tide_status check_size(const tide_op_desc *d) {
     return tide__fail(TIDE_E_UNSUPPORTED, "images or windows of more than %d elements", INT32_MAX);
 }
 
-tide_status tide__cl_build_conv(tide__opencl_kernel *k, const tide_op_desc *d) {
+tide_status tide__gpu_build_conv(tide__gpu_kernel *k, const tide_op_desc *d) {
     TIDE_TRY(check_size(d));
     switch (d->kind) {
     case TIDE_OP_CONV_FWD:

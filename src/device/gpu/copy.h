@@ -1,8 +1,8 @@
 /* Copies inside the arena as launches. */
-#ifndef TIDE_DEVICE_OPENCL_COPY_H
-#define TIDE_DEVICE_OPENCL_COPY_H
+#ifndef TIDE_DEVICE_GPU_COPY_H
+#define TIDE_DEVICE_GPU_COPY_H
 
-#include "device/opencl/kernel.h"
+#include "device/gpu/kernel.h"
 
 /* Where blocks lie: the first one at float `first` of the operand, the others `stride` floats apart. */
 typedef struct tide__blocks_of {
@@ -11,6 +11,6 @@ typedef struct tide__blocks_of {
 } tide__blocks_of;
 
 /* `blocks` blocks of n floats each. */
-tide_status tide__cl_copy(tide__opencl_kernel *k, tide__blocks_of from, tide__blocks_of to, int64_t n, int64_t blocks);
+tide_status tide__gpu_copy(tide__gpu_kernel *k, tide__blocks_of from, tide__blocks_of to, int64_t n, int64_t blocks);
 
 #endif

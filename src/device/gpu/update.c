@@ -1,15 +1,15 @@
 /* Optimizers and the norm they clip by (kernels/update.gpu). */
-#include "device/opencl/kernel.h"
+#include "device/gpu/kernel.h"
 
 #define DEFAULT_ADAM_EPS 1e-8f
 #define WIDE_BYTES 8 /* of a partial sum: what `wide` is at most */
 
 typedef struct args {
-    tide__cl_arg arg[24];
+    tide__gpu_arg arg[24];
     size_t n;
 } args;
 
-static void add(args *a, tide__cl_arg arg) { a->arg[a->n++] = arg; }
+static void add(args *a, tide__gpu_arg arg) { a->arg[a->n++] = arg; }
 
 /* Reads are w, the state, dw and, with clipping, the scale; writes are w and the state again. */
 static args places(const tide_op_desc *d, uint32_t states) {
@@ -35,35 +35,35 @@ static void add_adam(args *a, const tide_op_desc *d) {
     add(a, tide__of_step(TIDE__ARG_V_SHARE));
 }
 
-tide_status tide__cl_build_update(tide__opencl_kernel *k, const tide_op_desc *d) {
+tide_status tide__gpu_build_update(tide__gpu_kernel *k, const tide_op_desc *d) {
     const uint32_t states = d->kind == TIDE_OP_SGD ? 0 : d->kind == TIDE_OP_MOMENTUM ? 1 : 2;
     static const char *const names[] = {"sgd", "momentum", "adam"};
     args a = places(d, states);
-    for (uint32_t i = 0; i < states + 2; i++) TIDE_TRY(tide__cl_reads(k, TIDE__F32, d->elements));
-    if (d->clipped) TIDE_TRY(tide__cl_reads(k, TIDE__F32, 1));
-    for (uint32_t i = 0; i < states + 1; i++) TIDE_TRY(tide__cl_writes(k, TIDE__F32, d->elements));
+    for (uint32_t i = 0; i < states + 2; i++) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, d->elements));
+    if (d->clipped) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, 1));
+    for (uint32_t i = 0; i < states + 1; i++) TIDE_TRY(tide__gpu_writes(k, TIDE__F32, d->elements));
     if (states == 2) {
         add_adam(&a, d);
     } else {
         add(&a, tide__float(d->weight_decay));
         if (states == 1) add(&a, tide__float(d->beta1));
     }
-    return tide__cl_launch_add(k, "update", names[states], (const size_t[3]){tide__runs(d->elements), 1, 1}, a.arg,
-                               a.n);
+    return tide__gpu_launch_add(k, "update", names[states], (const size_t[3]){tide__runs(d->elements), 1, 1}, a.arg,
+                                a.n);
 }
 
-tide_status tide__cl_build_grad_norm(tide__opencl_kernel *k, const tide_op_desc *d) {
+tide_status tide__gpu_build_grad_norm(tide__gpu_kernel *k, const tide_op_desc *d) {
     const uint32_t workspace = d->n_grads + 1;
     uint64_t runs = 0;
-    for (uint32_t i = 0; i < d->n_grads; i++) TIDE_TRY(tide__cl_reads(k, TIDE__F32, d->grad_elements[i]));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, 1));
+    for (uint32_t i = 0; i < d->n_grads; i++) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, d->grad_elements[i]));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, 1));
     for (uint32_t i = 0; i < d->n_grads; i++) {
         const size_t own = tide__runs(d->grad_elements[i]);
         TIDE_TRY(TIDE__LAUNCH(k, "update", "squares", own, 1, 1, tide__place(i),
                               tide__place_at(workspace, (int64_t)runs * WIDE_BYTES), tide__long(d->grad_elements[i])));
         runs += own;
     }
-    tide__cl_set_workspace(k, runs * WIDE_BYTES);
+    tide__gpu_set_workspace(k, runs * WIDE_BYTES);
     return TIDE__LAUNCH(k, "update", "clip_factor", 1, 1, 1, tide__place(workspace), tide__place(d->n_grads),
                         tide__long(runs), tide__float(d->clip_norm));
 }

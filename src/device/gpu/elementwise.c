@@ -1,5 +1,5 @@
 /* Ops that treat every float alike: relu, gelu, add, accumulate, zero. */
-#include "device/opencl/kernel.h"
+#include "device/gpu/kernel.h"
 
 typedef struct simple {
     tide_op_kind kind;
@@ -23,15 +23,15 @@ static const simple *find(tide_op_kind kind) {
     return op;
 }
 
-tide_status tide__cl_build_elementwise(tide__opencl_kernel *k, const tide_op_desc *d) {
+tide_status tide__gpu_build_elementwise(tide__gpu_kernel *k, const tide_op_desc *d) {
     const simple *op = find(d->kind);
     const bool stored = d->kind == TIDE_OP_ACCUMULATE || d->kind == TIDE_OP_ZERO;
     const uint64_t n = stored ? d->elements : tide__shape_elements(&d->x);
-    tide__cl_arg args[4];
-    for (uint32_t i = 0; i < op->n_reads; i++) TIDE_TRY(tide__cl_reads(k, TIDE__F32, n));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, n));
+    tide__gpu_arg args[4];
+    for (uint32_t i = 0; i < op->n_reads; i++) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, n));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, n));
     for (uint32_t i = 0; i <= op->n_reads; i++) args[i] = tide__place(i);
     args[op->n_reads + 1] = tide__long(n);
-    return tide__cl_launch_add(k, "elementwise", op->name, (const size_t[3]){tide__runs(n), 1, 1}, args,
-                               op->n_reads + 2);
+    return tide__gpu_launch_add(k, "elementwise", op->name, (const size_t[3]){tide__runs(n), 1, 1}, args,
+                                op->n_reads + 2);
 }

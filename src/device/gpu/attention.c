@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "device/op_check.h"
-#include "device/opencl/copy.h"
-#include "device/opencl/gemm.h"
+#include "device/gpu/copy.h"
+#include "device/gpu/gemm.h"
 
 typedef struct heads {
     int64_t samples, heads, context, width, head; /* head: width of one */
@@ -39,67 +39,67 @@ static tide__gemm_matrix transposed(tide__gemm_matrix m) {
 }
 
 /* (T, T), zero above the diagonal = factor * a b', both (T, head). */
-static tide_status add_lower(tide__opencl_kernel *k, const heads *h, float factor, tide__gemm_matrix a,
+static tide_status add_lower(tide__gpu_kernel *k, const heads *h, float factor, tide__gemm_matrix a,
                              tide__gemm_matrix b, uint32_t out) {
-    return tide__cl_gemm(k, &(tide__gemm){.m = h->context,
-                                          .n = h->context,
-                                          .depth = h->head,
-                                          .a = a,
-                                          .b = transposed(b),
-                                          .c = square(h, out),
-                                          .alpha = factor,
-                                          .flags = TIDE__GEMM_LOWER_C,
-                                          .samples = h->samples,
-                                          .heads = h->heads});
+    return tide__gpu_gemm(k, &(tide__gemm){.m = h->context,
+                                           .n = h->context,
+                                           .depth = h->head,
+                                           .a = a,
+                                           .b = transposed(b),
+                                           .c = square(h, out),
+                                           .alpha = factor,
+                                           .flags = TIDE__GEMM_LOWER_C,
+                                           .samples = h->samples,
+                                           .heads = h->heads});
 }
 
 /* (T, head) = factor * a b or a' b, a (T, T) zero above the diagonal. */
-static tide_status add_apply(tide__opencl_kernel *k, const heads *h, float factor, uint32_t a, bool transpose,
+static tide_status add_apply(tide__gpu_kernel *k, const heads *h, float factor, uint32_t a, bool transpose,
                              tide__gemm_matrix b, tide__gemm_matrix out) {
     const tide__gemm_matrix lower = square(h, a);
-    return tide__cl_gemm(k, &(tide__gemm){.m = h->context,
-                                          .n = h->head,
-                                          .depth = h->context,
-                                          .a = transpose ? transposed(lower) : lower,
-                                          .b = b,
-                                          .c = out,
-                                          .alpha = factor,
-                                          .flags = transpose ? TIDE__GEMM_UPPER_A : TIDE__GEMM_LOWER_A,
-                                          .samples = h->samples,
-                                          .heads = h->heads});
+    return tide__gpu_gemm(k, &(tide__gemm){.m = h->context,
+                                           .n = h->head,
+                                           .depth = h->context,
+                                           .a = transpose ? transposed(lower) : lower,
+                                           .b = b,
+                                           .c = out,
+                                           .alpha = factor,
+                                           .flags = transpose ? TIDE__GEMM_UPPER_A : TIDE__GEMM_LOWER_A,
+                                           .samples = h->samples,
+                                           .heads = h->heads});
 }
 
-tide_status tide__cl_build_scores(tide__opencl_kernel *k, const tide_op_desc *d) {
+tide_status tide__gpu_build_scores(tide__gpu_kernel *k, const tide_op_desc *d) {
     const heads h = heads_of(d);
     const int64_t w = h.width;
     const uint64_t qkv = tide__shape_elements(&d->x), scores = tide__shape_elements(&d->y);
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, qkv));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, qkv));
     if (d->kind == TIDE_OP_SCORES_FWD) {
-        TIDE_TRY(tide__cl_writes(k, TIDE__F32, scores));
+        TIDE_TRY(tide__gpu_writes(k, TIDE__F32, scores));
         return add_lower(k, &h, h.scale, tokens(&h, 0, 3 * w, 0), tokens(&h, 0, 3 * w, w), 1);
     }
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, qkv / 3));
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, scores));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, qkv));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, qkv / 3));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, scores));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, qkv));
     TIDE_TRY(add_apply(k, &h, h.scale, 2, false, tokens(&h, 0, 3 * w, w), tokens(&h, 3, 3 * w, 0)));
     TIDE_TRY(add_apply(k, &h, h.scale, 2, true, tokens(&h, 0, 3 * w, 0), tokens(&h, 3, 3 * w, w)));
-    return tide__cl_copy(k, (tide__blocks_of){1, 0, w}, (tide__blocks_of){3, 2 * w, 3 * w}, w, d->x.n);
+    return tide__gpu_copy(k, (tide__blocks_of){1, 0, w}, (tide__blocks_of){3, 2 * w, 3 * w}, w, d->x.n);
 }
 
-tide_status tide__cl_build_values(tide__opencl_kernel *k, const tide_op_desc *d) {
+tide_status tide__gpu_build_values(tide__gpu_kernel *k, const tide_op_desc *d) {
     const heads h = heads_of(d);
     const int64_t w = h.width;
     const uint64_t prob = tide__shape_elements(&d->x), y = tide__shape_elements(&d->y);
     const tide__gemm_matrix v = tokens(&h, 1, 3 * w, 2 * w);
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, prob));
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, 3 * y));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, prob));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, 3 * y));
     if (d->kind == TIDE_OP_VALUES_FWD) {
-        TIDE_TRY(tide__cl_writes(k, TIDE__F32, y));
+        TIDE_TRY(tide__gpu_writes(k, TIDE__F32, y));
         return add_apply(k, &h, 1, 0, false, v, tokens(&h, 2, w, 0));
     }
-    TIDE_TRY(tide__cl_reads(k, TIDE__F32, y));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, prob));
-    TIDE_TRY(tide__cl_writes(k, TIDE__F32, y));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, y));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, prob));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, y));
     TIDE_TRY(add_lower(k, &h, 1, tokens(&h, 2, w, 0), v, 3));
     return add_apply(k, &h, 1, 0, true, tokens(&h, 2, w, 0), tokens(&h, 4, w, 0));
 }
