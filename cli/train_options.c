@@ -183,7 +183,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--disk-path", ARG_TEXT, &o->disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
         {"--no-disk-checksums", ARG_FLAG, &o->no_disk_checksums, NULL, "believe what comes back from disk"},
         {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
-        {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl or opencl:N, see `tidemark devices` [cpu]"},
+        {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl, cuda or cuda:N, see `tidemark devices` [cpu]"},
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
         {"--record", ARG_TEXT, &o->record, "FILE", "write what was planned and measured, for `tidemark report`"},

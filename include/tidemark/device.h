@@ -40,7 +40,8 @@ TIDE_API void tide_device_options_init(tide_device_options *options);
 /* Names of the devices this library was built with; NULL after the last. */
 TIDE_API const char *tide_device_name(uint32_t i);
 /* name: "cpu", "host" (no kernels: for clients that compute by themselves), "opencl" (the first GPU, else the first device
- * of OpenCL), "opencl:1" or "sim". TIDE_E_DEVICE when it is not available, saying which are. */
+ * of OpenCL), "opencl:1", "cuda" (the first GPU of NVIDIA's driver), "cuda:1", "cuda:GPU-8932f937" (a UUID, as far as it
+ * is written) or "sim". TIDE_E_DEVICE when it is not available, saying which are. */
 TIDE_API tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out);
 TIDE_API void tide_device_close(tide_device *device); /* all its objects are destroyed before; NULL is fine */
 

@@ -18,6 +18,9 @@ static const device_entry devices[] = {
 #if TIDE_HAVE_CPU
     {"cpu", false, tide__cpu_open},
 #endif
+#if TIDE_HAVE_CUDA
+    {"cuda", true, tide__cuda_open},
+#endif
     {"host", false, tide__host_open},
 #if TIDE_HAVE_OPENCL
     {"opencl", true, tide__opencl_open},

@@ -87,6 +87,7 @@ struct tide_kernel {
 /* One per device; device.c lists them. options is complete and valid. which: what follows "name:", NULL if nothing
  * does, as always where there is one of a kind. */
 tide_status tide__cpu_open(const char *which, const tide_device_options *options, tide_device **out);
+tide_status tide__cuda_open(const char *which, const tide_device_options *options, tide_device **out);
 tide_status tide__host_open(const char *which, const tide_device_options *options, tide_device **out);
 tide_status tide__opencl_open(const char *which, const tide_device_options *options, tide_device **out);
 tide_status tide__sim_open(const char *which, const tide_device_options *options, tide_device **out);

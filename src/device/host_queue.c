@@ -55,6 +55,8 @@ static void execute(tide__host_queue *queue, const tide__command *command) {
         if (!later) tide__host_event_complete(command->event.event, command->event.record);
     } else if (command->kind == TIDE__COMMAND_WAIT) {
         tide__host_event_await(command->event.event, command->event.record);
+    } else if (command->kind == TIDE__COMMAND_MARK) {
+        queue->hooks->mark(queue, command);
     } else if (queue->failure == TIDE_OK) {
         tide_status status = run_work(queue, command);
         if (status != TIDE_OK) remember_failure(queue, status);

@@ -32,6 +32,7 @@ typedef enum tide__command_kind {
     TIDE__COMMAND_KERNEL,
     TIDE__COMMAND_RECORD,
     TIDE__COMMAND_WAIT,
+    TIDE__COMMAND_MARK,
     TIDE__COMMAND_DRAIN,
 } tide__command_kind;
 
@@ -62,6 +63,10 @@ typedef struct tide__command {
             tide__host_event *event;
             uint64_t record;
         } event; /* record, wait */
+        struct {
+            void *mark;
+            bool wait;
+        } mark;
     };
     uint64_t offsets[]; /* kernel: of its operands */
 } tide__command;
@@ -80,6 +85,8 @@ typedef struct tide__queue_hooks {
     tide_status (*drain)(tide__host_queue *queue);
     /* Optional. True: tide__host_event_complete() will be called when what is in flight is done. */
     bool (*record)(tide__host_queue *queue, tide__host_event *event, uint64_t record);
+    /* Of devices with events of their own: a record of one, or a wait for it. Also called after a failure. */
+    void (*mark)(tide__host_queue *queue, const tide__command *command);
 } tide__queue_hooks;
 
 struct tide__host_queue {

@@ -466,7 +466,7 @@ static void test_refused_enqueues(void **state) {
     assert_error_has("operand 1: offset 4100 is not a multiple of");
     assert_status(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, high, 2, NULL), TIDE_E_ARGUMENT);
     assert_error_has("operand 1: ");
-    assert_status(tide_operand_unpack(kernel, 2, tide_arena_host(rig.arena), plain), TIDE_E_ARGUMENT);
+    assert_status(tide_operand_unpack(kernel, 2, rig.bytes, plain), TIDE_E_ARGUMENT);
     assert_ok(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, good, 2, NULL));
     assert_ok(tide_queue_sync(rig.queue));
     tide_queue_destroy(copies);
@@ -482,8 +482,9 @@ static void test_wrong_label(void **state) {
     tide_op_desc d = {.kind = TIDE_OP_SOFTMAX_LOSS_BWD, .x = {2, 3, 1, 1}, .y = {2, 3, 1, 1}};
     const uint64_t offsets[] = {0, 4096, 8192};
     rig_open(&rig, *state);
-    int32_t *label = (int32_t *)((char *)tide_arena_host(rig.arena) + 4096);
-    label[0] = 2, label[1] = 3;
+    const int32_t label[2] = {2, 3};
+    memcpy(rig.bytes + 4096, label, sizeof label);
+    rig_put(&rig, 0, 8192);
     assert_ok(tide_kernel_create(rig.device, &d, &kernel));
     assert_ok(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, offsets, 3, NULL));
     assert_status(tide_queue_sync(rig.queue), TIDE_E_ARGUMENT);
@@ -533,6 +534,7 @@ static int run_checks(const kernel_modes *modes) {
     static rig_config two = {.device = "cpu", .threads = MAX_THREADS};
     static rig_config opencl = {.device = "opencl"}, clblast = {.device = "opencl", .products = "clblast"};
     static rig_config lanes = {.device = "opencl", .lanes = "8"}; /* the kernels of GPUs */
+    static rig_config cuda = {.device = "cuda"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_reference, &one),
         cmocka_unit_test_prestate(test_same_bits, &one),
@@ -573,10 +575,24 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_dropout_replays, &lanes),
         cmocka_unit_test_prestate(test_wrong_label, &lanes),
     };
+    const struct CMUnitTest cuda_tests[] = {
+        cmocka_unit_test_prestate(test_reference, &cuda),
+        cmocka_unit_test_prestate(test_same_bits, &cuda),
+        cmocka_unit_test_prestate(test_in_place, &cuda),
+        cmocka_unit_test_prestate(test_layouts_agree, &cuda),
+        cmocka_unit_test_prestate(test_variants, &cuda),
+        cmocka_unit_test_prestate(test_maxpool_ties, &cuda),
+        cmocka_unit_test_prestate(test_nan_comes_through, &cuda),
+        cmocka_unit_test_prestate(test_dropout_replays, &cuda),
+        cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
+        cmocka_unit_test_prestate(test_refused_enqueues, &cuda),
+        cmocka_unit_test_prestate(test_wrong_label, &cuda),
+    };
     const struct CMUnitTest clblast_tests[] = {cmocka_unit_test_prestate(test_products, &clblast)};
     int failed = 0;
     if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
     if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    if (modes->cuda) failed += cmocka_run_group_tests(cuda_tests, NULL, NULL);
     if (modes->opencl && has_clblast()) failed += cmocka_run_group_tests(clblast_tests, NULL, NULL);
     return failed;
 }

@@ -248,20 +248,26 @@ static void test_refused_descriptors(void **state) {
 }
 
 /* Tokens are data: a wrong one fails the queue and says which. */
-static void test_wrong_token(void **state) {
+static void check_wrong_token(const rig_config *config, int32_t wrong, const char *finding) {
     kernel_rig rig;
     tide_kernel *kernel = NULL;
+    const int32_t token[3] = {3, wrong, 0};
     tide_op_desc d = embedding_desc(TIDE_OP_EMBEDDING_FWD, (const int64_t[]){1, 3, 4, 2}, 0);
     const uint64_t offsets[] = {0, 4096, 8192};
-    rig_open(&rig, *state);
-    int32_t *token = tide_arena_host(rig.arena);
-    token[0] = 3, token[1] = 4, token[2] = -1;
+    rig_open(&rig, config);
+    memcpy(rig.bytes, token, sizeof token);
+    rig_put(&rig, 0, 4096);
     assert_ok(tide_kernel_create(rig.device, &d, &kernel));
     assert_ok(tide_kernel_enqueue(kernel, 0, rig.queue, rig.arena, offsets, 3, NULL));
     assert_status(tide_queue_sync(rig.queue), TIDE_E_ARGUMENT);
-    assert_error_has("token 4 at 1");
+    assert_error_has(finding);
     tide_kernel_destroy(kernel);
     rig_close(&rig);
+}
+
+static void test_wrong_token(void **state) {
+    check_wrong_token(*state, 4, "token 4 at 1");
+    check_wrong_token(*state, -1, "token -1 at 1");
 }
 
 /* ---- perf: one of a size that takes a while for every kind ---- */
@@ -292,6 +298,7 @@ static int run_checks(const kernel_modes *modes) {
     static rig_config two = {.device = "cpu", .threads = MAX_THREADS};
     static rig_config opencl = {.device = "opencl"}, clblast = {.device = "opencl", .products = "clblast"};
     static rig_config lanes = {.device = "opencl", .lanes = "8"}; /* the kernels of GPUs */
+    static rig_config cuda = {.device = "cuda"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_reference, &one),   cmocka_unit_test_prestate(test_same_bits, &one),
 #ifndef __SANITIZE_THREAD__
@@ -316,10 +323,17 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_extremes, &lanes),
         cmocka_unit_test_prestate(test_wrong_token, &lanes),
     };
+    const struct CMUnitTest cuda_tests[] = {
+        cmocka_unit_test_prestate(test_reference, &cuda),   cmocka_unit_test_prestate(test_same_bits, &cuda),
+        cmocka_unit_test_prestate(test_in_place, &cuda),    cmocka_unit_test_prestate(test_tied_table, &cuda),
+        cmocka_unit_test_prestate(test_extremes, &cuda),    cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
+        cmocka_unit_test_prestate(test_wrong_token, &cuda),
+    };
     const struct CMUnitTest clblast_tests[] = {cmocka_unit_test_prestate(test_products, &clblast)};
     int failed = 0;
     if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
     if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    if (modes->cuda) failed += cmocka_run_group_tests(cuda_tests, NULL, NULL);
     if (modes->opencl && has_clblast()) failed += cmocka_run_group_tests(clblast_tests, NULL, NULL);
     return failed;
 }

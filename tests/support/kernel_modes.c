@@ -1,12 +1,13 @@
 /* See kernel_modes.h. */
 #include "support/kernel_modes.h"
 
+#include "support/cuda.h"
 #include "support/opencl.h"
 #include "support/test.h"
 
 /* Ends the program where the arguments make no sense. */
 static kernel_modes modes_of(int argc, char **argv) {
-    kernel_modes m = {.cpu = true, .opencl = true};
+    kernel_modes m = {.cpu = true, .opencl = true, .cuda = true};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "test") == 0)
             m.test = true;
@@ -15,22 +16,25 @@ static kernel_modes modes_of(int argc, char **argv) {
         else if (strcmp(argv[i], "perf") == 0)
             m.perf = true;
         else if (strcmp(argv[i], "cpu") == 0)
-            m.opencl = false;
+            m.opencl = m.cuda = false;
         else if (strcmp(argv[i], "opencl") == 0)
-            m.cpu = false;
+            m.cpu = m.cuda = false;
+        else if (strcmp(argv[i], "cuda") == 0)
+            m.cpu = m.opencl = false;
         else {
-            fprintf(stderr, "usage: %s [test | grad | perf] [cpu | opencl]\n", argv[0]);
+            fprintf(stderr, "usage: %s [test | grad | perf] [cpu | opencl | cuda]\n", argv[0]);
             exit(2);
         }
     }
     if (!m.test && !m.grad && !m.perf) m.test = m.grad = true;
     if (m.opencl) m.opencl = has_opencl();
+    if (m.cuda) m.cuda = has_cuda();
     return m;
 }
 
 /* ---- perf ---- */
 
-enum { MAX_RIGS = 2 };
+enum { MAX_RIGS = 3 };
 
 typedef struct rigs {
     kernel_rig rig[MAX_RIGS];
@@ -88,8 +92,8 @@ static void print_rate(const tide_op_desc *d, void *context) {
 /* A line per descriptor: its kind, its shape, and time and rate on each device. Speeds are per second of processor
  * time, of all threads together, where the device is the processor. */
 static void print_rates(const kernel_modes *modes, visit_all_fn visit_all) {
-    const rig_config configs[MAX_RIGS] = {{.device = "cpu"}, {.device = "opencl"}};
-    const bool wanted[MAX_RIGS] = {modes->cpu, modes->opencl};
+    const rig_config configs[MAX_RIGS] = {{.device = "cpu"}, {.device = "opencl"}, {.device = "cuda"}};
+    const bool wanted[MAX_RIGS] = {modes->cpu, modes->opencl, modes->cuda};
     rigs all = {.count = 0};
     printf("%-20s %-20s", "op", "x");
     for (int i = 0; i < MAX_RIGS; i++) {
@@ -106,13 +110,16 @@ static void print_rates(const kernel_modes *modes, visit_all_fn visit_all) {
 
 static int run_gradients(const kernel_modes *modes, CMUnitTestFunction gradients) {
     static rig_config cpu = {.device = "cpu", .threads = 1}, opencl = {.device = "opencl"};
+    static rig_config cuda = {.device = "cuda"};
     static rig_config lanes = {.device = "opencl", .lanes = "8"}; /* the kernels of GPUs */
     const struct CMUnitTest tests[] = {{"finite differences on cpu", gradients, NULL, NULL, &cpu}};
     const struct CMUnitTest opencl_tests[] = {{"finite differences on opencl", gradients, NULL, NULL, &opencl},
                                               {"finite differences with lanes", gradients, NULL, NULL, &lanes}};
+    const struct CMUnitTest cuda_tests[] = {{"finite differences on cuda", gradients, NULL, NULL, &cuda}};
     int failed = 0;
     if (modes->cpu) failed += cmocka_run_group_tests(tests, NULL, NULL);
     if (modes->opencl) failed += cmocka_run_group_tests(opencl_tests, NULL, NULL);
+    if (modes->cuda) failed += cmocka_run_group_tests(cuda_tests, NULL, NULL);
     return failed;
 }
 

@@ -10,7 +10,8 @@
 #include "support/kernel_checks.h"
 
 typedef struct kernel_modes {
-    bool test, grad, perf, cpu, opencl; /* opencl only where there is one */
+    bool test, grad, perf;
+    bool cpu, opencl, cuda; /* the last two only where they are */
 } kernel_modes;
 
 /* Runs what the arguments ask for: the checks; the test of gradients, whose state is a rig_config; the rates of what

@@ -30,12 +30,41 @@ void rig_open(kernel_rig *rig, const rig_config *config) {
     rig->align = info.align_bytes;
     assert_ok(tide_queue_create(rig->device, TIDE_QUEUE_COMPUTE, &rig->queue));
     assert_ok(tide_arena_create(rig->device, ARENA_BYTES, &rig->arena));
+    rig->bytes = tide_arena_host(rig->arena);
+    rig->is_mirror = !rig->bytes;
+    if (rig->is_mirror) rig->bytes = malloc(ARENA_BYTES);
+    assert_non_null(rig->bytes);
 }
 
 void rig_close(kernel_rig *rig) {
     tide_queue_destroy(rig->queue);
     tide_arena_destroy(rig->arena);
     tide_device_close(rig->device);
+    if (rig->is_mirror) free(rig->bytes);
+}
+
+static tide_status from_mirror(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    memcpy(data, (const unsigned char *)context + position, size_bytes);
+    return TIDE_OK;
+}
+
+static tide_status to_mirror(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    memcpy((unsigned char *)context + position, data, size_bytes);
+    return TIDE_OK;
+}
+
+void rig_put(kernel_rig *rig, uint64_t from, uint64_t to) {
+    if (!rig->is_mirror) return;
+    assert_ok(
+        tide_copy_in(rig->queue, rig->arena, from, to - from, (tide_io){from_mirror, rig->bytes + from, TIDE_NONE}));
+    assert_ok(tide_queue_sync(rig->queue));
+}
+
+void rig_get(kernel_rig *rig, uint64_t from, uint64_t to) {
+    if (!rig->is_mirror) return;
+    assert_ok(
+        tide_copy_out(rig->queue, rig->arena, from, to - from, (tide_io){to_mirror, rig->bytes + from, TIDE_NONE}));
+    assert_ok(tide_queue_sync(rig->queue));
 }
 
 /* ---- inputs ---- */
@@ -233,7 +262,7 @@ uint32_t rig_variants(kernel_rig *rig, const rig_case *c) {
 uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
     tide_kernel *kernel = NULL;
     tide_kernel_info info;
-    unsigned char *host = tide_arena_host(rig->arena);
+    unsigned char *host = rig->bytes;
     assert_ok(tide_kernel_create(rig->device, &c->desc, &kernel));
     assert_ok(tide_kernel_get_info(kernel, &info));
     assert_int_equal(info.n_reads, c->spec.n_reads);
@@ -243,8 +272,10 @@ uint64_t rig_run(kernel_rig *rig, rig_case *c, const rig_options *options) {
     for (uint32_t i = c->spec.n_reads; i < p.n_offsets; i++) memset(host + p.offset[i], 0xff, p.size[i]); /* NaN */
     for (uint32_t i = 0; i < c->spec.n_reads; i++)
         assert_ok(tide_operand_pack(kernel, i, c->plain[i], host + p.offset[i]));
+    rig_put(rig, options->shift, p.end);
     assert_ok(tide_kernel_enqueue(kernel, options->variant, rig->queue, rig->arena, p.offset, p.n_offsets, &c->args));
     assert_ok(tide_queue_sync(rig->queue));
+    rig_get(rig, options->shift, p.end);
     check_guards(host, &p, options->shift, &c->desc);
     uint64_t hash = collect(kernel, c, host, &p);
     tide_kernel_destroy(kernel);
@@ -263,14 +294,14 @@ double rig_time(kernel_rig *rig, const rig_case *c, uint32_t variant, uint64_t *
     enum { RUNS = 6 }; /* the first builds what is built late */
     tide_kernel *kernel = NULL;
     tide_kernel_info info;
-    char *host = tide_arena_host(rig->arena);
-    const clockid_t clock = host ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+    const clockid_t clock = rig->is_mirror ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID;
     double best = 1e9;
     assert_ok(tide_kernel_create(rig->device, &c->desc, &kernel));
     assert_ok(tide_kernel_get_info(kernel, &info));
     placement p = place(rig, c, &info, &(rig_options){.in_place_read = -1, .variant = variant});
-    for (uint32_t i = 0; host && i < c->spec.n_reads; i++)
-        assert_ok(tide_operand_pack(kernel, i, c->plain[i], host + p.offset[i]));
+    for (uint32_t i = 0; i < c->spec.n_reads; i++)
+        assert_ok(tide_operand_pack(kernel, i, c->plain[i], rig->bytes + p.offset[i]));
+    rig_put(rig, 0, p.end);
     for (int i = 0; i < RUNS; i++) {
         const double begin = seconds(clock);
         assert_ok(tide_kernel_enqueue(kernel, variant, rig->queue, rig->arena, p.offset, p.n_offsets, &c->args));

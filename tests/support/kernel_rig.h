@@ -11,6 +11,9 @@ typedef struct kernel_rig {
     tide_queue *queue;
     tide_arena *arena;
     uint64_t align; /* bytes, of offsets */
+    /* The arena itself, or what the host has of one that it cannot see: rig_put() and rig_get() move bytes then. */
+    unsigned char *bytes;
+    bool is_mirror;
 } kernel_rig;
 
 /* Which device; what the state of tests points to. */
@@ -22,6 +25,9 @@ typedef struct rig_config {
 
 void rig_open(kernel_rig *rig, const rig_config *config);
 void rig_close(kernel_rig *rig);
+/* Bytes [from, to) of rig->bytes to and from the device, from a multiple of 4096 on. */
+void rig_put(kernel_rig *rig, uint64_t from, uint64_t to);
+void rig_get(kernel_rig *rig, uint64_t from, uint64_t to);
 
 /* One op with its operands in plain order; reads first, then writes. */
 typedef struct rig_case {

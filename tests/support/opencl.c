@@ -37,8 +37,10 @@ tide_device *open_opencl(void) {
     return device;
 }
 
+void hide_opencl_memory(tide_device *device) { ((tide__opencl *)device)->host_visible = false; }
+
 tide_device *open_staged_opencl(void) {
     tide_device *device = open_opencl();
-    ((tide__opencl *)device)->host_visible = false;
+    hide_opencl_memory(device);
     return device;
 }

@@ -17,5 +17,7 @@ bool has_clblast(void);
 /* The device "opencl"; and one that takes the way of devices whose memory the host cannot see. Fails the test on error. */
 tide_device *open_opencl(void);
 tide_device *open_staged_opencl(void);
+/* Of a device without arenas and queues: from here on the host does not see its memory. */
+void hide_opencl_memory(tide_device *device);
 
 #endif

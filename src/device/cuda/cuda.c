@@ -1,0 +1,143 @@
+/* Opening a GPU and describing it. */
+#include "device/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/gpu/kernel.h"
+
+#define OLDEST 75 /* compute capability that the kernels are compiled for at least, cmake/cuda.cmake */
+
+tide_status tide__cuda_enter(const tide__cuda *cuda) {
+    return tide__cu_check(&cuda->cu, cuda->cu.CtxPushCurrent(cuda->context), "make a context current");
+}
+
+void tide__cuda_leave(const tide__cuda *cuda) {
+    CUcontext own;
+    cuda->cu.CtxPopCurrent(&own);
+}
+
+tide_status tide__cuda_after(tide__cuda *cuda, CUresult result, const char *doing) {
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) atomic_store(&cuda->is_lost, true);
+    return tide__cu_check(&cuda->cu, result, doing);
+}
+
+tide_status tide__cuda_before(const tide__cuda *cuda) {
+    if (!atomic_load(&cuda->is_lost)) return TIDE_OK;
+    return tide__fail(TIDE_E_DEVICE, "%s is lost to this process after an error of the driver", cuda->gpu.name);
+}
+
+static void close_device(tide_device *device) {
+    tide__cuda *cuda = (tide__cuda *)device;
+    if (cuda->context) {
+        const bool entered =
+            tide__cuda_enter(cuda) == TIDE_OK; /* a context that is lost refuses, and all that follows */
+        tide__gpu_staging_close(&cuda->gpu);
+        tide__cuda_modules_unload(cuda);
+        tide__cuda_marks_free(cuda);
+        if (entered) tide__cuda_leave(cuda);
+        cuda->cu.DevicePrimaryCtxRelease(cuda->id);
+    }
+    pthread_mutex_destroy(&cuda->lock);
+    pthread_mutex_destroy(&cuda->marks_lock);
+    pthread_cond_destroy(&cuda->marked);
+    free(cuda);
+}
+
+static tide_status get_info(const tide_device *base, tide_device_info *out) {
+    const tide__cuda *cuda = (const tide__cuda *)base;
+    size_t free_bytes = 0, all_bytes = 0;
+    TIDE_TRY(tide__cuda_enter(cuda));
+    CUresult result = cuda->cu.MemGetInfo(&free_bytes, &all_bytes);
+    tide__cuda_leave(cuda);
+    TIDE_TRY(tide__cu_check(&cuda->cu, result, "count free memory"));
+    *out = (tide_device_info){.threads = cuda->gpu.units,
+                              .align_bytes = base->align_bytes,
+                              .memory_bytes = free_bytes,
+                              .staging_bytes = TIDE__GPU_STAGING_BYTES,
+                              .has_kernels = true};
+    snprintf(out->name, sizeof out->name, "%s", cuda->gpu.name);
+    snprintf(out->description, sizeof out->description, "%s, %u units, compute capability %d.%d, driver for CUDA %d.%d",
+             cuda->model, cuda->gpu.units, cuda->major, cuda->minor, cuda->cu.version / 1000,
+             cuda->cu.version % 1000 / 10);
+    return TIDE_OK;
+}
+
+static const tide__device_vtable vtable = {
+    .close = close_device,
+    .get_info = get_info,
+    .arena_create = tide__cuda_arena_create,
+    .arena_destroy = tide__cuda_arena_destroy,
+    .queue_create = tide__cuda_queue_create,
+    .queue_destroy = tide__cuda_queue_destroy,
+    .queue_sync = tide__gpu_queue_sync,
+    .event_create = tide__cuda_event_create,
+    .event_destroy = tide__cuda_event_destroy,
+    .event_record = tide__cuda_event_record,
+    .event_wait = tide__cuda_event_wait,
+    .event_query = tide__cuda_event_query,
+    .event_sync = tide__cuda_event_sync,
+    .event_elapsed = tide__cuda_event_elapsed,
+    .copy = tide__host_copy,
+    .copy_within = tide__host_copy_within,
+    .kernel_create = tide__gpu_kernel_create,
+    .kernel_destroy = tide__gpu_kernel_destroy,
+    .kernel_enqueue = tide__host_kernel_enqueue,
+    .operand_layout = tide__gpu_operand_layout,
+    .piece_pack = tide__gpu_piece_pack,
+    .piece_unpack = tide__gpu_piece_unpack,
+};
+
+static tide_status read_limits(tide__cuda *cuda) {
+    int units = 0, shared = 0;
+    const tide__cu *cu = &cuda->cu;
+    if (cuda->major * 10 + cuda->minor < OLDEST)
+        return tide__fail(TIDE_E_DEVICE, "%s (%s) is too old: it has compute capability %d.%d, the kernels need %d.%d",
+                          cuda->gpu.name, cuda->model, cuda->major, cuda->minor, OLDEST / 10, OLDEST % 10);
+    CUresult result = cu->DeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cuda->id);
+    if (result == CUDA_SUCCESS)
+        result = cu->DeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, cuda->id);
+    TIDE_TRY(tide__cu_check(cu, result, "describe a GPU"));
+    cuda->gpu.units = units > 0 ? (uint32_t)units : 1;
+    cuda->gpu.local_bytes = (uint64_t)shared;
+    cuda->gpu.lanes = TIDE__CUDA_LANES;
+    return TIDE_OK;
+}
+
+/* A GPU that others fill, or that one of them has for itself, is refused here. */
+static tide_status retain_context(tide__cuda *cuda) {
+    CUresult result = cuda->cu.DevicePrimaryCtxRetain(&cuda->context, cuda->id);
+    if (result == CUDA_SUCCESS) return TIDE_OK;
+    cuda->context = NULL;
+    return tide__fail(TIDE_E_DEVICE, "%s (%s) is %s: %s (%d)", cuda->gpu.name, cuda->model,
+                      result == CUDA_ERROR_OUT_OF_MEMORY ? "full, there is no memory for a context" : "not usable",
+                      tide__cu_error_name(&cuda->cu, result), (int)result);
+}
+
+static tide_status start(tide__cuda *cuda, const char *which) {
+    const char *stepwise = getenv("TIDE_CUDA_SYNC");
+    cuda->stepwise = stepwise && strcmp(stepwise, "0") != 0;
+    TIDE_TRY(tide__cu_load(&cuda->cu));
+    TIDE_TRY(tide__cuda_choose(cuda, which));
+    TIDE_TRY(read_limits(cuda));
+    return retain_context(cuda);
+}
+
+tide_status tide__cuda_open(const char *which, const tide_device_options *options, tide_device **out) {
+    tide__cuda *cuda = calloc(1, sizeof *cuda);
+    if (!cuda) return tide__fail_memory();
+    cuda->gpu.base = (tide_device){.v = &vtable, .align_bytes = TIDE__CUDA_ALIGN};
+    cuda->gpu.backend = &tide__cuda_backend;
+    snprintf(cuda->gpu.name, sizeof cuda->gpu.name, which ? "cuda:%s" : "cuda", which);
+    pthread_mutex_init(&cuda->lock, NULL);
+    pthread_mutex_init(&cuda->marks_lock, NULL);
+    pthread_cond_init(&cuda->marked, NULL);
+    tide_status status = start(cuda, which);
+    if (status != TIDE_OK) {
+        close_device(&cuda->gpu.base);
+        return status;
+    }
+    *out = &cuda->gpu.base;
+    return TIDE_OK;
+}
