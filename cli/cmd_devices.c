@@ -7,11 +7,12 @@
 
 #include "busy.h"
 #include "cli.h"
+#include "selftest.h"
 
 typedef struct devices_options {
     const char *device, *output, *disk_path;
     uint32_t threads;
-    bool measure, json;
+    bool measure, selftest, json;
 } devices_options;
 
 enum { MAX_DEVICES = 16 };
@@ -152,6 +153,40 @@ static tide_status measure(const devices_options *o, tide_machine *out) {
     return status;
 }
 
+static tide_status open_tested(const devices_options *o, selftest *s) {
+    tide_status status = open_device(o->device ? o->device : "cpu", o, &s->device);
+    if (status == TIDE_OK) status = tide_device_get_info(s->device, &s->info);
+    if (status != TIDE_OK || s->info.has_kernels) return status;
+    return complain(TIDE_E_UNSUPPORTED, "device \"%s\" has no kernels to test", s->info.name);
+}
+
+/* The text goes to its file when it is complete, or to stdout as it comes. */
+static tide_status write_selftest(const devices_options *o, selftest *s) {
+    char *text = NULL;
+    size_t size = 0;
+    s->out = stdout;
+    if (o->output) s->out = open_memstream(&text, &size);
+    if (!s->out) return complain(TIDE_E_MEMORY, "out of host memory");
+    selftest_run(s);
+    if (!o->output) return TIDE_OK;
+    tide_status status =
+        fclose(s->out) == 0 ? tide_file_write(o->output, text, size) : complain(TIDE_E_MEMORY, "out of host memory");
+    free(text);
+    return status;
+}
+
+static int test_device(const devices_options *o) {
+    selftest s = {.out = NULL};
+    remark_busy("the figures may be too low");
+    tide_status status = check_places(o);
+    if (status == TIDE_OK) status = open_tested(o, &s);
+    if (status == TIDE_OK) status = write_selftest(o, &s);
+    tide_device_close(s.device);
+    if (status == TIDE_OK && s.failed)
+        status = complain(TIDE_E_DEVICE, "%" PRIu32 " of %" PRIu32 " checks failed", s.failed, s.passed + s.failed);
+    return status == TIDE_OK ? 0 : report_failure(status);
+}
+
 static int run(const devices_options *o) {
     found list[MAX_DEVICES];
     tide_machine machine;
@@ -179,10 +214,12 @@ int cmd_devices(int argc, char **argv) {
     devices_options o = {0};
     const arg_option options[] = {
         {"--measure", ARG_FLAG, &o.measure, NULL, "measure this machine: takes a few seconds, wants an idle machine"},
-        {"--device", ARG_TEXT, &o.device, "NAME", "only this device [all; cpu is measured]"},
+        {"--selftest", ARG_FLAG, &o.selftest, NULL,
+         "test the device against the CPU: a text to keep, or to send, see docs/cuda.md"},
+        {"--device", ARG_TEXT, &o.device, "NAME", "only this device [all; cpu is measured and tested]"},
         {"--threads", ARG_COUNT, &o.threads, "N", "compute threads of cpu [all cores]"},
         {"--disk-path", ARG_TEXT, &o.disk_path, "FOLDER", "where the disk is measured [$TMPDIR, else /tmp]"},
-        {"-o", ARG_TEXT, &o.output, "FILE", "write the machine profile that --measure found"},
+        {"-o", ARG_TEXT, &o.output, "FILE", "write the profile that --measure found, or the text of --selftest"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
     };
     const arg_command command = {
@@ -194,10 +231,15 @@ int cmd_devices(int argc, char **argv) {
     };
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
-    if (!o.measure && (o.output || o.disk_path)) {
-        complain(TIDE_E_ARGUMENT, "-o and --disk-path are for --measure");
+    if ((!o.measure && o.disk_path) || (!o.measure && !o.selftest && o.output)) {
+        complain(TIDE_E_ARGUMENT, "--disk-path is for --measure, -o for --measure and --selftest");
         return EXIT_USAGE;
     }
+    if (o.selftest && (o.measure || o.json)) {
+        complain(TIDE_E_ARGUMENT, "--selftest goes without --measure and --json");
+        return EXIT_USAGE;
+    }
+    if (o.selftest) return test_device(&o);
     if (check_output(o.output, o.json) != TIDE_OK) return report_failure(TIDE_E_ARGUMENT);
     return run(&o);
 }

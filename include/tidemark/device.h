@@ -54,8 +54,9 @@ typedef struct tide_device_info {
     /* Pinned memory of the host that copies go through, however many queues there are: part of the host's budget.
      * 0: copies are made in place. */
     uint64_t staging_bytes;
-    bool host_visible; /* tide_arena_host() works */
-    bool has_kernels;  /* tide_kernel_create() works */
+    double flops_per_s; /* float32, what the hardware can do at most by its own account; 0: not known */
+    bool host_visible;  /* tide_arena_host() works */
+    bool has_kernels;   /* tide_kernel_create() works */
 } tide_device_info;
 TIDE_API tide_status tide_device_get_info(const tide_device *device, tide_device_info *out);
 

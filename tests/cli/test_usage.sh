@@ -74,7 +74,7 @@ refuse 2 'is not a size such as' fit lenet --budget min
 refuse 2 '--decisions is for --policy manual' plan lenet --decisions d.jsonl
 refuse 2 '--batch is for models' plan ./program.jsonl --batch 4
 refuse 2 '--device is for models' model ./program.jsonl --device cpu
-refuse 2 '-o and --disk-path are for --measure' devices -o x.json
+refuse 2 '-o for --measure and --selftest' devices -o x.json
 refuse 2 'both want standard output' plan lenet -o - --json
 refuse 2 'is neither same nor any' plan lenet --bits some
 

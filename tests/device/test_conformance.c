@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "support/cuda.h"
+#include "support/errand.h"
 #include "support/opencl.h"
 
 typedef struct config {
@@ -42,99 +43,6 @@ static tide_device *open_device(const config *c) {
     return device;
 }
 
-static bool is_visible(tide_device *device) {
-    tide_device_info info;
-    assert_ok(tide_device_get_info(device, &info));
-    return info.host_visible;
-}
-
-static tide_status put_bytes(void *context, uint64_t position, void *data, uint64_t size_bytes) {
-    memcpy(data, (const unsigned char *)context + position, size_bytes);
-    return TIDE_OK;
-}
-
-static tide_status get_bytes(void *context, uint64_t position, void *data, uint64_t size_bytes) {
-    memcpy((unsigned char *)context + position, data, size_bytes);
-    return TIDE_OK;
-}
-
-/* Bytes of the arena from and to the host, at once. */
-static void exchange(tide_device *device, tide_arena *arena, uint64_t offset, void *bytes, uint64_t size, bool put) {
-    tide_queue *queue = NULL;
-    assert_ok(tide_queue_create(device, TIDE_QUEUE_COPY, &queue));
-    if (put)
-        assert_ok(tide_copy_in(queue, arena, offset, size, (tide_io){put_bytes, bytes, TIDE_NONE}));
-    else
-        assert_ok(tide_copy_out(queue, arena, offset, size, (tide_io){get_bytes, bytes, TIDE_NONE}));
-    assert_ok(tide_queue_sync(queue));
-    tide_queue_destroy(queue);
-}
-
-/* ---- work of the host in a queue's order: where it is not for the device to run, a copy of a byte does it ---- */
-
-typedef struct errand {
-    tide_host_fn fn;
-    void *context;
-} errand;
-
-static struct errands {
-    tide_device *device; /* NULL: as yet no errand that is a copy */
-    tide_arena *arena;
-    const tide_queue *queue[8]; /* each has bytes of its own */
-    errand *list[256];          /* in blocks, as commands point to them */
-    size_t count;
-} errands;
-enum { ERRANDS_OF_BLOCK = 1024 };
-
-static tide_status run_errand(void *context, uint64_t position, void *data, uint64_t size_bytes) {
-    const errand *e = context;
-    *(unsigned char *)data = 0;
-    return e->fn(e->context);
-}
-
-static errand *new_errand(void) {
-    errand **block = &errands.list[errands.count / ERRANDS_OF_BLOCK];
-    if (!*block) *block = malloc(ERRANDS_OF_BLOCK * sizeof **block);
-    assert_non_null(*block);
-    return *block + errands.count++ % ERRANDS_OF_BLOCK;
-}
-
-static uint64_t place_of(const tide_queue *queue) {
-    enum { APART = 4096 };
-    for (uint64_t i = 0; i < sizeof errands.queue / sizeof *errands.queue; i++) {
-        if (!errands.queue[i]) errands.queue[i] = queue;
-        if (errands.queue[i] == queue) return i * APART;
-    }
-    fail_msg("a test has more queues than errands have places");
-    return 0;
-}
-
-static void work(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
-    if (!errands.device) {
-        assert_ok(tide_queue_launch(queue, fn, context, cost_ns));
-        return;
-    }
-    errand *e = new_errand();
-    *e = (errand){fn, context};
-    assert_ok(tide_copy_in(queue, errands.arena, place_of(queue), 1, (tide_io){run_errand, e, TIDE_NONE}));
-}
-
-/* After open_device(), where work() is used. */
-static void begin_work(tide_device *device) {
-    if (is_visible(device)) return;
-    errands.device = device;
-    assert_ok(tide_arena_create(device, 8 * 4096, &errands.arena));
-}
-
-static void close_device(tide_device *device) {
-    if (device && errands.device == device) {
-        tide_arena_destroy(errands.arena);
-        for (size_t i = 0; i < sizeof errands.list / sizeof *errands.list; i++) free(errands.list[i]);
-        errands = (struct errands){0};
-    }
-    tide_device_close(device);
-}
-
 static tide_queue *new_queue(tide_device *device, tide_queue_kind kind) {
     tide_queue *queue = NULL;
     assert_ok(tide_queue_create(device, kind, &queue));
@@ -145,38 +53,6 @@ static tide_event *new_event(tide_device *device) {
     tide_event *event = NULL;
     assert_ok(tide_event_create(device, &event));
     return event;
-}
-
-/* A door that work waits at; it gives up after a minute, so that a broken device fails instead of hanging. */
-typedef struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int waiting, open_at; /* opens when `waiting` reaches open_at */
-} gate;
-
-static void gate_init(gate *g, int open_at) {
-    *g = (gate){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .open_at = open_at};
-}
-
-static void gate_open(gate *g) {
-    pthread_mutex_lock(&g->lock);
-    g->open_at = 0;
-    pthread_cond_broadcast(&g->changed);
-    pthread_mutex_unlock(&g->lock);
-}
-
-static tide_status gate_pass(void *context) {
-    gate *g = context;
-    struct timespec limit;
-    clock_gettime(CLOCK_REALTIME, &limit);
-    limit.tv_sec += 60;
-    int error = 0;
-    pthread_mutex_lock(&g->lock);
-    g->waiting++;
-    pthread_cond_broadcast(&g->changed);
-    while (g->waiting < g->open_at && !error) error = pthread_cond_timedwait(&g->changed, &g->lock, &limit);
-    pthread_mutex_unlock(&g->lock);
-    return error ? tide__fail(TIDE_E_INTERNAL, "nobody came to the gate") : TIDE_OK;
 }
 
 /* Appends `value` to a list shared by queues; the order of the list is the order of execution. */
@@ -718,12 +594,12 @@ static void test_swap_loop(void **state) {
     tide_event *computed = new_event(device), *saved = new_event(device), *loaded = new_event(device);
     tide_arena *arena = NULL;
     unsigned char bytes[SWAPPED_BYTES], computing[SWAPPED_BYTES] = {0};
-    store s = {.bytes = bytes, .fail_at = UINT64_MAX};
+    store s = {.bytes = bytes, .fail_at = UINT64_MAX}, added = {.bytes = computing, .fail_at = UINT64_MAX};
     assert_ok(tide_arena_create(device, 4096, &arena));
     exchange(device, arena, 0, computing, SWAPPED_BYTES, true);
     s.in_order = true;
     for (int i = 0; i < ROUNDS; i++) {
-        assert_ok(tide_copy_out(compute, arena, 0, SWAPPED_BYTES, (tide_io){get_bytes, computing, TIDE_NONE}));
+        assert_ok(tide_copy_out(compute, arena, 0, SWAPPED_BYTES, (tide_io){store_sink, &added, TIDE_NONE}));
         assert_ok(tide_copy_in(compute, arena, 0, SWAPPED_BYTES, (tide_io){add_one, computing, TIDE_NONE}));
         assert_ok(tide_event_record(computed, compute));
         assert_ok(tide_event_wait(computed, out));

@@ -56,6 +56,7 @@ static tide_status get_info(const tide_device *base, tide_device_info *out) {
                               .align_bytes = base->align_bytes,
                               .memory_bytes = free_bytes,
                               .staging_bytes = TIDE__GPU_STAGING_BYTES,
+                              .flops_per_s = cuda->flops_per_s,
                               .has_kernels = true};
     snprintf(out->name, sizeof out->name, "%s", cuda->gpu.name);
     snprintf(out->description, sizeof out->description, "%s, %u units, compute capability %d.%d, driver for CUDA %d.%d",
@@ -89,8 +90,14 @@ static const tide__device_vtable vtable = {
     .piece_unpack = tide__gpu_piece_unpack,
 };
 
+/* A multiply-add per lane and clock; units have 64 lanes in 7.x and 8.0, else 128. */
+static double peak_of(const tide__cuda *cuda, int clock_khz) {
+    const int lanes = cuda->major == 7 || (cuda->major == 8 && cuda->minor == 0) ? 64 : 128;
+    return 2.0 * lanes * cuda->gpu.units * clock_khz * 1e3;
+}
+
 static tide_status read_limits(tide__cuda *cuda) {
-    int units = 0, shared = 0;
+    int units = 0, shared = 0, clock_khz = 0;
     const tide__cu *cu = &cuda->cu;
     if (cuda->major * 10 + cuda->minor < OLDEST)
         return tide__fail(TIDE_E_DEVICE, "%s (%s) is too old: it has compute capability %d.%d, the kernels need %d.%d",
@@ -98,10 +105,12 @@ static tide_status read_limits(tide__cuda *cuda) {
     CUresult result = cu->DeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cuda->id);
     if (result == CUDA_SUCCESS)
         result = cu->DeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, cuda->id);
+    if (result == CUDA_SUCCESS) result = cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, cuda->id);
     TIDE_TRY(tide__cu_check(cu, result, "describe a GPU"));
     cuda->gpu.units = units > 0 ? (uint32_t)units : 1;
     cuda->gpu.local_bytes = (uint64_t)shared;
     cuda->gpu.lanes = TIDE__CUDA_LANES;
+    cuda->flops_per_s = peak_of(cuda, clock_khz);
     return TIDE_OK;
 }
 

@@ -31,6 +31,7 @@ typedef struct tide__cuda {
     CUcontext context; /* NULL: not retained */
     char model[64];
     int major, minor; /* compute capability */
+    double flops_per_s;
     /* An error of the driver stays with the context: no work goes to it any more, on any queue. */
     atomic_bool is_lost;
     bool stepwise;        /* TIDE_CUDA_SYNC=1: the host waits for every op, so that a failure has its name */
