@@ -54,8 +54,6 @@ tide_status tide__cuda_choose(tide__cuda *cuda, const char *which) {
     int n = 0;
     if (!which) which = "0";
     CUresult result = cu->DeviceGetCount(&n);
-    if (n == 0 && (result == CUDA_SUCCESS || result == CUDA_ERROR_NO_DEVICE))
-        return tide__fail(TIDE_E_DEVICE, "CUDA has a driver but no GPU here");
     TIDE_TRY(tide__cu_check(cu, result, "count the GPUs"));
     TIDE_TRY(is_uuid(which) ? find_uuid(cu, which, n, &cuda->id) : find_number(cu, which, n, &cuda->id));
     result = cu->DeviceGetName(cuda->model, (int)sizeof cuda->model, cuda->id);

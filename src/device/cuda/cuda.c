@@ -18,14 +18,38 @@ void tide__cuda_leave(const tide__cuda *cuda) {
     cuda->cu.CtxPopCurrent(&own);
 }
 
-tide_status tide__cuda_after(tide__cuda *cuda, CUresult result, const char *doing) {
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) atomic_store(&cuda->is_lost, true);
-    return tide__cu_check(&cuda->cu, result, doing);
+/* What the GPU was at: an error comes back from any call after the op that made it. */
+static void describe_ops(tide__cuda *cuda, char *out, size_t size) {
+    const uint32_t n = atomic_load(&cuda->n_ops);
+    const char *last = tide_op_kind_name((tide_op_kind)atomic_load(&cuda->last_op));
+    if (n == 0)
+        out[0] = 0;
+    else if (n == 1)
+        snprintf(out, size, ", with %s under way", last);
+    else
+        snprintf(out, size, ", with %u ops under way, the last of them %s; TIDE_CUDA_SYNC=1 has one at a time", n,
+                 last);
+}
+
+static void lose(tide__cuda *cuda, CUresult result, const char *doing) {
+    char ops[128];
+    describe_ops(cuda, ops, sizeof ops);
+    pthread_mutex_lock(&cuda->lock);
+    if (!atomic_load(&cuda->is_lost))
+        snprintf(cuda->lost_text, sizeof cuda->lost_text, "CUDA cannot %s: %s (%d)%s", doing,
+                 tide__cu_error_name(&cuda->cu, result), (int)result, ops);
+    atomic_store(&cuda->is_lost, true);
+    pthread_mutex_unlock(&cuda->lock);
 }
 
 tide_status tide__cuda_before(const tide__cuda *cuda) {
-    if (!atomic_load(&cuda->is_lost)) return TIDE_OK;
-    return tide__fail(TIDE_E_DEVICE, "%s is lost to this process after an error of the driver", cuda->gpu.name);
+    return atomic_load(&cuda->is_lost) ? tide__fail(TIDE_E_DEVICE, "%s", cuda->lost_text) : TIDE_OK;
+}
+
+tide_status tide__cuda_after(tide__cuda *cuda, CUresult result, const char *doing) {
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) return tide__cu_check(&cuda->cu, result, doing);
+    lose(cuda, result, doing);
+    return tide__cuda_before(cuda);
 }
 
 static void close_device(tide_device *device) {

@@ -32,10 +32,14 @@ typedef struct tide__cuda {
     char model[64];
     int major, minor; /* compute capability */
     double flops_per_s;
-    /* An error of the driver stays with the context: no work goes to it any more, on any queue. */
+    /* An error of the driver stays with the context: no work goes to it any more, on any queue, and all of them fail with
+     * the text of the first. */
     atomic_bool is_lost;
+    char lost_text[256];
+    atomic_uint n_ops;    /* that a compute queue has given to the driver since it waited last */
+    atomic_uint last_op;  /* of them: a tide_op_kind */
     bool stepwise;        /* TIDE_CUDA_SYNC=1: the host waits for every op, so that a failure has its name */
-    pthread_mutex_t lock; /* protects the modules */
+    pthread_mutex_t lock; /* protects the modules and lost_text */
     tide__cuda_module *modules;
     pthread_mutex_t marks_lock; /* protects the marks and which one an event has */
     pthread_cond_t marked;      /* one more was issued */
@@ -55,8 +59,6 @@ typedef struct tide__cuda_queue {
     CUdeviceptr faults;      /* one tide__gpu_fault on the GPU */
     tide__gpu_fault *report; /* pinned: where it is read to */
     bool in_flight;          /* something was enqueued since the last drain */
-    uint32_t n_ops;          /* in flight */
-    tide_op_kind last_op;    /* of them */
 } tide__cuda_queue;
 
 /* The context for calls of this thread, which may have another one; between the two the thread calls nobody else. */

@@ -52,7 +52,9 @@ tide_status tide__cu_load(tide__cu *out) {
     const char *file = getenv("TIDE_CUDA_LIBRARY");
     tide__cu cu = {0};
     TIDE_TRY(load_from(file ? file : "libcuda.so.1", &cu));
-    TIDE_TRY(tide__cu_check(&cu, cu.Init(0), "begin"));
+    const CUresult result = cu.Init(0);
+    if (result == CUDA_ERROR_NO_DEVICE) return tide__fail(TIDE_E_DEVICE, "CUDA has a driver but no GPU here");
+    TIDE_TRY(tide__cu_check(&cu, result, "begin"));
     *out = cu;
     return TIDE_OK;
 }

@@ -18,39 +18,27 @@ static void begin(tide__host_queue *base) {
     cuda->cu.CtxSetCurrent(cuda->context);
 }
 
-static tide_status fail_ops(const tide__cuda_queue *queue, CUresult result, uint32_t n_ops) {
-    const tide__cu *cu = &device_of(queue)->cu;
-    const char *last = tide_op_kind_name(queue->last_op);
-    if (n_ops <= 1)
-        return tide__fail(TIDE_E_DEVICE, "CUDA cannot complete %s: %s (%d)", last, tide__cu_error_name(cu, result),
-                          (int)result);
-    return tide__fail(TIDE_E_DEVICE,
-                      "CUDA cannot complete one of %u ops, the last of them %s: %s (%d); TIDE_CUDA_SYNC=1 names it",
-                      n_ops, last, tide__cu_error_name(cu, result), (int)result);
-}
-
 static tide_status drain(tide__host_queue *base) {
     tide__cuda_queue *queue = (tide__cuda_queue *)base;
     tide__cuda *cuda = device_of(queue);
-    const uint32_t n_ops = queue->n_ops;
     if (!queue->in_flight) return TIDE_OK;
     queue->in_flight = false;
-    queue->n_ops = 0;
     TIDE_TRY(tide__cuda_before(cuda));
     CUresult result = cuda->cu.MemcpyDtoHAsync(queue->report, queue->faults, sizeof *queue->report, queue->stream);
     if (result == CUDA_SUCCESS) result = cuda->cu.StreamSynchronize(queue->stream);
-    if (result == CUDA_SUCCESS) return tide__gpu_fault_status(queue->report);
-    atomic_store(&cuda->is_lost, true);
-    return fail_ops(queue, result, n_ops);
+    TIDE_TRY(tide__cuda_after(cuda, result, "complete its ops"));
+    atomic_store(&cuda->n_ops, 0);
+    return tide__gpu_fault_status(queue->report);
 }
 
 static tide_status run_kernel(tide__host_queue *base, const tide__command *command) {
     tide__cuda_queue *queue = (tide__cuda_queue *)base;
+    tide__cuda *cuda = device_of(queue);
     queue->in_flight = true;
-    queue->n_ops++;
-    queue->last_op = ((const tide__gpu_kernel *)command->kernel.kernel)->desc.kind;
+    atomic_store(&cuda->last_op, ((const tide__gpu_kernel *)command->kernel.kernel)->desc.kind);
+    atomic_fetch_add(&cuda->n_ops, 1);
     TIDE_TRY(tide__gpu_run_kernel(base, command));
-    return device_of(queue)->stepwise ? drain(base) : TIDE_OK;
+    return cuda->stepwise ? drain(base) : TIDE_OK;
 }
 
 static tide_status run_within(tide__host_queue *base, const tide__command *command) {
