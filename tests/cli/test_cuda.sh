@@ -1,6 +1,6 @@
 #!/bin/bash
 # The CUDA device by the command, where TIDE_CUDA_LIBRARY is the stand-in for the driver (tests/cuda): what is missing or
-# too old is one line, a budget keeps the bits, an error of the driver has the op's name. Skipped elsewhere.
+# too old is one line, an error of the driver has the op's name. Skipped elsewhere.
 # shellcheck source=tests/cli/lib.sh
 . "$2/tests/cli/lib.sh" "$@"
 cd "$work" || exit 1
@@ -12,8 +12,7 @@ if "$tidemark" devices --device cuda 2>&1 | grep -q 'no device "cuda"'; then
     echo 'skipped: built without CUDA'
     exit 77
 fi
-export TIDE_STANDIN_REPORT=$work/report
-small='--batch 4 --steps 2 --test-samples 4 --quiet'
+small='--batch 2 --steps 1 --test-samples 2 --quiet'
 
 run 0 devices --device cuda
 out_has 'compute capability'
@@ -25,9 +24,6 @@ TIDE_STANDIN_FAIL=cuDevicePrimaryCtxRetain:1+:2 refuse 7 'is full, there is no m
 
 # shellcheck disable=SC2086 # $small is a list of options
 {
-    run 0 train lenet --device cuda $small --budget 70% --verify-bits
-    out_has ' yes'
-    [ ! -s report ] || fail "the stand-in found: $(head -1 report)"
     TIDE_STANDIN_MEMORY=16777216 run 9 train lenet --device cuda --batch 512 --steps 1 --quiet
     err_has 'are free'
     TIDE_CUDA_SYNC=1 TIDE_STANDIN_FAIL=cuStreamSynchronize:9:700 run 7 train lenet --device cuda $small
