@@ -13,7 +13,7 @@
 #include "train_total.h"
 
 typedef struct session {
-    const train_options *options;
+    train_options *options;
     tide_machine machine;
     tide_device *device;
     tide_model *model;
@@ -148,6 +148,14 @@ static tide_status resume(const session *s, tide_trainer *trainer, outcome *out)
                     o->resume, out->first_step, s->steps);
 }
 
+static tide_status load_weights(const session *s, tide_trainer *trainer) {
+    weights_args *weights = &s->options->weights;
+    tide_weights_options options;
+    if (!weights->file) return TIDE_OK;
+    fill_weights_options(weights, &options);
+    return tide_trainer_load_weights(trainer, weights->file, &options);
+}
+
 /* The last step of a run that is recorded is timed action by action, if it follows a plan. */
 static tide_status take_step(tide_trainer *trainer, outcome *out, bool last, float *loss, tide_step_report *report) {
     if (!last || !out->record) return tide_trainer_step(trainer, loss, report);
@@ -256,8 +264,11 @@ static tide_status train_once(session *s, const char *policy, bool budgeted, tid
     unwatch_search(&options.plan);
     if (status != TIDE_OK) return status;
     if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
-    status = resume(s, trainer, out);
+    status = load_weights(s, trainer);
+    if (status == TIDE_OK) status = resume(s, trainer, out);
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
+    if (status == TIDE_OK && s->options->save_weights)
+        status = tide_trainer_save_weights(trainer, s->options->save_weights);
     if (status == TIDE_OK && out->record) status = record_begin(out->record, trainer);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK) judge(s, trainer, out);

@@ -3,12 +3,14 @@
 #define TIDE_NN_MODEL_H
 
 #include "nn/graph.h"
+#include "nn/published.h"
 
 struct tide_model {
     tide__graph graph;
     char *name; /* the spec it was made from */
     uint32_t classes;
     const tide_training_recipe *recipe;
+    const tide__naming *naming;
 };
 
 /* A parsed spec and the options, defaults filled in. */

@@ -305,6 +305,10 @@ static void test_missing_arguments(void **state) {
     CALL(tide_trainer_load(SOME, NULL));
     CALL(tide_checkpoint_total_steps(NULL, SOME));
     CALL(tide_checkpoint_total_steps(SOME, NULL));
+    CALL(tide_trainer_load_weights(NULL, SOME, NULL));
+    CALL(tide_trainer_load_weights(SOME, NULL, NULL));
+    CALL(tide_trainer_save_weights(NULL, SOME));
+    CALL(tide_trainer_save_weights(SOME, NULL));
     CALL(tide_log_report(NULL, 1, SOME));
     CALL(tide_log_report(SOME, 1, NULL));
     CALL(tide_dynamic_create(NULL, SOME));
