@@ -24,6 +24,7 @@ int cmd_place(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 
 /* What the command itself finds wrong: "tidemark: text" on stderr, at once; returns `status`. */

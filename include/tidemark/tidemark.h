@@ -12,6 +12,7 @@
 #include <tidemark/place.h>
 #include <tidemark/plan.h>
 #include <tidemark/pool.h>
+#include <tidemark/predict.h>
 #include <tidemark/program.h>
 #include <tidemark/replay.h>
 #include <tidemark/report.h>

@@ -37,7 +37,8 @@ static const struct {
 
 static int find_dtype(const char *name) {
     int i = (int)(sizeof readable / sizeof *readable);
-    while (i-- > 0 && strcmp(readable[i].name, name) != 0) {}
+    while (i-- > 0 && strcmp(readable[i].name, name) != 0) {
+    }
     return i;
 }
 

@@ -10,7 +10,7 @@
 /* The array of the state at hand. */
 typedef struct tide__array_place {
     FILE *stream;
-    const char *name;  /* for errors, with the length of it */
+    const char *name; /* for errors, with the length of it */
     int name_length;
     uint64_t at_bytes; /* in the stream */
     const char *dtype; /* "F32", and for reading also "F16" and "BF16" */

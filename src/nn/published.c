@@ -97,8 +97,7 @@ bool tide__published_ignores(const tide__naming *naming, const tide__array *a) {
     if (ends_with(a->name, a->name_length, ".num_batches_tracked")) return true;
     for (const char *const *end = naming->ignored; *end; end++)
         if (ends_with(a->name, a->name_length, *end)) return true;
-    return naming->copy && a->name_length == strlen(naming->copy) &&
-           memcmp(a->name, naming->copy, a->name_length) == 0;
+    return naming->copy && a->name_length == strlen(naming->copy) && memcmp(a->name, naming->copy, a->name_length) == 0;
 }
 
 void tide__dims_text(uint32_t rank, const uint64_t *dims, char out[TIDE__DIMS_TEXT_BYTES]) {
