@@ -25,7 +25,7 @@ typedef struct prediction {
     tide_predictor *predictor;
     const tide_model *model;
     train_data *data;
-    const char **labels; /* names of classes; NULL: none */
+    const char **labels; /* names of classes; NULL: those of the data, if it has any */
     uint32_t n_labels;
 } prediction;
 

@@ -17,6 +17,7 @@ uint32_t likeliest(const float *probabilities, uint32_t classes, uint32_t n, cho
 }
 
 static const char *label_of(const prediction *p, uint32_t which) {
+    if (!p->labels && p->data->pictures) return tide_picture_folder_class(p->data->pictures, which);
     return which < p->n_labels ? p->labels[which] : NULL;
 }
 
@@ -88,7 +89,20 @@ static void tell(const prediction *p, const desk *d, json_out *j, const char *na
     json_close(j, '{');
 }
 
+static tide_status predict_files(const prediction *p, desk *d, json_out *j) {
+    tide_shape in = tide_model_input(p->model);
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; i < p->options->n_images && status == TIDE_OK; i++) {
+        const char *path = p->options->images[i];
+        status = tide_picture_read(path, (uint32_t)in.c, (uint32_t)in.h, (uint32_t)in.w, d->pixels);
+        if (status == TIDE_OK) status = judge(p, d);
+        if (status == TIDE_OK) tell(p, d, j, path, NULL);
+    }
+    return status;
+}
+
 static tide_status predict_samples(const prediction *p, desk *d, json_out *j) {
+    if (p->options->n_images) return predict_files(p, d, j);
     const tide_data *data = &p->data->test;
     tide_status status = TIDE_OK;
     for (uint64_t i = 0; i < data->n_samples && status == TIDE_OK; i++) {

@@ -161,8 +161,11 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
     const arg_option options[] = {
         MODEL_OPTIONS(o->model),
         {"--data", ARG_TEXT, &o->data.data, "NAME|PATH",
-         "digits (drawn), grammar (sentences), a folder of MNIST, CIFAR-10 or CIFAR-100, a file of either or of text "
-         "[by model]"},
+         "digits (drawn), grammar (sentences), a folder of pictures (PNG, JPEG; a folder per class), of MNIST, "
+         "CIFAR-10 or "
+         "CIFAR-100, a file of these or of text [by model]"},
+        {"--no-augment", ARG_FLAG, &o->data.no_augment, NULL,
+         "take pictures as they are, without random crops and flips"},
         {"--samples", ARG_COUNT, &o->data.samples, "N", "samples of an epoch [8192, of files all]"},
         {"--test-samples", ARG_COUNT, &o->data.test_samples, "N",
          "samples of the evaluation at the end [1000; 100 of large images]"},

@@ -9,6 +9,7 @@
 #include <tidemark/nearest.h>
 #include <tidemark/nn.h>
 #include <tidemark/ops.h>
+#include <tidemark/pictures.h>
 #include <tidemark/place.h>
 #include <tidemark/plan.h>
 #include <tidemark/pool.h>

@@ -22,6 +22,9 @@ typedef struct tide_data {
     /* pixels: channels * height * width floats, row-major; about zero mean, unit variance. Tokens are floats here, too */
     tide_status (*sample)(void *context, uint64_t index, float *pixels, int32_t *label);
     void *context;
+    /* The same to learn from, varied at random: a function of `draw`, the number of samples that the training saw before. NULL:
+     * sample will do. */
+    tide_status (*vary)(void *context, uint64_t index, uint64_t draw, float *pixels, int32_t *label);
 } tide_data;
 
 /* Drawn digits: strokes with affine jitter, varying width and noise; a pure function of (seed, index), so nothing is
@@ -49,7 +52,7 @@ TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_da
  *   a folder with CIFAR-10's binary files (data_batch_1.bin ... test_batch.bin), or one of them
  *   a folder with CIFAR-100's binary files (train.bin, test.bin), whose fine labels are learned
  *   any other file: text by bytes
- * Pipes and devices are refused. Where there are no files to test with, the last tenth is for that. Everything is checked
+ * What was packed by gzip is unpacked. Pipes and devices are refused. Where there are no files to test with, the last tenth is for that. Everything is checked
  * when it is opened; the files are mapped and must not shrink until they are closed. */
 typedef struct tide_data_files tide_data_files;
 /* context: of a text, tokens of a sample; 0: images are wanted, a text is refused. seed: which windows of a text. */

@@ -20,7 +20,8 @@ typedef struct stretch {
     uint64_t first, n_samples;
 } stretch;
 
-static uint64_t in_order(const void *context, uint64_t i) {
+static uint64_t in_order(const void *context, uint64_t i, uint64_t *draw) {
+    (void)draw;
     const stretch *s = context;
     return (s->first + i) % s->n_samples;
 }

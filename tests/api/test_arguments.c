@@ -309,6 +309,10 @@ static void test_missing_arguments(void **state) {
     CALL(tide_trainer_load_weights(SOME, NULL, NULL));
     CALL(tide_trainer_save_weights(NULL, SOME));
     CALL(tide_trainer_save_weights(SOME, NULL));
+    CALL(tide_picture_read(NULL, 3, 1, 1, SOME));
+    CALL(tide_picture_read(SOME, 3, 1, 1, NULL));
+    CALL(tide_picture_folder_open(NULL, SOME, SOME));
+    CALL(tide_picture_folder_open(SOME, SOME, NULL));
     CALL(tide_predictor_create(NULL, SOME, SOME));
     CALL(tide_predictor_create(SOME, SOME, NULL));
     CALL(tide_predictor_load(NULL, SOME, NULL));
@@ -358,6 +362,7 @@ static void test_sizes(void **state) {
     SIZES(tide_run_options, tide_run_options_init, tide_run_create(&options, out));
     SIZES(tide_session_options, tide_session_options_init, tide_session_create(&options, out));
     SIZES(tide_trainer_options, tide_trainer_options_init, tide_trainer_create(&options, NULL, out));
+    SIZES(tide_picture_folder_options, tide_picture_folder_options_init, tide_picture_folder_open("/", &options, out));
     SIZES(tide_predictor_options, tide_predictor_options_init, tide_predictor_create(&options, NULL, out));
     SIZES(tide_dynamic_options, tide_dynamic_options_init, tide_dynamic_create(&options, out));
     SIZES(tide_measure_options, tide_measure_options_init, tide_machine_measure(out, &options, out));
