@@ -55,6 +55,8 @@ static const family families[] = {
      10, .recipe = &small_nets},
     {"alexnet", "alexnet", "AlexNet in one column (no groups), with LRN and dropout, 227 x 227", tide__build_alexnet, 0,
      0, 8, 3, 227, 227, 1000, .recipe = &plain_nets},
+    {"alexnet-owt", "alexnet-owt", "AlexNet as torchvision has it: fewer channels, no LRN, 224 x 224",
+     tide__build_alexnet_owt, 0, 0, 8, IMAGENET, .recipe = &plain_nets},
     {"vgg11", "vgg11", "VGG, configuration A", tide__build_vgg, 0, 0, 11, IMAGENET, .recipe = &plain_nets},
     {"vgg13", "vgg13", "VGG, configuration B", tide__build_vgg, 0, 0, 13, IMAGENET, .recipe = &plain_nets},
     {"vgg16", "vgg16", "VGG, configuration D", tide__build_vgg, 0, 0, 16, IMAGENET, .recipe = &plain_nets},

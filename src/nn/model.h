@@ -31,6 +31,7 @@ typedef void (*tide__family_build)(tide__graph *g, const tide__request *request)
 void tide__build_mlp(tide__graph *g, const tide__request *request);
 void tide__build_lenet(tide__graph *g, const tide__request *request);
 void tide__build_alexnet(tide__graph *g, const tide__request *request);
+void tide__build_alexnet_owt(tide__graph *g, const tide__request *request);
 void tide__build_vgg(tide__graph *g, const tide__request *request);
 void tide__build_resnet(tide__graph *g, const tide__request *request);
 void tide__build_resnet_bottleneck(tide__graph *g, const tide__request *request); /* numbers: blocks per stage */
