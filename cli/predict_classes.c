@@ -18,7 +18,7 @@ uint32_t likeliest(const float *probabilities, uint32_t classes, uint32_t n, cho
 
 static const char *label_of(const prediction *p, uint32_t which) {
     if (!p->labels && p->data->pictures) return tide_picture_folder_class(p->data->pictures, which);
-    return which < p->n_labels ? p->labels[which] : NULL;
+    return p->labels && which < p->n_labels ? p->labels[which] : NULL;
 }
 
 void json_choices(json_out *j, const prediction *p, const char *key, const choice *choices, uint32_t n) {

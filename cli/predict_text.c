@@ -125,9 +125,9 @@ tide_status predict_text(const prediction *p) {
     float *probabilities = malloc(vocabulary * sizeof *probabilities);
     choice *next = malloc((size_t)p->options->top * sizeof *next);
     tokens t = {0};
-    tide_status status = window && probabilities && next ? TIDE_OK : complain(TIDE_E_MEMORY, "out of host memory");
-    if (status == TIDE_OK) status = read_prompt(p, vocabulary, &t);
-    if (status == TIDE_OK) status = go_on(p, &t, window, probabilities, next, &n_next);
+    bool room = window && probabilities && next;
+    tide_status status = room ? read_prompt(p, vocabulary, &t) : complain(TIDE_E_MEMORY, "out of host memory");
+    if (room && status == TIDE_OK) status = go_on(p, &t, window, probabilities, next, &n_next);
     if (status == TIDE_OK) status = print_tokens(p, &t, next, n_next);
     free(t.data);
     free(next);

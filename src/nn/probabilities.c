@@ -15,15 +15,6 @@ static tide_id loss_op(const tide__network *n) {
     return op;
 }
 
-static uint64_t greatest_divisor(uint64_t a, uint64_t b) {
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* About a piece of rows at a time, whole units of them. */
 tide_status tide__probabilities_open(tide__network *n, const tide_device *device, tide__probabilities *p) {
     uint64_t size = tide_program_tensor(n->program, tide_step_probabilities(n->step, 0))->size_bytes;
@@ -35,7 +26,7 @@ tide_status tide__probabilities_open(tide__network *n, const tide_device *device
     p->pixels = (uint64_t)(shape.h * shape.w);
     p->rows = (uint64_t)shape.n;
     p->row_bytes = size / p->rows;
-    p->unit = info.align_bytes / greatest_divisor(p->row_bytes, info.align_bytes);
+    for (p->unit = 1; (p->unit * p->row_bytes) & (info.align_bytes - 1);) p->unit *= 2; /* a power of two */
     p->most = p->unit * tide__max_u64(TIDE__PIECE_BYTES / p->row_bytes / p->unit, 1);
     uint64_t rows = tide__min_u64(p->rows, p->most);
     p->stored = malloc(rows * p->row_bytes);

@@ -2,25 +2,9 @@
 #include "support/test.h"
 
 #include <tidemark/predict.h>
-#include <unistd.h>
 
+#include "support/scratch_file.h"
 #include "support/training.h"
-
-static char folder[] = "/tmp/tidemark-predict-XXXXXX";
-static char path[64];
-
-static int make_folder(void **state) {
-    (void)state;
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/w.safetensors", folder);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(path);
-    return rmdir(folder);
-}
 
 static tide_predictor *open_predictor(const training *t, tide_budget budget) {
     tide_predictor_options o;
@@ -51,12 +35,12 @@ static void test_as_evaluated(void **state) {
         tide_trainer *trainer = training_start(&t);
         training_run(trainer, 3);
         assert_ok(tide_trainer_test(trainer, &t.data, 8, &e));
-        assert_ok(tide_trainer_save(trainer, path));
+        assert_ok(tide_trainer_save(trainer, scratch_path));
         for (int k = 0; k < 8; k++) assert_ok(t.data.sample(t.data.context, (uint64_t)k, pixels + 784 * k, &labels[k]));
         tide_predictor *p[2];
         for (int b = 0; b < 2; b++) {
             p[b] = open_predictor(&t, budgets[b]);
-            assert_ok(tide_predictor_load(p[b], path, NULL));
+            assert_ok(tide_predictor_load(p[b], scratch_path, NULL));
             assert_ok(tide_predictor_run(p[b], pixels));
         }
         for (int k = 0; k < 8; k++) {
@@ -83,8 +67,8 @@ static void test_order_of_calls(void **state) {
     assert_status(tide_predictor_run(p, pixels), TIDE_E_ARGUMENT);
     assert_error_has("needs weights");
     tide_trainer *trainer = training_start(&t);
-    assert_ok(tide_trainer_save_weights(trainer, path));
-    assert_ok(tide_predictor_load(p, path, NULL));
+    assert_ok(tide_trainer_save_weights(trainer, scratch_path));
+    assert_ok(tide_predictor_load(p, scratch_path, NULL));
     assert_status(tide_predictor_read(p, 0, row), TIDE_E_ARGUMENT);
     assert_ok(tide_predictor_run(p, pixels));
     assert_ok(tide_predictor_read(p, 0, row));
@@ -101,5 +85,5 @@ int main(void) {
         cmocka_unit_test(test_as_evaluated),
         cmocka_unit_test(test_order_of_calls),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

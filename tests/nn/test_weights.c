@@ -2,27 +2,10 @@
  * told array by array. The libraries themselves are asked by python/tests/test_weights.py. */
 #include "support/test.h"
 
-#include <unistd.h>
-
 #include "nn/safetensors.h"
 #include "support/edit_header.h"
+#include "support/scratch_file.h"
 #include "support/training.h"
-
-static char folder[] = "/tmp/tidemark-weights-XXXXXX";
-static char path[64];
-
-static int make_folder(void **state) {
-    (void)state;
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/w.safetensors", folder);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(path);
-    return rmdir(folder); /* fails if a temporary is left */
-}
 
 /* A language model of one block, whose data set is the built-in grammar. */
 typedef struct reader {
@@ -62,7 +45,7 @@ static tide_status load(tide_trainer *trainer, bool partial, faults *f) {
     o.partial = partial;
     o.fault = note_fault;
     o.context = f;
-    return tide_trainer_load_weights(trainer, path, &o);
+    return tide_trainer_load_weights(trainer, scratch_path, &o);
 }
 
 static void assert_faults(const faults *f, int missing, int unexpected, int other_shape) {
@@ -74,9 +57,9 @@ static void assert_faults(const faults *f, int missing, int unexpected, int othe
 static const char *shape_in_file(const char *name) {
     static char text[64];
     tide__safetensors s;
-    FILE *f = fopen(path, "rb");
+    FILE *f = fopen(scratch_path, "rb");
     assert_non_null(f);
-    assert_ok(tide__safetensors_open(f, path, &s));
+    assert_ok(tide__safetensors_open(f, scratch_path, &s));
     const tide__array *a = tide__safetensors_find(&s, name);
     snprintf(text, sizeof text, "%s", a ? "" : "-");
     for (uint32_t i = 0; a && i < a->rank; i++)
@@ -104,7 +87,7 @@ static void test_shapes(void **state) {
         training t;
         training_open(&t, cases[i].model, 4);
         tide_trainer *trainer = training_start(&t);
-        assert_ok(tide_trainer_save_weights(trainer, path));
+        assert_ok(tide_trainer_save_weights(trainer, scratch_path));
         assert_string_equal(shape_in_file(cases[i].array), cases[i].shape);
         tide_trainer_destroy(trainer);
         training_close(&t);
@@ -120,11 +103,11 @@ static void exchange(training *t) {
     t->options.seed = 7;
     tide_trainer *second = training_start(t);
     assert_true(training_hash(first) != training_hash(second));
-    assert_ok(tide_trainer_save_weights(first, path));
+    assert_ok(tide_trainer_save_weights(first, scratch_path));
     assert_ok(load(second, false, &f));
     assert_faults(&f, 0, 0, 0);
     assert_true(training_hash(first) == training_hash(second));
-    assert_ok(tide_trainer_save(first, path)); /* a checkpoint will do, too */
+    assert_ok(tide_trainer_save(first, scratch_path)); /* a checkpoint will do, too */
     training_run(second, 1);
     assert_ok(load(second, false, &f));
     assert_faults(&f, 0, 0, 0);
@@ -152,18 +135,18 @@ static void test_gpt2(void **state) {
     faults f;
     reader_open(&r);
     tide_trainer *first = training_start(&r.base);
-    assert_ok(tide_trainer_save_weights(first, path));
+    assert_ok(tide_trainer_save_weights(first, scratch_path));
     assert_string_equal(shape_in_file("transformer.h.0.attn.c_attn.weight"), "24,72");
     assert_string_equal(shape_in_file("transformer.h.0.attn.c_attn.bias"), "72");
     assert_string_equal(shape_in_file("transformer.wpe.weight"), "8,24");
     assert_string_equal(shape_in_file("lm_head.weight"), "256,24");
     r.base.options.seed = 7;
     tide_trainer *second = training_start(&r.base);
-    edit_header(path, "transformer.", "");
+    edit_header(scratch_path, "transformer.", "");
     assert_ok(load(second, false, &f));
     assert_faults(&f, 0, 0, 0);
     assert_true(training_hash(first) == training_hash(second));
-    edit_header(path, "[24,72]", "[72,24]");
+    edit_header(scratch_path, "[24,72]", "[72,24]");
     assert_status(load(second, false, &f), TIDE_E_FORMAT);
     assert_faults(&f, 0, 0, 1);
     assert_non_null(strstr(f.all, "c_attn.weight is 72 x 24 in the file, 24 x 72 in the model"));
@@ -179,8 +162,8 @@ static void test_untied(void **state) {
     faults f;
     reader_open(&r);
     tide_trainer *trainer = training_start(&r.base);
-    assert_ok(tide_trainer_save_weights(trainer, path));
-    FILE *file = fopen(path, "r+b");
+    assert_ok(tide_trainer_save_weights(trainer, scratch_path));
+    FILE *file = fopen(scratch_path, "r+b");
     assert_non_null(file);
     assert_int_equal(fseek(file, -4, SEEK_END), 0); /* the copy comes last */
     fputc(1, file);
@@ -203,9 +186,9 @@ static void test_faults(void **state) {
     tide_trainer *trainer = training_start(&t);
     t.options.seed = 7;
     tide_trainer *other = training_start(&t);
-    assert_ok(tide_trainer_save_weights(other, path));
-    edit_header(path, "fc1.bias", "fc9.bias");
-    edit_header(path, "[10,4]", "[4,10]");
+    assert_ok(tide_trainer_save_weights(other, scratch_path));
+    edit_header(scratch_path, "fc1.bias", "fc9.bias");
+    edit_header(scratch_path, "[10,4]", "[4,10]");
     uint64_t before = training_hash(trainer);
     assert_status(load(trainer, false, &f), TIDE_E_FORMAT);
     assert_faults(&f, 1, 1, 1);
@@ -215,10 +198,10 @@ static void test_faults(void **state) {
     assert_ok(load(trainer, true, &f)); /* fc1.weight and fc2.bias, then */
     assert_faults(&f, 1, 1, 1);
     assert_true(training_hash(trainer) != before && training_hash(trainer) != training_hash(other));
-    edit_header(path, "\"F32\",\"shape\":[10]", "\"I32\",\"shape\":[10]");
+    edit_header(scratch_path, "\"F32\",\"shape\":[10]", "\"I32\",\"shape\":[10]");
     assert_status(load(trainer, false, &f), TIDE_E_FORMAT);
     assert_faults(&f, 1, 1, 2);
-    assert_status(tide_trainer_load_weights(trainer, folder, NULL), TIDE_E_IO);
+    assert_status(tide_trainer_load_weights(trainer, scratch_folder, NULL), TIDE_E_IO);
     assert_status(tide_trainer_load_weights(trainer, "/no/such/file", NULL), TIDE_E_IO);
     tide_trainer_destroy(other);
     tide_trainer_destroy(trainer);
@@ -233,7 +216,7 @@ static void write_halves(const char *dtype, const uint16_t *values, size_t n) {
              "{\"fc1.weight\":{\"dtype\":\"%s\",\"shape\":[2,%zu],\"data_offsets\":[0,%zu]},"
              "\"fc1.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[%zu,%zu]}}",
              dtype, n / 2, 2 * n, 2 * n, 2 * n + 8);
-    FILE *f = fopen(path, "wb");
+    FILE *f = fopen(scratch_path, "wb");
     assert_non_null(f);
     for (int i = 0; i < 8; i++) fputc((int)(strlen(header) >> (8 * i) & 255), f);
     fputs(header, f);
@@ -265,9 +248,9 @@ static void test_halves(void **state) {
         t.data.classes = 2;
         tide_trainer *trainer = training_start(&t);
         write_halves(half ? "BF16" : "F16", half ? bf16 : f16, 8);
-        assert_ok(tide_trainer_load_weights(trainer, path, NULL));
-        assert_ok(tide_trainer_save_weights(trainer, path));
-        FILE *f = fopen(path, "rb");
+        assert_ok(tide_trainer_load_weights(trainer, scratch_path, NULL));
+        assert_ok(tide_trainer_save_weights(trainer, scratch_path));
+        FILE *f = fopen(scratch_path, "rb");
         assert_int_equal(fseek(f, -(long)(sizeof values + 2 * sizeof(float)), SEEK_END), 0);
         assert_int_equal(fread(values, sizeof(float), 8, f), 8);
         fclose(f);
@@ -282,5 +265,5 @@ int main(void) {
         cmocka_unit_test(test_shapes), cmocka_unit_test(test_exchange), cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_untied), cmocka_unit_test(test_faults),   cmocka_unit_test(test_halves),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
