@@ -138,6 +138,7 @@ static tide_status open_setting(predict_options *o, setting *s, tide_fit_report 
     if (status == TIDE_OK) status = open_model(o, s);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
+    if (status == TIDE_OK) status = drop_ram(&o->budgets, s->device, &s->machine);
     return status == TIDE_OK ? open_predictor(o, s, fit) : status;
 }
 

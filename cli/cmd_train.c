@@ -41,16 +41,6 @@ static tide_status count_steps(session *s) {
     return status;
 }
 
-/* Where the arena is the host's own memory, RAM tiers save nothing: inside a budget there are none, unless they are asked
- * for. */
-static tide_status drop_ram(const budget_args *budgets, const tide_device *device, tide_machine *machine) {
-    tide_device_info info;
-    tide_status status = tide_device_get_info(device, &info);
-    if (status == TIDE_OK && info.host_visible && budgets->arena.given && !budgets->host.given)
-        tide_machine_without(machine, TIDE_TIER_RAM, machine);
-    return status;
-}
-
 static tide_status open_session(session *s, const char *spec) {
     const train_options *o = s->options;
     model_args args = o->model;
