@@ -159,3 +159,11 @@ int report_misfit(tide_status status, const tide_fit_report *fit, const tide_pro
                  show_bytes(fit->needed_bytes));
     return report_failure(complain(status, "does not fit: %s%s", tide_last_error(), known));
 }
+
+tide_status drop_ram(const budget_args *budgets, const tide_device *device, tide_machine *machine) {
+    tide_device_info info;
+    tide_status status = tide_device_get_info(device, &info);
+    if (status == TIDE_OK && info.host_visible && budgets->arena.given && !budgets->host.given)
+        tide_machine_without(machine, TIDE_TIER_RAM, machine);
+    return status;
+}

@@ -24,6 +24,7 @@ int cmd_place(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 
 /* What the command itself finds wrong: "tidemark: text" on stderr, at once; returns `status`. */
@@ -140,6 +141,8 @@ tide_status plan_unconstrained(const tide_program *program, const tide_machine *
  * which may be NULL. Returns the exit code. */
 int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program,
                   const tide_machine *machine, bool json);
+/* Where the arena is the host's own memory, RAM tiers save nothing: inside a budget there are none, unless they are asked for. */
+tide_status drop_ram(const budget_args *budgets, const tide_device *device, tide_machine *machine);
 /* Those that are given. */
 void fill_budgets(const budget_args *args, tide_plan_options *out);
 /* Around a search for the smallest budget: a terminal sees it. */

@@ -13,7 +13,7 @@
 #include "train_total.h"
 
 typedef struct session {
-    const train_options *options;
+    train_options *options;
     tide_machine machine;
     tide_device *device;
     tide_model *model;
@@ -38,16 +38,6 @@ static tide_status count_steps(session *s) {
     if (o->resume && !o->steps && !o->epochs) status = tide_checkpoint_total_steps(o->resume, &total);
     s->steps = o->steps ? o->steps : total ? total : 100;
     if (o->epochs) s->steps = (o->epochs * s->data.train.n_samples + batch - 1) / batch;
-    return status;
-}
-
-/* Where the arena is the host's own memory, RAM tiers save nothing: inside a budget there are none, unless they are asked
- * for. */
-static tide_status drop_ram(const budget_args *budgets, const tide_device *device, tide_machine *machine) {
-    tide_device_info info;
-    tide_status status = tide_device_get_info(device, &info);
-    if (status == TIDE_OK && info.host_visible && budgets->arena.given && !budgets->host.given)
-        tide_machine_without(machine, TIDE_TIER_RAM, machine);
     return status;
 }
 
@@ -146,6 +136,14 @@ static tide_status resume(const session *s, tide_trainer *trainer, outcome *out)
     if (out->first_step < s->steps) return TIDE_OK;
     return complain(TIDE_E_ARGUMENT, "%s is at step %" PRIu64 "; a training of %" PRIu64 " leaves nothing to do",
                     o->resume, out->first_step, s->steps);
+}
+
+static tide_status load_weights(const session *s, tide_trainer *trainer) {
+    weights_args *weights = &s->options->weights;
+    tide_weights_options options;
+    if (!weights->file) return TIDE_OK;
+    fill_weights_options(weights, &options);
+    return tide_trainer_load_weights(trainer, weights->file, &options);
 }
 
 /* The last step of a run that is recorded is timed action by action, if it follows a plan. */
@@ -256,8 +254,11 @@ static tide_status train_once(session *s, const char *policy, bool budgeted, tid
     unwatch_search(&options.plan);
     if (status != TIDE_OK) return status;
     if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
-    status = resume(s, trainer, out);
+    status = load_weights(s, trainer);
+    if (status == TIDE_OK) status = resume(s, trainer, out);
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
+    if (status == TIDE_OK && s->options->save_weights)
+        status = tide_trainer_save_weights(trainer, s->options->save_weights);
     if (status == TIDE_OK && out->record) status = record_begin(out->record, trainer);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK) judge(s, trainer, out);

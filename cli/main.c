@@ -19,6 +19,7 @@ static const struct {
     {"replay", "run a recorded stream of mallocs and frees through the pool", cmd_replay},
     {"devices", "list the devices, measure this machine into a profile", cmd_devices},
     {"train", "train a model from a plan, inside a byte budget", cmd_train},
+    {"predict", "classes of images, or text, with the weights of a file", cmd_predict},
     {"report", "show what a plan does to memory: a page, the terminal, or for other viewers", cmd_report},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -43,6 +43,26 @@ static void fill_image_shape(const train_data *d, const tide_model *model, model
     if (!args->classes) args->classes = images ? images->classes : by_pixel ? 2 : 10;
 }
 
+/* Pictures become what the network takes; its own size, unless the command line says another. */
+static tide_status open_pictures(const data_args *a, const char *spec, model_args *model, train_data *d) {
+    const model_args own = {.batch = 1, .input = model->input};
+    tide_picture_folder_options o;
+    tide_model *probe;
+    tide_status status = load_model(spec, &own, &probe);
+    if (status != TIDE_OK) return status;
+    tide_shape in = tide_model_input(probe);
+    tide_model_destroy(probe);
+    tide_picture_folder_options_init(&o);
+    o.channels = (uint32_t)in.c;
+    o.height = (uint32_t)in.h;
+    o.width = (uint32_t)in.w;
+    o.seed = a->seed;
+    o.no_augment = a->no_augment;
+    status = tide_picture_folder_open(a->data, &o, &d->pictures);
+    if (status == TIDE_OK && !model->classes) model->classes = tide_picture_folder_classes(d->pictures);
+    return status;
+}
+
 tide_status prepare_data(const data_args *a, const char *spec, model_args *model, train_data *d) {
     const model_args any = {.batch = 1};
     tide_model *probe;
@@ -50,8 +70,12 @@ tide_status prepare_data(const data_args *a, const char *spec, model_args *model
     if (status != TIDE_OK) return status;
     bool tokens = tide_model_takes_tokens(probe);
     if (tokens) fill_vocabulary(spec, model);
-    if (!tokens && wants_files(a)) status = tide_data_files_open(a->data, 0, a->seed, &d->files);
-    if (!tokens && status == TIDE_OK) fill_image_shape(d, probe, model);
+    bool pictures = !tokens && wants_files(a) && tide_picture_folder_is(a->data);
+    if (a->no_augment && !pictures) status = complain(TIDE_E_ARGUMENT, "--no-augment is for folders of pictures");
+    if (pictures && status == TIDE_OK) status = open_pictures(a, spec, model, d);
+    if (!tokens && wants_files(a) && !pictures && status == TIDE_OK)
+        status = tide_data_files_open(a->data, 0, a->seed, &d->files);
+    if (!tokens && !pictures && status == TIDE_OK) fill_image_shape(d, probe, model);
     tide_model_destroy(probe);
     return status;
 }
@@ -73,8 +97,10 @@ static tide_status open_files(const data_args *a, const tide_model *model, train
     tide_status status = TIDE_OK;
     if (tokens) status = tide_data_files_open(a->data, (uint32_t)tide_model_input(model).c, a->seed, &d->files);
     if (status != TIDE_OK) return status;
-    take(tide_data_files_train(d->files), "--samples", a->samples, UINT64_MAX, &d->train);
-    take(tide_data_files_test(d->files), "--test-samples", a->test_samples, 1000, &d->test);
+    take(d->pictures ? tide_picture_folder_train(d->pictures) : tide_data_files_train(d->files), "--samples",
+         a->samples, UINT64_MAX, &d->train);
+    take(d->pictures ? tide_picture_folder_test(d->pictures) : tide_data_files_test(d->files), "--test-samples",
+         a->test_samples, 1000, &d->test);
     return TIDE_OK;
 }
 
@@ -112,4 +138,7 @@ tide_status open_data(const data_args *a, const tide_model *model, train_data *d
     return tide_model_takes_tokens(model) ? open_text(a, model, d) : open_digits(a, model, d);
 }
 
-void close_data(train_data *d) { tide_data_files_close(d->files); }
+void close_data(train_data *d) {
+    tide_data_files_close(d->files);
+    tide_picture_folder_close(d->pictures);
+}

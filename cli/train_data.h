@@ -8,11 +8,13 @@ typedef struct data_args {
     const char *data;               /* digits, grammar or a path; NULL: what suits the model */
     uint32_t samples, test_samples; /* 0: 8192 and 1000, of files all and at most 1000 */
     uint64_t seed;
+    bool no_augment; /* of pictures */
 } data_args;
 
 /* Borrows from itself: it stays where it is. */
 typedef struct train_data {
-    tide_data_files *files; /* NULL: none */
+    tide_data_files *files;        /* NULL: none */
+    tide_picture_folder *pictures; /* NULL: none */
     tide_digits train_digits, test_digits;
     tide_text train_text, test_text;
     tide_data train, test;

@@ -93,6 +93,8 @@ static bool is_total(const size_arg *total, const size_arg *arena) {
 }
 
 static tide_status check_trainings(const train_options *o, const run_list *list) {
+    if (o->weights.file && o->resume)
+        return complain(TIDE_E_ARGUMENT, "--resume has weights of its own; leave --weights out");
     if (o->steps && o->epochs) return complain(TIDE_E_ARGUMENT, "--steps and --epochs both say when to end");
     if (o->threads && strcmp(o->device, "cpu") != 0)
         return complain(TIDE_E_ARGUMENT, "--threads is for device cpu, not %s", o->device);
@@ -113,7 +115,12 @@ static tide_status check_files(const train_options *o, const run_list *list) {
         return complain(TIDE_E_ARGUMENT, "--record and --checkpoint are the same file");
     if (o->save.checkpoint && list->n > 1)
         return complain(TIDE_E_ARGUMENT, "--checkpoint is for one training; leave --compare and --verify-bits out");
+    if (o->save_weights && list->n > 1)
+        return complain(TIDE_E_ARGUMENT, "--save-weights is for one training; leave --compare and --verify-bits out");
+    if (o->save_weights && o->save.checkpoint && strcmp(o->save_weights, o->save.checkpoint) == 0)
+        return complain(TIDE_E_ARGUMENT, "--save-weights and --checkpoint are the same file");
     tide_status status = o->save.checkpoint ? tide_file_check(o->save.checkpoint, true) : TIDE_OK;
+    if (status == TIDE_OK && o->save_weights) status = tide_file_check(o->save_weights, true);
     return status == TIDE_OK && o->record ? tide_file_check(o->record, false) : status;
 }
 
@@ -134,6 +141,7 @@ tide_status check_train_options(train_options *o, const run_list *list) {
     if (status == TIDE_OK) status = check_on_nan(o);
     if (status == TIDE_OK) status = check_save_args(&o->save);
     if (status == TIDE_OK) status = check_trainings(o, list);
+    if (status == TIDE_OK) status = check_weights_args(&o->weights);
     if (status == TIDE_OK) status = check_data_args(&o->data);
     if (status == TIDE_OK) status = check_vary_args(&o->vary);
     if (status == TIDE_OK) status = check_schedule_args(&o->schedule);
@@ -153,8 +161,11 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
     const arg_option options[] = {
         MODEL_OPTIONS(o->model),
         {"--data", ARG_TEXT, &o->data.data, "NAME|PATH",
-         "digits (drawn), grammar (sentences), a folder of MNIST, CIFAR-10 or CIFAR-100, a file of either or of text "
-         "[by model]"},
+         "digits (drawn), grammar (sentences), a folder of pictures (PNG, JPEG; a folder per class), of MNIST, "
+         "CIFAR-10 or "
+         "CIFAR-100, a file of these or of text [by model]"},
+        {"--no-augment", ARG_FLAG, &o->data.no_augment, NULL,
+         "take pictures as they are, without random crops and flips"},
         {"--samples", ARG_COUNT, &o->data.samples, "N", "samples of an epoch [8192, of files all]"},
         {"--test-samples", ARG_COUNT, &o->data.test_samples, "N",
          "samples of the evaluation at the end [1000; 100 of large images]"},
@@ -163,6 +174,9 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         SAVE_OPTIONS(o->save),
         {"--resume", ARG_TEXT, &o->resume, "FILE",
          "go on from a checkpoint, up to --steps or --epochs in all [as many as it was to have]"},
+        WEIGHTS_OPTIONS(o->weights),
+        {"--save-weights", ARG_TEXT, &o->save_weights, "FILE",
+         "write the weights alone at the end, as torchvision and transformers load them"},
         SCHEDULE_OPTIONS(o->schedule),
         VARY_OPTIONS(o->vary),
         {"--seed", ARG_U64, &o->data.seed, "N", "of weights, order and dropout [1]"},

@@ -7,6 +7,7 @@
 #include "train_save.h"
 #include "train_schedule.h"
 #include "train_vary.h"
+#include "weights.h"
 
 enum { MAX_RUNS = 8 };
 
@@ -17,7 +18,8 @@ typedef struct train_options {
     schedule_args schedule;
     vary_args vary;
     const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *resume, *effort, *record,
-        *plan_cache, *on_nan, *log;
+        *plan_cache, *on_nan, *log, *save_weights;
+    weights_args weights;
     save_args save;
     budget_args budgets;
     size_arg total; /* of the process; stands for the arena until that is known */

@@ -111,6 +111,7 @@ typedef struct tide_state {
     tide_id op;               /* an op whose operand `operand` has its layout */
     uint32_t operand;
     tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
+    uint32_t rank;    /* dimensions as other tools have them: 4; 2, of O x (I H W); or 1 */
     tide_init_kind init;
     float init_scale; /* standard deviation or bound */
 } tide_state;

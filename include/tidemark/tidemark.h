@@ -9,9 +9,11 @@
 #include <tidemark/nearest.h>
 #include <tidemark/nn.h>
 #include <tidemark/ops.h>
+#include <tidemark/pictures.h>
 #include <tidemark/place.h>
 #include <tidemark/plan.h>
 #include <tidemark/pool.h>
+#include <tidemark/predict.h>
 #include <tidemark/program.h>
 #include <tidemark/replay.h>
 #include <tidemark/report.h>

@@ -22,6 +22,9 @@ typedef struct tide_data {
     /* pixels: channels * height * width floats, row-major; about zero mean, unit variance. Tokens are floats here, too */
     tide_status (*sample)(void *context, uint64_t index, float *pixels, int32_t *label);
     void *context;
+    /* The same to learn from, varied at random: a function of `draw`, the number of samples that the training saw before. NULL:
+     * sample will do. */
+    tide_status (*vary)(void *context, uint64_t index, uint64_t draw, float *pixels, int32_t *label);
 } tide_data;
 
 /* Drawn digits: strokes with affine jitter, varying width and noise; a pure function of (seed, index), so nothing is
@@ -49,7 +52,7 @@ TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_da
  *   a folder with CIFAR-10's binary files (data_batch_1.bin ... test_batch.bin), or one of them
  *   a folder with CIFAR-100's binary files (train.bin, test.bin), whose fine labels are learned
  *   any other file: text by bytes
- * Pipes and devices are refused. Where there are no files to test with, the last tenth is for that. Everything is checked
+ * What was packed by gzip is unpacked. Pipes and devices are refused. Where there are no files to test with, the last tenth is for that. Everything is checked
  * when it is opened; the files are mapped and must not shrink until they are closed. */
 typedef struct tide_data_files tide_data_files;
 /* context: of a text, tokens of a sample; 0: images are wanted, a text is refused. seed: which windows of a text. */
@@ -164,6 +167,33 @@ TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
 TIDE_API tide_status tide_trainer_load(tide_trainer *trainer, const char *path);
 /* How many steps the training in a file was to have; 0: its schedule did not say. */
 TIDE_API tide_status tide_checkpoint_total_steps(const char *path, uint64_t *steps);
+
+/* ---- weights by name, as PyTorch's libraries have them (docs/weights.md) ---- */
+
+typedef enum tide_weights_fault {
+    TIDE_WEIGHTS_MISSING,     /* the model has it, the file has not */
+    TIDE_WEIGHTS_UNEXPECTED,  /* the other way round */
+    TIDE_WEIGHTS_OTHER_SHAPE, /* or of another type */
+    TIDE_WEIGHTS_FAULTS       /* how many kinds there are */
+} tide_weights_fault;
+
+typedef struct tide_weights_options {
+    size_t size;  /* sizeof(tide_weights_options) */
+    bool partial; /* what is missing or of another shape stays as it is, what is unexpected is left alone */
+    /* Called once per fault, before anything changes; may be NULL. text: "fc.weight (10 x 512)" and the like. */
+    void (*fault)(void *context, tide_weights_fault fault, const char *text);
+    void *context;
+} tide_weights_options;
+TIDE_API void tide_weights_options_init(tide_weights_options *options);
+/* Parameters and running statistics from a safetensors file of torchvision's, Hugging Face's or ours, a checkpoint included;
+ * options may be NULL. Optimizer state and counters stay as they are. Without `partial` any fault is TIDE_E_FORMAT and changes
+ * nothing. After TIDE_E_IO in the middle of its arrays the trainer refuses to step until a checkpoint is loaded. */
+TIDE_API tide_status tide_trainer_load_weights(tide_trainer *trainer, const char *path,
+                                               const tide_weights_options *options);
+/* Parameters and running statistics alone, which torchvision and transformers load as they are (strict=True). The rest as
+ * tide_trainer_save. */
+TIDE_API tide_status tide_trainer_save_weights(tide_trainer *trainer, const char *path);
+
 /* What the steps from here on follow. */
 TIDE_API const tide_schedule *tide_trainer_schedule(const tide_trainer *trainer);
 TIDE_API float tide_trainer_rate(const tide_trainer *trainer, uint64_t step); /* of a step, counted from 0 */

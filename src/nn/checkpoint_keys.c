@@ -12,7 +12,8 @@
 #include "nn/schedule.h"
 
 static const char format_name[] = "tidemark-checkpoint";
-enum { VERSION = 3 }; /* 3: optimizer state is row-major as well */
+/* 3: optimizer state is row-major as well; that is still read. */
+enum { OLDEST_VERSION = 3, VERSION = TIDE__CHECKPOINT_PUBLISHED };
 
 static const char *optimizer_name(tide_optimizer o) {
     static const char *const names[] = {
@@ -98,6 +99,12 @@ static tide_status check_u64(const tide__safetensors *s, const char *key, uint64
     return tide__fail(TIDE_E_FORMAT, "its %s is %" PRIu64 ", here it is %" PRIu64, key, theirs, ours);
 }
 
+static tide_status read_version(const tide__safetensors *s, uint64_t *out) {
+    TIDE_TRY(tide__safetensors_u64(s, "version", out));
+    if (*out >= OLDEST_VERSION && *out <= VERSION) return TIDE_OK;
+    return tide__fail(TIDE_E_FORMAT, "its version is %" PRIu64 ", here it is %d", *out, VERSION);
+}
+
 static tide_status check_float(const tide__safetensors *s, const char *key, float ours) {
     float theirs;
     TIDE_TRY(read_float(s, key, &theirs));
@@ -114,8 +121,9 @@ static tide_status check_parts(const tide__safetensors *s, const tide_trainer_op
 
 tide_status tide__checkpoint_check_keys(const tide_trainer *t, const tide__safetensors *s) {
     const tide_trainer_options *o = &t->options;
+    uint64_t version;
     TIDE_TRY(check_text(s, "format", format_name));
-    TIDE_TRY(check_u64(s, "version", VERSION));
+    TIDE_TRY(read_version(s, &version));
     TIDE_TRY(check_text(s, "model", tide_model_name(o->model)));
     TIDE_TRY(check_text(s, "optimizer", optimizer_name(o->step.optimizer)));
     TIDE_TRY(check_text(s, "data", o->data->name));
@@ -126,6 +134,13 @@ tide_status tide__checkpoint_check_keys(const tide_trainer *t, const tide__safet
     TIDE_TRY(check_float(s, "clip_norm", o->step.clip_norm));
     TIDE_TRY(check_u64(s, "seed", o->seed));
     return check_parts(s, o);
+}
+
+bool tide__checkpoint_is_before(const tide__safetensors *s) {
+    uint64_t version;
+    char format[sizeof format_name];
+    return tide__safetensors_text(s, "format", format, sizeof format) == TIDE_OK && strcmp(format, format_name) == 0 &&
+           tide__safetensors_u64(s, "version", &version) == TIDE_OK && version < TIDE__CHECKPOINT_PUBLISHED;
 }
 
 /* ---- reading ---- */
@@ -153,6 +168,7 @@ static tide_status read_schedule(const tide__safetensors *s, tide_schedule *out)
 }
 
 tide_status tide__checkpoint_read_keys(const tide__safetensors *s, tide__checkpoint_state *out) {
+    TIDE_TRY(read_version(s, &out->version));
     TIDE_TRY(tide__safetensors_u64(s, "step", &out->step));
     TIDE_TRY(tide__safetensors_u64(s, "seen", &out->seen));
     if (out->seen >> 62) return tide__fail(TIDE_E_FORMAT, "it has seen %" PRIu64 " samples", out->seen);

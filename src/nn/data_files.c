@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "nn/gunzip.h"
 #include "nn/images.h"
 
 #define TEST_SEED UINT64_C(0x74657374) /* other windows than those it learned from */
@@ -49,13 +50,21 @@ static bool find_name(const char *folder, const char *const *names, char path[MA
     return false;
 }
 
+/* In place of a packed file, what it unpacks to. */
+static tide_status unpack(const char *path, tide__file *file) {
+    tide__file unpacked = {0};
+    tide_status status = tide__gunzip(file->text, file->size, &unpacked.owned, &unpacked.size);
+    if (status != TIDE_OK) return tide__fail_in(status, "%s", path);
+    unpacked.text = unpacked.owned;
+    tide__file_close(file);
+    *file = unpacked;
+    return TIDE_OK;
+}
+
 /* Maps a file that stays open with the set. */
 static tide_status open_file(tide_data_files *f, const char *path, tide__file *out) {
     TIDE_TRY(tide__file_open_regular(path, out));
-    const unsigned char *b = (const unsigned char *)out->text;
-    tide_status status = TIDE_OK;
-    if (out->size >= 2 && b[0] == 0x1f && b[1] == 0x8b)
-        status = tide__fail(TIDE_E_FORMAT, "%s: byte 0: it is compressed; unpack it first (gunzip)", path);
+    tide_status status = tide__is_gzip(out->text, out->size) ? unpack(path, out) : TIDE_OK;
     if (status == TIDE_OK) status = tide__vec_push(&f->files, *out);
     if (status != TIDE_OK) tide__file_close(out);
     return status;
@@ -74,10 +83,14 @@ static tide_status add_idx(tide_data_files *f, const char *images, const char *l
     return tide__images_add(set, &shape, &block, images);
 }
 
-static const char *const train_images[] = {"train-images-idx3-ubyte", "train-images.idx3-ubyte", NULL},
-                         *const train_labels[] = {"train-labels-idx1-ubyte", "train-labels.idx1-ubyte", NULL},
-                         *const test_images[] = {"t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte", NULL},
-                         *const test_labels[] = {"t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte", NULL};
+static const char *const train_images[] = {"train-images-idx3-ubyte", "train-images.idx3-ubyte",
+                                           "train-images-idx3-ubyte.gz", NULL},
+                         *const train_labels[] = {"train-labels-idx1-ubyte", "train-labels.idx1-ubyte",
+                                                  "train-labels-idx1-ubyte.gz", NULL},
+                         *const test_images[] = {"t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte",
+                                                 "t10k-images-idx3-ubyte.gz", NULL},
+                         *const test_labels[] = {"t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte",
+                                                 "t10k-labels-idx1-ubyte.gz", NULL};
 
 static tide_status open_mnist(tide_data_files *f, const char *folder) {
     char images[MAX_PATH_BYTES], labels[MAX_PATH_BYTES];
@@ -199,13 +212,10 @@ static tide_status finish_text(tide_data_files *f, const tide__file *file, uint3
 
 static tide_status open_folder(tide_data_files *f, const char *folder) {
     static const char *const cifar[] = {"data_batch_1.bin", NULL}, *const cifar_100[] = {"train.bin", NULL},
-                             *const inside[] = {"cifar-10-batches-bin", "cifar-100-binary", NULL},
-                             *const packed[] = {"train-images-idx3-ubyte.gz", NULL};
+                             *const inside[] = {"cifar-10-batches-bin", "cifar-100-binary", NULL};
     char path[MAX_PATH_BYTES], batch[MAX_PATH_BYTES];
     f->format = "idx";
     if (find_name(folder, train_images, path)) return open_mnist(f, folder);
-    if (find_name(folder, packed, path))
-        return tide__fail(TIDE_E_FORMAT, "%s: it is compressed; unpack it first (gunzip)", path);
     if (find_name(folder, inside, path)) folder = path; /* as it comes out of its archive */
     f->format = tide__cifar_10.name;
     if (find_name(folder, cifar, batch)) return open_cifar(f, folder);

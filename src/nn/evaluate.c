@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "nn/parts.h"
+#include "nn/probabilities.h"
 #include "nn/states.h"
 #include "nn/step.h"
 #include "nn/trainer.h"
@@ -19,19 +20,13 @@ typedef struct stretch {
     uint64_t first, n_samples;
 } stretch;
 
-static uint64_t in_order(const void *context, uint64_t i) {
+static uint64_t in_order(const void *context, uint64_t i, uint64_t *draw) {
+    (void)draw;
     const stretch *s = context;
     return (s->first + i) % s->n_samples;
 }
 
 /* ---- scores ---- */
-
-/* The op whose first write are the probabilities. */
-static tide_id loss_op(const tide__network *n) {
-    tide_id tensor = tide_step_probabilities(n->step, 0), op = tide_program_op_count(n->program) - 1;
-    while (op > 0 && tide_program_op(n->program, op)->writes[0] != tensor) op--;
-    return op;
-}
 
 /* The likeliest class of pixel p; classes lie `pixels` apart. */
 static uint64_t likeliest(const float *p, uint64_t classes, uint64_t pixels) {
@@ -54,64 +49,25 @@ static void add_label(const float *p, uint64_t classes, uint64_t pixels, uint64_
     sum->loss -= log((double)(own > 0x1p-149f ? own : 0x1p-149f));
 }
 
-/* Probabilities, some rows at a time. A row is one sample's, or one token's. */
-typedef struct reading {
-    tide__network *network;
-    tide_id op;
-    uint64_t classes, pixels;       /* of a row */
-    uint64_t row_bytes, rows, most; /* as stored; of all; at a time */
-    void *stored;
-    float *plain;
-} reading;
-
-static tide_status open_reading(tide__network *n, reading *r) {
-    uint64_t size = tide_program_tensor(n->program, tide_step_probabilities(n->step, 0))->size_bytes;
-    *r = (reading){.network = n, .op = loss_op(n)};
-    tide_shape shape = tide_step_op_desc(n->step, r->op)->x;
-    r->classes = (uint64_t)shape.c;
-    r->pixels = (uint64_t)(shape.h * shape.w);
-    r->rows = (uint64_t)shape.n;
-    r->row_bytes = size / r->rows;
-    r->most = tide__min_u64(r->rows, tide__max_u64(TIDE__PIECE_BYTES / r->row_bytes, 1));
-    r->stored = malloc(r->most * r->row_bytes);
-    r->plain = malloc(r->most * r->classes * r->pixels * sizeof *r->plain);
-    return r->stored && r->plain ? TIDE_OK : tide__fail_memory();
-}
-
-static void close_reading(reading *r) {
-    free(r->stored);
-    free(r->plain);
-}
-
-/* The rows from `first` on, row-major; *n: how many. */
-static tide_status read_rows(const reading *r, uint64_t first, uint64_t *n) {
-    tide_kernel *kernel = tide__step_kernel(r->network->step, r->op);
-    uint32_t operand = tide_program_op(r->network->program, r->op)->n_reads;
-    tide_piece piece;
-    TIDE_TRY(tide_operand_piece(kernel, operand, first * r->row_bytes, r->most * r->row_bytes, &piece));
-    TIDE_TRY(tide__network_read_part(r->network, tide_step_probabilities(r->network->step, 0), piece.position_bytes,
-                                     r->stored, piece.size_bytes));
-    *n = piece.size_bytes / r->row_bytes;
-    return tide_piece_unpack(kernel, operand, &piece, r->stored, r->plain);
-}
-
 /* The first `limit` labels, which the step has checked. */
-static tide_status read_labels(const reading *r, const int32_t *labels, uint64_t limit, score *sum) {
+static tide_status read_labels(const tide__probabilities *r, const int32_t *labels, uint64_t limit, score *sum) {
+    const float *rows;
     uint64_t n;
     for (uint64_t first = 0; first < r->rows; first += n) {
-        TIDE_TRY(read_rows(r, first, &n));
+        TIDE_TRY(tide__probabilities_read(r, first, &rows, &n));
         for (uint64_t i = first * r->pixels; i < limit && i < (first + n) * r->pixels; i++)
-            add_label(r->plain + (i / r->pixels - first) * r->classes * r->pixels + i % r->pixels, r->classes,
-                      r->pixels, (uint64_t)labels[i], sum);
+            add_label(rows + (i / r->pixels - first) * r->classes * r->pixels + i % r->pixels, r->classes, r->pixels,
+                      (uint64_t)labels[i], sum);
     }
     return TIDE_OK;
 }
 
-static tide_status add_labels(tide__network *n, const int32_t *labels, uint64_t limit, score *sum) {
-    reading r;
-    tide_status status = open_reading(n, &r);
+static tide_status add_labels(const tide_trainer *t, tide__network *n, const int32_t *labels, uint64_t limit,
+                              score *sum) {
+    tide__probabilities r;
+    tide_status status = tide__probabilities_open(n, t->options.device, &r);
     if (status == TIDE_OK) status = read_labels(&r, labels, limit, sum);
-    close_reading(&r);
+    tide__probabilities_close(&r);
     return status;
 }
 
@@ -128,7 +84,7 @@ static tide_status evaluate(tide_trainer *t, tide__network *n, bool borrows, con
         uint64_t limit = n_samples - at < batch ? n_samples - at : batch;
         TIDE_TRY(tide__network_fill(n, &n->batch, data, in_order, &s));
         TIDE_TRY(tide_run_step(n->run, &args, NULL));
-        TIDE_TRY(add_labels(n, n->batch.labels[0], limit * tide_model_labels(t->options.model), sum));
+        TIDE_TRY(add_labels(t, n, n->batch.labels[0], limit * tide_model_labels(t->options.model), sum));
         args.step++;
     }
     return TIDE_OK;
@@ -144,7 +100,7 @@ static tide_status evaluate_parts(tide_trainer *t, const tide_data *data, uint64
         tide__network *n;
         const int32_t *labels;
         TIDE_TRY(tide__parts_look(t, data, in_order, &s, &args, &n, &labels));
-        TIDE_TRY(add_labels(n, labels, limit * tide_model_labels(t->options.model), sum));
+        TIDE_TRY(add_labels(t, n, labels, limit * tide_model_labels(t->options.model), sum));
     }
     return TIDE_OK;
 }

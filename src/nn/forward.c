@@ -22,6 +22,7 @@ tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_des
     tide_state state = {.cls = leaf.tensor.cls, .trainable = p->trainable, .at_start = weight->start};
     state.at_end = TIDE_NONE;
     state.shape = p->shape;
+    state.rank = p->rank;
     state.init = p->init;
     state.init_scale = p->init_scale;
     *out = weight->now;

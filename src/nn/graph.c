@@ -134,12 +134,13 @@ tide_status tide__graph_share_param(tide__graph *g, uint32_t param) {
 
 static tide_shape vector_shape(int64_t length) { return (tide_shape){length, 1, 1, 1}; }
 
-tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias) {
-    tide__param weight = {.role = "weight", .shape = shape, .init = TIDE_INIT_NORMAL, .trainable = true};
+tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, uint32_t rank, int64_t inputs, bool bias) {
+    tide__param weight = {.role = "weight", .shape = shape, .rank = rank, .init = TIDE_INIT_NORMAL, .trainable = true};
     weight.init_scale = g->deviation > 0 ? g->deviation : sqrtf(2.0f / (float)inputs);
     TIDE_TRY(tide__graph_add_param(g, weight));
     if (!bias) return TIDE_OK;
-    return tide__graph_add_param(g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .trainable = true});
+    return tide__graph_add_param(
+        g, (tide__param){.role = "bias", .shape = vector_shape(shape.n), .rank = 1, .trainable = true});
 }
 
 /* ---- layers ---- */
@@ -184,7 +185,7 @@ static tide_status append_conv(tide__graph *g, const char *name, uint32_t x, con
     TIDE_TRY(set_window(g, name, x, &high, conv->kernel_w ? &wide : &high, &desc));
     desc.y.c = conv->channels;
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    return tide__graph_add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w},
+    return tide__graph_add_weight(g, (tide_shape){conv->channels, desc.x.c, desc.kernel_h, desc.kernel_w}, 4,
                                   desc.x.c * desc.kernel_h * desc.kernel_w, conv->bias);
 }
 
@@ -196,7 +197,7 @@ static tide_status append_fc(tide__graph *g, const char *name, uint32_t x, uint3
     tide_shape in = tide__layer_shape(g, x);
     tide_op_desc desc = {.kind = TIDE_OP_FC_FWD, .x = in, .y = {in.n, outputs, 1, 1}, .bias = 1};
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    return tide__graph_add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, in.c * in.h * in.w, true);
+    return tide__graph_add_weight(g, (tide_shape){outputs, in.c, in.h, in.w}, 2, in.c * in.h * in.w, true);
 }
 
 uint32_t tide__graph_fc(tide__graph *g, const char *name, uint32_t x, uint32_t outputs) {
@@ -211,7 +212,7 @@ static tide_status append_upconv(tide__graph *g, const char *name, uint32_t x, u
     desc.y = (tide_shape){in.n, channels, in.h * factor, in.w * factor};
     desc.kernel_h = desc.kernel_w = desc.stride = (int32_t)factor;
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    return tide__graph_add_weight(g, (tide_shape){channels, in.c, factor, factor}, in.c, true);
+    return tide__graph_add_weight(g, (tide_shape){channels, in.c, factor, factor}, 4, in.c, true);
 }
 
 uint32_t tide__graph_upconv(tide__graph *g, const char *name, uint32_t x, uint32_t channels, uint32_t factor) {
@@ -231,13 +232,15 @@ static tide_status append_bn(tide__graph *g, const char *name, uint32_t x) {
     tide_shape shape = tide__layer_shape(g, x), channels = vector_shape(shape.c);
     tide_op_desc desc = {.kind = TIDE_OP_BN_FWD, .x = shape, .y = shape, .eps = 1e-5f, .momentum = 0.1f};
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "weight",
-                                                    .shape = channels,
-                                                    .init = g->bn_from_zero ? TIDE_INIT_ZERO : TIDE_INIT_ONE,
-                                                    .trainable = true}));
-    TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "bias", .shape = channels, .trainable = true}));
-    TIDE_TRY(tide__graph_add_param(g, (tide__param){.role = "running_mean", .shape = channels}));
-    return tide__graph_add_param(g, (tide__param){.role = "running_var", .shape = channels, .init = TIDE_INIT_ONE});
+    tide__param scale = {.role = "weight", .shape = channels, .rank = 1, .init = TIDE_INIT_ONE, .trainable = true};
+    tide__param shift = {.role = "bias", .shape = channels, .rank = 1, .trainable = true};
+    tide__param mean = {.role = "running_mean", .shape = channels, .rank = 1};
+    tide__param var = {.role = "running_var", .shape = channels, .rank = 1, .init = TIDE_INIT_ONE};
+    if (g->bn_from_zero) scale.init = TIDE_INIT_ZERO;
+    TIDE_TRY(tide__graph_add_param(g, scale));
+    TIDE_TRY(tide__graph_add_param(g, shift));
+    TIDE_TRY(tide__graph_add_param(g, mean));
+    return tide__graph_add_param(g, var);
 }
 
 uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x) {

@@ -35,6 +35,7 @@ typedef struct tide__param {
     uint32_t layer;   /* its first reader, which it is named after; layers that share it come later */
     const char *role; /* "weight", "bias", "running_mean" ...; a literal */
     tide_shape shape; /* (O, I, H, W) or (C, 1, 1, 1) */
+    uint32_t rank;    /* of a filter 4, of a matrix 2, of a vector 1 */
     tide_init_kind init;
     float init_scale;
     bool trainable;
@@ -126,8 +127,8 @@ uint32_t tide__graph_settle(tide__graph *g, tide_status status);
 /* A parameter of the newest layer: its own, or one that another layer has. */
 tide_status tide__graph_add_param(tide__graph *g, tide__param param);
 tide_status tide__graph_share_param(tide__graph *g, uint32_t param);
-/* Weight and perhaps bias of the newest layer; `inputs` go into one output. */
-tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, int64_t inputs, bool bias);
+/* Weight, a filter (rank 4) or a matrix (2), and perhaps bias of the newest layer; `inputs` go into one output. */
+tide_status tide__graph_add_weight(tide__graph *g, tide_shape shape, uint32_t rank, int64_t inputs, bool bias);
 /* Layers whose output has the shape of their input and that have no parameters. */
 uint32_t tide__graph_append_same(tide__graph *g, const char *name, uint32_t x, tide_op_desc desc);
 

@@ -13,7 +13,8 @@ static tide_status append_embedding(tide__graph *g, const char *name, uint32_t x
     desc.vocabulary = vocabulary;
     desc.positions = positions;
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    tide__param table = {.role = "weight", .shape = {vocabulary, width, 1, 1}, .init = TIDE_INIT_NORMAL};
+    tide__param table = {.role = "weight", .shape = {vocabulary, width, 1, 1}, .rank = 2};
+    table.init = TIDE_INIT_NORMAL;
     table.init_scale = INIT_DEVIATION;
     table.trainable = true;
     TIDE_TRY(tide__graph_add_param(g, table));
@@ -33,8 +34,10 @@ static tide_status append_layernorm(tide__graph *g, const char *name, uint32_t x
     tide_shape shape = tide__layer_shape(g, x);
     tide_op_desc desc = {.kind = TIDE_OP_LAYERNORM_FWD, .x = shape, .y = shape, .eps = 1e-5f};
     TIDE_TRY(tide__graph_append(g, name, &desc, &x, 1));
-    tide__param scale = {.role = "weight", .shape = {shape.c, 1, 1, 1}, .init = TIDE_INIT_ONE, .trainable = true};
-    tide__param shift = {.role = "bias", .shape = scale.shape, .trainable = true};
+    tide__param scale = {.role = "weight", .shape = {shape.c, 1, 1, 1}, .rank = 1};
+    tide__param shift = {.role = "bias", .shape = scale.shape, .rank = 1, .trainable = true};
+    scale.init = TIDE_INIT_ONE;
+    scale.trainable = true;
     TIDE_TRY(tide__graph_add_param(g, scale));
     return tide__graph_add_param(g, shift);
 }
@@ -131,7 +134,7 @@ static tide_status append_lstm(tide__graph *g, const char *name, uint32_t x, uin
     bool first = previous == TIDE_NONE;
     tide_op_desc desc = {.kind = TIDE_OP_LSTM_FWD, .x = in, .y = {in.n, width, 1, 1}, .has_prev = !first};
     TIDE_TRY(tide__graph_append(g, name, &desc, (uint32_t[]){x, previous}, first ? 1 : 2));
-    if (first) return tide__graph_add_weight(g, (tide_shape){4 * width, in.c + width, 1, 1}, in.c + width, true);
+    if (first) return tide__graph_add_weight(g, (tide_shape){4 * width, in.c + width, 1, 1}, 2, in.c + width, true);
     g->layers.data[previous].desc.has_next = 1;
     TIDE_TRY(tide__graph_share_param(g, tide__layer_param(g, previous, 0)));
     return tide__graph_share_param(g, tide__layer_param(g, previous, 1));

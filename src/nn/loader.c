@@ -30,9 +30,10 @@ static uint64_t shuffled(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i) 
 }
 
 /* The i-th sample of the batch. An epoch ends in the middle of a batch if it has to. */
-uint64_t tide__cursor_order(const void *context, uint64_t i) {
+uint64_t tide__cursor_order(const void *context, uint64_t i, uint64_t *draw) {
     const tide__cursor *c = context;
     uint64_t at = c->seen + i;
+    *draw = at;
     return shuffled(c->seed, at / c->n_samples, c->n_samples, at % c->n_samples);
 }
 

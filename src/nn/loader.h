@@ -14,7 +14,7 @@ typedef struct tide__cursor {
 } tide__cursor;
 
 /* tide__order_fn; its context is a cursor. */
-uint64_t tide__cursor_order(const void *cursor, uint64_t i);
+uint64_t tide__cursor_order(const void *cursor, uint64_t i, uint64_t *draw);
 
 typedef struct tide__loader {
     tide__network *network;

@@ -26,6 +26,7 @@ typedef struct family {
                             numbers channels and classes say them. 0: other models */
     const char *preset;  /* numbers of a spec without any; NULL: none */
     const tide_training_recipe *recipe;
+    const tide__naming *naming; /* NULL: names are PyTorch's, or nobody's */
 } family;
 
 /* Rates and decays are those of the papers, for their batches; PyTorch's published recipes where the paper's optimizer is not
@@ -45,7 +46,7 @@ static const tide_training_recipe lstms = {TIDE_ADAM, 2e-3f, 32, 100, 0, 1, HE};
 
 #define IMAGENET 3, 224, 224, 1000
 #define GPT2(name, summary, preset) \
-    { name, name, summary, tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3, preset, &transformers }
+    { name, name, summary, tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3, preset, &transformers, &tide__naming_gpt2 }
 
 static const family families[] = {
     {"mlp", "mlp:W0,W1,...", "fully connected layers of these widths, ReLU between", tide__build_mlp, 2,
@@ -54,6 +55,8 @@ static const family families[] = {
      10, .recipe = &small_nets},
     {"alexnet", "alexnet", "AlexNet in one column (no groups), with LRN and dropout, 227 x 227", tide__build_alexnet, 0,
      0, 8, 3, 227, 227, 1000, .recipe = &plain_nets},
+    {"alexnet-owt", "alexnet-owt", "AlexNet as torchvision has it: fewer channels, no LRN, 224 x 224",
+     tide__build_alexnet_owt, 0, 0, 8, IMAGENET, .recipe = &plain_nets},
     {"vgg11", "vgg11", "VGG, configuration A", tide__build_vgg, 0, 0, 11, IMAGENET, .recipe = &plain_nets},
     {"vgg13", "vgg13", "VGG, configuration B", tide__build_vgg, 0, 0, 13, IMAGENET, .recipe = &plain_nets},
     {"vgg16", "vgg16", "VGG, configuration D", tide__build_vgg, 0, 0, 16, IMAGENET, .recipe = &plain_nets},
@@ -74,18 +77,18 @@ static const family families[] = {
     {"resnet-cifar", "resnet-cifar:N", "ResNet of 6 N + 2 layers for small images", tide__build_resnet_cifar, 1, 1, 0,
      3, 32, 32, 10, .recipe = &small_norm_nets},
     {"densenet121", "densenet121", "DenseNet of growth 32", tide__build_densenet, 0, 0, 121, IMAGENET,
-     .recipe = &norm_nets},
+     .recipe = &norm_nets, .naming = &tide__naming_densenet},
     {"densenet169", "densenet169", "DenseNet of growth 32", tide__build_densenet, 0, 0, 169, IMAGENET,
-     .recipe = &norm_nets},
+     .recipe = &norm_nets, .naming = &tide__naming_densenet},
     {"densenet201", "densenet201", "DenseNet of growth 32", tide__build_densenet, 0, 0, 201, IMAGENET,
-     .recipe = &norm_nets},
+     .recipe = &norm_nets, .naming = &tide__naming_densenet},
     {"inception-v4", "inception-v4", "Inception-v4, 299 x 299", tide__build_inception_v4, 0, 0, 0, 3, 299, 299, 1000,
      .recipe = &norm_nets},
     {"unet", "unet[:CHANNELS]", "U-Net with padded convolutions: a class per pixel, 512 x 512, 64 channels",
      tide__build_unet, 1, 1, 0, 3, 512, 512, 2, 0, "64", .recipe = &pixel_nets},
     {"gpt2", "gpt2:LAYERS,WIDTH,HEADS[,CONTEXT[,VOCABULARY]]",
      "GPT-2 of any size, without dropout; gpt2 alone is small", tide__build_gpt2, 3, 5, 0, 1024, 1, 1, 50257, 3,
-     "12,768,12", .recipe = &transformers},
+     "12,768,12", .recipe = &transformers, .naming = &tide__naming_gpt2},
     GPT2("gpt2:nano", "GPT-2 of 6 layers for 256 tokens", "6,384,6,256"),
     GPT2("gpt2:small", "GPT-2 of 12 layers for 1024 tokens", "12,768,12"),
     GPT2("gpt2:medium", "GPT-2 of 24 layers for 1024 tokens", "24,1024,16"),
@@ -208,6 +211,7 @@ static tide_status build(const family *f, const tide__request *request, const ch
     if (!model->name) return tide__fail_memory();
     model->classes = request->classes;
     model->recipe = f->recipe;
+    model->naming = f->naming ? f->naming : &tide__naming_plain;
     f->build(&model->graph, request);
     return tide__graph_finish(&model->graph);
 }

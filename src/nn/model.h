@@ -3,12 +3,14 @@
 #define TIDE_NN_MODEL_H
 
 #include "nn/graph.h"
+#include "nn/published.h"
 
 struct tide_model {
     tide__graph graph;
     char *name; /* the spec it was made from */
     uint32_t classes;
     const tide_training_recipe *recipe;
+    const tide__naming *naming;
 };
 
 /* A parsed spec and the options, defaults filled in. */
@@ -29,6 +31,7 @@ typedef void (*tide__family_build)(tide__graph *g, const tide__request *request)
 void tide__build_mlp(tide__graph *g, const tide__request *request);
 void tide__build_lenet(tide__graph *g, const tide__request *request);
 void tide__build_alexnet(tide__graph *g, const tide__request *request);
+void tide__build_alexnet_owt(tide__graph *g, const tide__request *request);
 void tide__build_vgg(tide__graph *g, const tide__request *request);
 void tide__build_resnet(tide__graph *g, const tide__request *request);
 void tide__build_resnet_bottleneck(tide__graph *g, const tide__request *request); /* numbers: blocks per stage */

@@ -206,6 +206,15 @@ tide_status tide__network_pack_input(const tide__network *n, uint32_t micro, con
     return tide__fail(TIDE_E_INTERNAL, "nothing reads the input");
 }
 
+tide_status tide__data_sample(const tide_data *data, tide__order_fn order, const void *context, uint64_t i,
+                              float *pixels, int32_t *labels) {
+    const uint64_t none = UINT64_MAX;
+    uint64_t draw = none, index = order(context, i, &draw);
+    bool can_vary = data->size >= sizeof *data && data->vary; /* clients may know an older tide_data */
+    return draw != none && can_vary ? data->vary(data->context, index, draw, pixels, labels)
+                                    : data->sample(data->context, index, pixels, labels);
+}
+
 tide_status tide__network_fill(const tide__network *n, const tide__batch *b, const tide_data *data,
                                tide__order_fn order, const void *context) {
     uint64_t pixels = (uint64_t)data->channels * data->height * data->width;
@@ -213,10 +222,9 @@ tide_status tide__network_fill(const tide__network *n, const tide__batch *b, con
     uint64_t batch =
         tide_program_tensor(n->program, tide_step_label(n->step, 0))->size_bytes / sizeof(int32_t) / labels;
     for (uint32_t m = 0; m < n->n_micros; m++) {
-        for (uint64_t i = 0; i < batch; i++) {
-            uint64_t index = order(context, m * batch + i);
-            TIDE_TRY(data->sample(data->context, index, n->plain + i * pixels, &b->labels[m][i * labels]));
-        }
+        for (uint64_t i = 0; i < batch; i++)
+            TIDE_TRY(tide__data_sample(data, order, context, m * batch + i, n->plain + i * pixels,
+                                       &b->labels[m][i * labels]));
         TIDE_TRY(tide__network_pack_input(n, m, n->plain, b->inputs[m]));
     }
     return TIDE_OK;

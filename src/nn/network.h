@@ -40,8 +40,12 @@ void tide__network_close(tide__network *network);
 tide_status tide__network_set_budgets(tide_trainer_options *options, const tide_program *program,
                                       tide_machine *machine);
 
-/* Which samples a step sees: order(context, i) is the index of its i-th sample. */
-typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i);
+/* Which samples a step sees: order(context, i, &draw) is the index of its i-th sample. draw: how many a training saw before it;
+ * untouched where nothing is learned. */
+typedef uint64_t (*tide__order_fn)(const void *context, uint64_t i, uint64_t *draw);
+/* That sample, as the order wants it. */
+tide_status tide__data_sample(const tide_data *data, tide__order_fn order, const void *context, uint64_t i,
+                              float *pixels, int32_t *labels);
 tide_status tide__network_fill(const tide__network *network, const tide__batch *batch, const tide_data *data,
                                tide__order_fn order, const void *context);
 

@@ -149,7 +149,7 @@ static tide_status fill(const struct tide__parts *p, const tide_model *model, co
                         tide__order_fn order, const void *context) {
     uint64_t values = values_of(model), labels = tide_model_labels(model);
     for (uint64_t i = 0; i < (uint64_t)tide_model_input(model).n; i++) {
-        TIDE_TRY(data->sample(data->context, order(context, i), p->sample, p->sample_labels));
+        TIDE_TRY(tide__data_sample(data, order, context, i, p->sample, p->sample_labels));
         memcpy(p->plain + i * values, p->sample, values * sizeof *p->plain);
         memcpy(p->labels + i * labels, p->sample_labels, labels * sizeof *p->labels);
     }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/size.h"
 
 static const struct {
@@ -202,6 +203,20 @@ tide_status tide__safetensors_open(FILE *stream, const char *name, tide__safeten
 tide_status tide__safetensors_parse(const void *file, size_t size, const char *name, tide__safetensors *out) {
     *out = (tide__safetensors){0};
     return finish(copy_header(file, size, out), name, out);
+}
+
+tide_status tide__safetensors_visit(const char *path, tide__safetensors_fn fn, void *context) {
+    tide__safetensors s;
+    FILE *stream;
+    TIDE_TRY(tide__stream_open_regular(path, &stream));
+    tide_status status = tide__safetensors_open(stream, path, &s);
+    if (status == TIDE_OK) {
+        status = fn(context, stream, &s);
+        if (status != TIDE_OK) status = tide__fail_in(status, "%s", path);
+        tide__safetensors_close(&s);
+    }
+    fclose(stream);
+    return status;
 }
 
 void tide__safetensors_close(tide__safetensors *s) {

@@ -34,6 +34,9 @@ typedef struct tide__safetensors {
 tide_status tide__safetensors_open(FILE *stream, const char *name, tide__safetensors *out);
 /* The same for a whole file in memory; what fuzzing calls. */
 tide_status tide__safetensors_parse(const void *file, size_t size, const char *name, tide__safetensors *out);
+/* Opens the file at a path, and hands it and what it says to `fn`. Errors begin with the path. */
+typedef tide_status (*tide__safetensors_fn)(void *context, FILE *stream, const tide__safetensors *s);
+tide_status tide__safetensors_visit(const char *path, tide__safetensors_fn fn, void *context);
 void tide__safetensors_close(tide__safetensors *s); /* harmless on one that is all zeros */
 
 const tide__array *tide__safetensors_find(const tide__safetensors *s, const char *name); /* NULL: not there */

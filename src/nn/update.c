@@ -29,6 +29,7 @@ static tide_status add_state(tide__tape *tape, const char *param_name, const cha
     leaf.tensor = (tide_tensor){.cls = TIDE_CLASS_OPTIMIZER, .start = TIDE_START_PRESENT};
     TIDE_TRY(tide__emit_leaf_like(&tape->emit, &leaf, weight, out));
     tide_state state = {.cls = TIDE_CLASS_OPTIMIZER, .at_start = *out, .at_end = TIDE_NONE, .shape = param->shape};
+    state.rank = param->rank;
     return tide__vec_push(&tape->states, state);
 }
 

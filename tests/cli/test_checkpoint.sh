@@ -150,6 +150,7 @@ for name, array in sorted(header.items(), key=lambda item: item[1]["data_offsets
     begin, end = array["data_offsets"]
     assert array["dtype"] == "F32" and begin == at, name
     assert end - begin == 4 * math.prod(array["shape"]), name
+    assert len(array["shape"]) == (1 if "bias" in name else 2 if "fc" in name else 4), name
     values = struct.unpack("<%df" % ((end - begin) // 4), body[begin:end])
     assert all(math.isfinite(v) for v in values) and (any(values) or "bias" in name), name
     at = end

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "nn/safetensors.h"
+#include "support/edit_header.h"
 #include "support/training.h"
 
 static char folder[] = "/tmp/tidemark-checkpoint-XXXXXX";
@@ -85,7 +86,7 @@ static void test_order(void **state) {
     assert_ok(tide_trainer_save(trainer, path));
     for (size_t i = 0; i < 3; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s.momentum", names[i]);
+        snprintf(name, sizeof name, "optimizer.%s.momentum", names[i]);
         float *after = read_array(names[i], &n), *momentum = read_array(name, &n);
         for (uint64_t k = 0; k < n; k++) {
             assert_float_equal(after[k], before[i][k] - rate * momentum[k], 1e-6);
@@ -173,28 +174,34 @@ static void test_damaged(void **state) {
 /* A network that does not change, and a file whose word about that is no number. */
 static void test_strange_parts(void **state) {
     (void)state;
-    static const char after[] = "\"version\":\"3\"", added[] = ",\"parts\":\"00000000000000000000000000000000\"";
-    static char bytes[1 << 16];
     training t;
     training_open(&t, "mlp:784,4,10", 4);
     tide_trainer *trainer = training_start(&t);
     assert_ok(tide_trainer_save(trainer, path));
-    FILE *f = fopen(path, "rb");
-    size_t size = fread(bytes, 1, sizeof bytes - sizeof added, f);
-    fclose(f);
-    char *at = strstr(bytes + 8, after);
-    assert_non_null(at);
-    at += strlen(after);
-    memmove(at + strlen(added), at, size - (size_t)(at - bytes));
-    memcpy(at, added, strlen(added));
-    size_t header = ((unsigned char)bytes[0] | (size_t)(unsigned char)bytes[1] << 8) + strlen(added);
-    bytes[0] = (char)(header & 255);
-    bytes[1] = (char)(header >> 8);
-    f = fopen(path, "wb");
-    assert_int_equal(fwrite(bytes, 1, size + strlen(added), f), size + strlen(added));
-    fclose(f);
+    edit_header(path, "\"version\":\"4\"", "\"version\":\"4\",\"parts\":\"00000000000000000000000000000000\"");
     refuse(trainer, "\"parts\" of \"__metadata__\" is too long");
     tide_trainer_destroy(trainer);
+    training_close(&t);
+}
+
+/* Version 3 had optimizer state without its prefix, and vectors and matrices of four dimensions. */
+static void test_version_3(void **state) {
+    (void)state;
+    training t;
+    training_open(&t, "mlp:784,4,10", 4);
+    tide_trainer *first = training_start(&t), *second = training_start(&t);
+    training_run(first, 2);
+    assert_ok(tide_trainer_save(first, path));
+    edit_header(path, "\"version\":\"4\"", "\"version\":\"3\"");
+    edit_header(path, "optimizer.", "");
+    edit_header(path, "[4,784]", "[4,1,28,28]");
+    edit_header(path, "[4]", "[4,1,1,1]");
+    assert_ok(tide_trainer_load(second, path));
+    assert_true(training_hash(second) == training_hash(first));
+    edit_header(path, "\"version\":\"3\"", "\"version\":\"2\"");
+    refuse(second, "its version is 2, here it is 4");
+    tide_trainer_destroy(second);
+    tide_trainer_destroy(first);
     training_close(&t);
 }
 
@@ -264,8 +271,8 @@ static void test_lengths(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume),  cmocka_unit_test(test_order),         cmocka_unit_test(test_other_trainings),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_strange_parts), cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_strange_parts), cmocka_unit_test(test_version_3),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_lengths),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -55,7 +55,7 @@ static void test_stops(void **state) {
     assert_true(run_until_diverged(trainer, 10) < 10);
     assert_error_has("the loss of step");
     assert_status(tide_trainer_save(trainer, path), TIDE_E_DIVERGED);
-    assert_error_has("is not finite; the checkpoint stays as it is");
+    assert_error_has("is not finite; the file stays as it is");
     assert_ok(tide__file_open(path, &after));
     assert_true(before.size == after.size && memcmp(before.text, after.text, after.size) == 0);
     assert_ok(tide_trainer_load(trainer, path)); /* from there it goes on */

@@ -25,10 +25,10 @@ BEGIN {
     public["tier"] = "status program machine device"
     public["run"] = "status program machine ops plan device run session heap"
     public["pool"] = "status program pool replay"
-    public["nn"] = "status nearest program machine ops plan device run session nn train"
+    public["nn"] = "status nearest program machine ops plan device run session nn train pictures predict"
     public["report"] = "status program machine ops plan device run report"
-    public["cli"] = "status file nearest program machine ops plan place device run session heap pool replay nn train report tidemark"
-    public["include"] = "status file nearest program machine ops plan place device run session heap pool replay nn train report"
+    public["cli"] = "status file nearest program machine ops plan place device run session heap pool replay nn train pictures predict report tidemark"
+    public["include"] = "status file nearest program machine ops plan place device run session heap pool replay nn train pictures predict report"
 
     # only[prefix of a header]: the one folder that may include a library beyond libc.
     only["dnnl"] = only["oneapi/"] = "src/device/cpu/"
@@ -37,9 +37,12 @@ BEGIN {
     only["CL/"] = "src/device/opencl/"
     only["cuda.h"] = "src/device/cuda/"
     only["dlfcn.h"] = "src/device/gpu/"
+    only["png.h"] = "src/nn/picture_png.c"
+    only["jpeglib.h"] = only["jerror.h"] = "src/nn/picture_jpeg.c"
+    only["zlib.h"] = "src/nn/gunzip.c"
 
     libc = "assert ctype dirent errno fcntl float getopt inttypes limits locale malloc math pthread sched semaphore" \
-        " signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings time unistd"
+        " setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string strings time unistd"
 }
 
 function has(list, word) { return index(" " list " ", " " word " ") > 0 }

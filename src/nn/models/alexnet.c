@@ -1,4 +1,5 @@
-/* AlexNet (Krizhevsky et al. 2012) in one column: no groups, so 62,378,344 parameters. */
+/* AlexNet (Krizhevsky et al. 2012) in one column: no groups, so 62,378,344 parameters. And the smaller form of Krizhevsky 2014
+ * ("one weird trick"), without local response norms, which is torchvision's AlexNet, by its names. */
 #include "nn/model.h"
 
 static uint32_t conv_relu(tide__graph *g, uint32_t x, const char *conv_name, const char *relu_name, tide__conv conv) {
@@ -27,5 +28,32 @@ void tide__build_alexnet(tide__graph *g, const tide__request *r) {
     x = tide__graph_relu(g, "relu7", tide__graph_fc(g, "fc7", x, 4096));
     x = tide__graph_dropout(g, "drop7", x, 0.5f);
     x = tide__graph_fc(g, "fc8", x, r->classes);
+    tide__graph_softmax_loss(g, "loss", x);
+}
+
+/* ---- torchvision's ---- */
+
+static uint32_t owt_features(tide__graph *g, uint32_t x) {
+    const tide__pool pool = {.kernel = 3, .stride = 2};
+    tide__graph_prefix(g, "features.");
+    x = conv_relu(g, x, "0", "1", (tide__conv){.channels = 64, .kernel = 11, .stride = 4, .pad = 2});
+    x = tide__graph_maxpool(g, "2", x, pool);
+    x = conv_relu(g, x, "3", "4", (tide__conv){.channels = 192, .kernel = 5, .stride = 1, .pad = 2});
+    x = tide__graph_maxpool(g, "5", x, pool);
+    x = conv_relu(g, x, "6", "7", (tide__conv){.channels = 384, .kernel = 3, .stride = 1, .pad = 1});
+    x = conv_relu(g, x, "8", "9", (tide__conv){.channels = 256, .kernel = 3, .stride = 1, .pad = 1});
+    x = conv_relu(g, x, "10", "11", (tide__conv){.channels = 256, .kernel = 3, .stride = 1, .pad = 1});
+    return tide__graph_maxpool(g, "12", x, pool);
+}
+
+void tide__build_alexnet_owt(tide__graph *g, const tide__request *r) {
+    uint32_t x = owt_features(g, tide__graph_input(g, r->input));
+    tide__graph_prefix(g, "classifier.");
+    g->deviation = 0.01f;
+    x = tide__graph_fc(g, "1", tide__graph_dropout(g, "0", x, 0.5f), 4096);
+    x = tide__graph_dropout(g, "3", tide__graph_relu(g, "2", x), 0.5f);
+    x = tide__graph_relu(g, "5", tide__graph_fc(g, "4", x, 4096));
+    x = tide__graph_fc(g, "6", x, r->classes);
+    tide__graph_prefix(g, "%s", "");
     tide__graph_softmax_loss(g, "loss", x);
 }
