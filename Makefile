@@ -10,7 +10,7 @@ NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
 help:
 	@echo "make demo        train a small network three ways and show what happened to memory; about two minutes"
-	@echo "make check       build and run the tests; installs missing Debian packages first"
+	@echo "make check       build and run the tests, also those of the OpenCL device; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make check-torch the Python package and training with PyTorch, which it installs once (7 GB in the user's cache folder)"
 	@echo "make bench       measure and print the figures; draw those of docs/policies"
@@ -37,7 +37,9 @@ demo: build
 	@tools/demo $(BUILD)/tidemark
 
 check: build
+	@tools/deps opencl || echo "without a driver for OpenCL: its tests are skipped"
 	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
+	@tools/skipped $(BUILD)
 
 check-torch:
 	@tools/deps build torch
