@@ -1,6 +1,8 @@
 /* oneDNN 3: layouts are handles, and a primitive description has its op's arguments. See onednn.h. */
 #include "device/cpu/onednn.h"
 
+#include <string.h>
+
 /* ---- layouts ---- */
 
 /* What oneDNN made, if it did, becomes one of mds. */
@@ -22,7 +24,9 @@ tide__md tide__md_clone(tide__md md) {
 }
 
 void tide__md_destroy(tide__md md) {
-    if (md) dnnl_memory_desc_destroy((dnnl_memory_desc_t)(uintptr_t)md);
+    dnnl_memory_desc_t handle; /* layouts are read-only until they go */
+    memcpy(&handle, &md, sizeof handle);
+    if (handle) dnnl_memory_desc_destroy(handle);
 }
 
 tide_status tide__md_swapped(tide__mds *mds, tide__md md, tide__md *out) {
