@@ -19,7 +19,7 @@ function percent(part, whole) { return (100 * part / whole).toFixed(1) + ' %'; }
 /* ---- the top: what was measured where there is a measurement, else what is predicted ---- */
 
 function found(key) { return M.ran ? M.meta.ran[key] : M.meta.plan[key]; }
-/* Far slower than all it was planned from: something else had the machine. */
+/* A guess: ops far slower than their planned costs, as on a machine that something else had as well. */
 function wasBusy() { return M.ran && M.meta.ran.compute_ns > 1.5 * M.meta.plan.compute_ns; }
 
 function writeTop() {
