@@ -6,11 +6,11 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-calibrate bench-opencl bench-place bench-plan bench-tier bench-torch bench-train check-torch figures format install build
+.PHONY: help demo check check-full bench bench-calibrate bench-opencl bench-place bench-plan bench-tier bench-torch bench-train check-torch figures format install package build
 
 help:
 	@echo "make demo        train a small network three ways and show what happened to memory; about two minutes"
-	@echo "make check       build and run the tests; installs missing Debian packages first"
+	@echo "make check       build and run the tests, also those of the OpenCL device; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make check-torch the Python package and training with PyTorch, which it installs once (7 GB in the user's cache folder)"
 	@echo "make bench       measure and print the figures; draw those of docs/policies"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench-train speed of training, also against PyTorch (installed below build/); ROUNDS=N; a quarter of an hour"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
+	@echo "make package     a Debian package and a tarball of the same files, in build/package"
 
 build:
 	@tools/deps build
@@ -37,7 +38,9 @@ demo: build
 	@tools/demo $(BUILD)/tidemark
 
 check: build
+	@tools/deps opencl || echo "without a driver for OpenCL: its tests are skipped"
 	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
+	@tools/skipped $(BUILD)
 
 check-torch:
 	@tools/deps build torch
@@ -95,3 +98,10 @@ format:
 
 install: build
 	@cmake --install $(BUILD) | grep -v Up-to-date
+
+package:
+	@tools/deps build package
+	@cmake --preset release -B build/package -DCMAKE_INSTALL_PREFIX=/usr -DTIDE_TESTS=OFF --log-level=WARNING >/dev/null
+	@cmake --build build/package -j $(JOBS) -- $(NINJA_FLAGS)
+	@cd build/package && rm -f tidemark[-_]*.deb* tidemark-*.tar.gz* && cpack >cpack.log || { cat cpack.log; exit 1; }
+	@ls build/package/tidemark_*.deb build/package/tidemark-*.tar.gz

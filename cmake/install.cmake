@@ -14,7 +14,7 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/machines)
   install(DIRECTORY machines DESTINATION ${CMAKE_INSTALL_DATADIR}/tidemark FILES_MATCHING PATTERN "*.json")
 endif()
 # Man pages and completions are made from what the command itself says; see tools/manual.
-if(TARGET tidemark_cli AND NOT TIDE_SANITIZE)
+if(TARGET tidemark_cli AND NOT TIDE_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
   add_custom_command(OUTPUT ${manual}/tidemark.1
     COMMAND bash ${PROJECT_SOURCE_DIR}/tools/manual $<TARGET_FILE:tidemark_cli> ${manual}

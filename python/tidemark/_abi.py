@@ -197,7 +197,7 @@ def _find_library() -> str:
     if asked:
         return asked
     own = Path(__file__).parent / "lib" / "libtidemark.so"
-    return str(own) if own.exists() else "libtidemark.so.0"
+    return str(own) if own.exists() else "libtidemark.so.0.2"
 
 
 lib = ffi.dlopen(_find_library())

@@ -1,6 +1,8 @@
 /* See piece.h. Invariant: the piece of a position and of its own size is the piece itself. */
 #include "device/piece.h"
 
+#include <math.h>
+
 #include "base/error.h"
 #include "base/size.h"
 
@@ -16,6 +18,12 @@ typedef struct tiling {
 void tide__operand_layout_plain(uint64_t elements, uint32_t element_bytes, tide__operand_layout *out) {
     *out = (tide__operand_layout){
         .n_dims = 1, .element_bytes = element_bytes, .dims = {elements}, .tile = {1}, .stride = {1}};
+}
+
+int64_t tide__round_into(float value, float low, float high) {
+    if (isnan(value)) return 0;
+    value = value < low ? low : value;
+    return llroundf(value > high ? high : value);
 }
 
 static uint64_t tiles_along(const tide__operand_layout *l, uint32_t dim) {

@@ -15,6 +15,9 @@ typedef struct tide__operand_layout {
 /* Plain elements, in one dimension. */
 void tide__operand_layout_plain(uint64_t elements, uint32_t element_bytes, tide__operand_layout *out);
 
+/* A float as a whole number of a type's range; NaN becomes 0. */
+int64_t tide__round_into(float value, float low, float high);
+
 /* See tide_operand_piece. */
 tide_status tide__operand_layout_piece(const tide__operand_layout *layout, uint64_t position_bytes, uint64_t max_bytes,
                                        tide_piece *out);

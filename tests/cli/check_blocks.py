@@ -1,4 +1,4 @@
-"""check_blocks.py BUILD SOURCE: every block of code in the documents is what it says it is.
+"""check_blocks.py BUILD SOURCE low|whole: every block of code in the documents is what it says it is.
 
   sh       runs, block by block, in one empty folder per document, and succeeds
   console  is run by test_docs.sh, which compares the output as well
@@ -8,7 +8,8 @@
   text     is for reading: pictures, and commands whose output differs from run to run; these run, nobody compares
 
 Blocks without a kind are refused, and so are commands that are only indented, where nothing would run them. What cannot
-run here stands in ELSEWHERE with the test or gate that covers it.
+run here stands in ELSEWHERE with the test or gate that covers it. "low": plans are made with low effort, whole minutes
+faster, where a command does not say how; "whole": as printed.
 """
 import ast
 import glob
@@ -31,6 +32,14 @@ ELSEWHERE = {
     "make bench": "minutes; figures only, and bench programs are built by every build",
     "tidemark devices --measure -o here.json": "wants an idle machine; cli.test_devices measures for a moment",
 }
+# The command in front of the real one for "low".
+LOW = """#!/bin/bash
+case "$1 $*" in
+*--effort*) ;;
+"plan "* | "train "* | "compare "* | "report "*" --budget "*) set -- "$@" --effort low ;;
+esac
+exec '{command}' "$@"
+"""
 KINDS = {"sh", "console", "c", "json", "jsonl", "python", "text"}
 COMMAND = re.compile(r"^\s*(\$ |(make|tidemark|cmake|cc|git|sudo|apt|pip|python3?|mkdir|cd) )")
 
@@ -54,8 +63,8 @@ def blocks_of(path):
 
 
 class Document:
-    def __init__(self, path, build, source):
-        self.path, self.build, self.source = path, build, source
+    def __init__(self, path, commands, source):
+        self.path, self.commands, self.source = path, commands, source
         self.name = os.path.relpath(path, source)
         self.c, self.failures, self.ran = "", [], 0
 
@@ -66,7 +75,7 @@ class Document:
         first = text.strip().split("\n")[0].split("  #")[0].strip()
         if first in ELSEWHERE:
             return
-        environment = {**os.environ, "PATH": self.build + ":" + os.environ["PATH"], "LC_ALL": "C.UTF-8",
+        environment = {**os.environ, "PATH": self.commands + ":" + os.environ["PATH"], "LC_ALL": "C.UTF-8",
                        "TIDEMARK": self.source}
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=environment, timeout=300,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -123,17 +132,30 @@ class Document:
         return self.failures
 
 
-def main():
-    build, source = (os.path.abspath(p) for p in sys.argv[1:3])
-    wanted = sys.argv[3:] or sorted(glob.glob(os.path.join(source, "*.md")) +
-                                    glob.glob(os.path.join(source, "docs", "**", "*.md"), recursive=True))
+def write_low(build, folder):
+    path = os.path.join(folder, "tidemark")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(LOW.format(command=os.path.join(build, "tidemark")))
+    os.chmod(path, 0o755)
+
+
+def check_all(wanted, commands, source):
     failures, ran = [], 0
     for path in wanted:
-        document = Document(os.path.abspath(path), build, source)
+        document = Document(os.path.abspath(path), commands, source)
         failures += document.run()
         ran += document.ran
     print("\n".join(failures) if failures else f"{ran} blocks of {len(wanted)} documents ran or compiled")
-    sys.exit(bool(failures))
+    return bool(failures)
+
+
+def main():
+    build, source = (os.path.abspath(p) for p in sys.argv[1:3])
+    wanted = sys.argv[4:] or sorted(glob.glob(os.path.join(source, "*.md")) +
+                                    glob.glob(os.path.join(source, "docs", "**", "*.md"), recursive=True))
+    with tempfile.TemporaryDirectory() as folder:
+        write_low(build, folder)
+        sys.exit(check_all(wanted, {"low": folder + ":" + build, "whole": build}[sys.argv[3]], source))
 
 
 if __name__ == "__main__":

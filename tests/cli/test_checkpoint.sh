@@ -111,7 +111,7 @@ ln -s aim linked
 # A budget with a disk tier: killed in mid-step, it leaves nothing behind but its checkpoint, which goes on to the bits of the
 # unconstrained training. A file that cannot grow is an error with a text, and so is a full disk under a checkpoint.
 # (The recipe's warm-up follows from the number of steps, which differs here.)
-budgeted='resnet-cifar:1 --batch 8 --samples 64 --test-samples 8 --threads 1 --quiet --json --warmup 0'
+budgeted='resnet-cifar:1 --batch 8 --samples 64 --test-samples 8 --threads 1 --quiet --json --warmup 0 --effort low'
 mkdir spill
 # shellcheck disable=SC2086 # $budgeted is a list of options
 {

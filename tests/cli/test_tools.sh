@@ -12,7 +12,7 @@ if grep -q '^TIDE_SANITIZE:STRING=.' "$build_dir/CMakeCache.txt"; then
     exit 77
 fi
 
-python3 -B "$source_dir/tools/demo" "$build_dir/tidemark" "$work/demo" 3 resnet-cifar:1 --batch 8 >"$work/out" 2>"$work/err" ||
+python3 -B "$source_dir/tools/demo" "$build_dir/tidemark" "$work/demo" 3 resnet-cifar:1 --batch 8 --effort low >"$work/out" 2>"$work/err" ||
     { cat "$work/err" "$work/out"; die 'the demo fails'; }
 for words in unconstrained '40 %' minimum 'peak RSS' 'report.html'; do
     grep -qF "$words" "$work/out" || die "the demo does not say \"$words\""
@@ -21,7 +21,7 @@ done
 [ "$(stat -c %s "$work/demo/report.html")" -gt 50000 ] || die 'the page of the demo is missing'
 
 mkdir "$work/figures"
-"$source_dir/tools/figures" "$build_dir/tidemark" "$work/figures" lenet 4 100%,70% >"$work/out" || die 'tools/figures fails'
+"$source_dir/tools/figures" "$build_dir/tidemark" "$work/figures" mlp:784,64,10 4 100%,80% >"$work/out" || die 'tools/figures fails'
 for picture in "$work"/figures/*.svg; do
     python3 -c 'import sys, xml.etree.ElementTree as e; sys.exit(e.parse(sys.argv[1]).getroot().tag[-3:] != "svg")' "$picture" ||
         die "$picture is no picture"

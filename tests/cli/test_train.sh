@@ -4,6 +4,7 @@
 . "$2/tests/cli/lib.sh" "$@"
 cd "$work" || exit 1
 quick='--steps 3 --batch 4 --test-samples 8 --samples 64 --threads 1'
+low="$quick --effort low" # where the plan is not the subject
 
 bits() { sed -n 's/^ *"bits": "\([0-9a-f]*\)".*/\1/p' "$work/out" | sort -u; }
 one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
@@ -30,9 +31,9 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     run 0 train lenet ${quick#* * } --epochs 2 --schedule step --decay-every 10 --json
     [ "$(json_number steps)" = 32 ] || fail 'two epochs of 64 samples, four at a time'
     mkdir plans
-    run 0 train lenet $quick --budget 60% --plan-cache plans --json
+    run 0 train lenet $low --budget 60% --plan-cache plans --json
     [ "$(bits)" = "$reference" ] && [ -n "$(ls plans)" ] || fail 'no plan is kept, or other bits'
-    run 0 train lenet $quick --budget 60% --plan-cache plans --json
+    run 0 train lenet $low --budget 60% --plan-cache plans --json
     [ "$(bits)" = "$reference" ] || fail 'other bits from a plan that was kept'
     refuse 6 'cannot use ./nosuch' train lenet $quick --plan-cache ./nosuch
     refuse 2 'are the same file' train lenet $quick --record x --checkpoint x
@@ -61,7 +62,7 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     refuse 4 'does not fit' train lenet $quick --policy liveness --budget $((needed - 1))
     run 0 train lenet $quick --policy liveness --budget 100% --quiet
     refuse 4 'does not fit' train lenet $quick --policy liveness --budget 90%
-    run 0 train lenet $quick --budget 90% --verify-bits --quiet # hybrid, which a budget asks for
+    run 0 train lenet $low --budget 90% --verify-bits --quiet # hybrid, which a budget asks for
     out_has 'hybrid'
 
     # Swaps to RAM and disk and a re-run, decided by hand.
@@ -82,7 +83,7 @@ END
 
     # RAM too small for all that moves: both tiers are in use, within their budgets.
     for way in 'cache planned' 'delta online' 'cache auto'; do
-        run 0 train resnet-cifar:1 $quick --policy "${way% *}" --mode "${way#* }" --budget 70% --host-budget 512KiB \
+        run 0 train resnet-cifar:1 $low --policy "${way% *}" --mode "${way#* }" --budget 70% --host-budget 512KiB \
             --disk-budget 4MiB --disk-path spill --verify-bits --json
         one "RAM and disk, $way"
         ram=$(sed -n 's/^ *"ram": \([0-9]*\),*$/\1/p' "$work/out" | tail -1)
@@ -182,7 +183,7 @@ import fcntl, os, pty, re, struct, sys, termios
 pid, fd = pty.fork()
 if pid == 0:
     fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(sys.argv[2]), 0, 0))
-    os.execv(sys.argv[1], ["tidemark", "train", "lenet", "--steps", "3", "--batch", "2", "--test-samples", "2", "--threads", "1", "--budget", "90%"])
+    os.execv(sys.argv[1], ["tidemark", "train", "lenet", "--steps", "3", "--batch", "2", "--test-samples", "2", "--threads", "1", "--budget", "90%", "--effort", "low"])
 text = b""
 try:
     while piece := os.read(fd, 4096):
@@ -198,7 +199,7 @@ done
 if ! grep -q '^TIDE_SANITIZE:STRING=.' "$build_dir/CMakeCache.txt"; then
     (
         ulimit -d $((112 * 1024)) || exit 77
-        "$tidemark" train mlp:784,1024,1024,10 --batch 8 --threads 2 --steps 4 --test-samples 8 --total-budget 112MiB --quiet >"$work/out" 2>"$work/err"
+        "$tidemark" train mlp:784,1024,1024,10 --batch 8 --threads 2 --steps 4 --test-samples 8 --total-budget 112MiB --effort low --quiet >"$work/out" 2>"$work/err"
     )
     code=$?
     [ $code = 0 ] || [ $code = 77 ] || fail "a training inside --total-budget ends with $code"

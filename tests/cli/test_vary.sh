@@ -4,7 +4,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$2/tests/cli/lib.sh" "$@"
 cd "$work" || exit 1
-quick='--batch 4 --test-samples 8 --samples 64 --threads 1 --quiet --json'
+quick='--batch 4 --test-samples 8 --samples 64 --threads 1 --effort low --quiet --json'
 resnet='resnet-cifar:2 --drop-path 0.6'
 gpt2='gpt2:2,16,2,12 --min-length 3'
 bits() { sed -n 's/^ *"bits": "\([0-9a-f]*\)".*/\1/p' "$work/out" | sort -u; }

@@ -1,13 +1,19 @@
-/* The bits are the same: a part of the matrix of support/bits.h in which every pair of choices on two axes occurs. The
- * whole matrix is test_bits_full. */
+/* The bits are the same: a part of the matrix of support/bits.h in which every pair of choices on two axes occurs. Plans
+ * are the same on every device, so on the second the first points will do, which have every choice and most pairs. The
+ * whole matrix, on both, is test_bits_full. */
 #include "support/bits.h"
 #include "support/opencl.h"
 #include "support/test.h"
 
 #include <math.h>
 
-/* Under a sanitizer: the first points have most pairs, and every choice. */
-enum { MOST_POINTS = SANITIZER_SHARE > 1 ? 80 / SANITIZER_SHARE : 10000 };
+/* What of the matrix a device gets. Under a sanitizer it is the first points, too. */
+typedef struct share {
+    const char *device;
+    uint32_t most_points;
+} share;
+
+enum { ALL_PAIRS = SANITIZER_SHARE > 1 ? 80 / SANITIZER_SHARE : 10000, FIRST_POINTS = ALL_PAIRS < 30 ? ALL_PAIRS : 30 };
 
 typedef struct cover {
     const bits_matrix *matrix;
@@ -51,12 +57,13 @@ static bool next_point(const cover *c, bits_point *out) {
 }
 
 static void test_pairs(void **state) {
+    const share *part = *state;
     bits_matrix m;
     cover c;
     bits_point p;
-    bits_open(&m, *state, false);
+    bits_open(&m, part->device, false);
     open_cover(&c, &m);
-    while (m.n_done < MOST_POINTS && next_point(&c, &p)) {
+    while (m.n_done < part->most_points && next_point(&c, &p)) {
         bits_check(&m, p);
         for (int a = 0; a < BITS_AXES; a++)
             for (int b = a + 1; b < BITS_AXES; b++) *pair_of(&c, p, a, b) = true;
@@ -64,7 +71,7 @@ static void test_pairs(void **state) {
     print_message("%u of %u trainings, %u with transfers, %u with re-runs, %u in more than was asked, %u in two "
                   "tiers\n",
                   m.n_done, bits_count(&m), m.n_moved, m.n_rerun, m.n_raised, m.n_both);
-    assert_true(m.n_moved > m.n_done / 4 && m.n_rerun > m.n_done / 8 && m.n_both >= rounds(4));
+    assert_true(m.n_moved > m.n_done / 4 && m.n_rerun > m.n_done / 8 && m.n_both > m.n_done / 25);
     free(c.paired);
     bits_close(&m);
 }
@@ -89,9 +96,9 @@ static void test_devices_agree(void **state) {
 
 /* An argument names the only device to test. */
 int main(int argc, char **argv) {
-    static char cpu[] = "cpu", opencl[] = "opencl";
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_pairs, cpu)};
-    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_pairs, opencl),
+    static share cpu = {"cpu", ALL_PAIRS}, opencl = {"opencl", FIRST_POINTS};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_pairs, &cpu)};
+    const struct CMUnitTest opencl_tests[] = {cmocka_unit_test_prestate(test_pairs, &opencl),
                                               cmocka_unit_test(test_devices_agree)};
     const char *only = argc > 1 ? argv[1] : "";
     int failed = 0;

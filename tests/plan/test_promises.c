@@ -92,7 +92,7 @@ static uint32_t count_broken(const subject *s, outcome (*r)[N_EFFORTS][N_BUDGETS
 static void single_plans_keep_the_promises(void **state) {
     (void)state;
     uint32_t broken = 0;
-    for (uint32_t i = 0; i < N_GRAPHS; i++) {
+    for (uint32_t i = 0; i < rounds(N_GRAPHS); i++) {
         subject s;
         outcome r[N_VARIANTS][N_EFFORTS][N_BUDGETS];
         begin(&s, 4 + i, 24 + 8 * i);
@@ -108,7 +108,7 @@ static void single_plans_keep_the_promises(void **state) {
 static void frontiers_keep_the_promises(void **state) {
     (void)state;
     uint32_t broken = 0;
-    for (uint32_t i = 0; i < N_GRAPHS; i++) {
+    for (uint32_t i = 0; i < rounds(N_GRAPHS); i++) {
         subject s;
         outcome r[N_VARIANTS][N_EFFORTS][N_BUDGETS];
         begin(&s, 11 + i, 40);

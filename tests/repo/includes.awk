@@ -30,8 +30,8 @@ BEGIN {
     public["cli"] = "status file nearest program machine ops plan place device run session heap pool replay nn train pictures predict report tidemark"
     public["include"] = "status file nearest program machine ops plan place device run session heap pool replay nn train pictures predict report"
 
-    # only[prefix of a header]: the one folder that may include a library beyond libc.
-    only["dnnl"] = only["oneapi/"] = "src/device/cpu/"
+    # only[prefix of a header]: the one folder or file that may include a library beyond libc.
+    only["dnnl"] = only["oneapi/"] = "src/device/cpu/onednn.h"
     only["omp.h"] = only["immintrin.h"] = "src/device/cpu/"
     only["liburing"] = "src/tier/"
     only["CL/"] = "src/device/opencl/"

@@ -6,7 +6,7 @@ build_dir=$1
 source_dir=$2
 export PYTHONDONTWRITEBYTECODE=1
 python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import webdriver; sys.exit(not webdriver.find_chromium())' \
-    "$source_dir/tests/report" || { echo "skipped: no chromium and chromedriver"; exit 77; }
+    "$source_dir/tests/report" || { echo "skipped: the report in a browser: no chromium and chromedriver; run: tools/deps gates"; exit 77; }
 if grep -q '^TIDE_SANITIZE:STRING=.' "$build_dir/CMakeCache.txt"; then
     echo "skipped: the page is the same in every build"
     exit 77

@@ -146,11 +146,11 @@ static void test_every_request(void **state) {
     (void)state;
     setting s;
     open_setting(&s);
-    try_engine(&s, &tide__disk_threads, SANITIZER_SHARE);
+    try_engine(&s, &tide__disk_threads, round_share());
     void *lane;
     if (tide__disk_uring.open(-1, 8, &lane) == 0) {
         tide__disk_uring.close(lane);
-        try_engine(&s, &tide__disk_uring, 3 * SANITIZER_SHARE); /* the tier treats both alike */
+        try_engine(&s, &tide__disk_uring, 3 * round_share()); /* the tier treats both alike */
     }
     close_setting(&s);
 }
@@ -252,7 +252,7 @@ static void test_parked_values(void **state) {
     double accuracy;
     float expected = 0;
     bool poisoned = false;
-    const long stride = SANITIZER_SHARE > 1 ? 3 : 1;
+    const long stride = round_share() > 1 ? 3 : 1;
     faulty_disk_arm(&tide__disk_threads, FAULT_NONE, 0);
     tide_trainer *trainer = start_tight(&t);
     assert_ok(tide_trainer_evaluate(trainer, &t.data, 8, &accuracy));

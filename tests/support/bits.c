@@ -198,10 +198,12 @@ bits_point bits_nth(const bits_matrix *m, uint32_t i) {
     return p;
 }
 
-/* From the unconstrained arena down to the least, in equal steps. */
-static uint64_t budget_at(uint64_t whole, uint64_t least, uint32_t index) {
-    if (least >= whole) return least;
-    return whole - (whole - least) * index / (BUDGETS - 1);
+/* From the unconstrained arena down to the least, in equal steps. The least is looked for where it is needed: that
+ * takes longer than a training. */
+static uint64_t budget_at(const setting *s, const way *w, uint64_t whole, uint32_t index, uint64_t *least) {
+    if (index == 0) return whole;
+    if (!*least) *least = find_least(s, w, whole);
+    return *least >= whole ? *least : whole - (whole - *least) * index / (BUDGETS - 1);
 }
 
 /* Policies that decide as they go, planned or not: what works in a budget need not work in a larger one. */
@@ -252,10 +254,9 @@ void bits_check(bits_matrix *m, bits_point p) {
     k->known[fi][threads] = true;
     uint64_t whole = k->whole[fi][threads], *least = &k->least[fi][wi][ti][threads];
     if (ti == BOTH) limit_ram(&s, whole / RAM_PART);
-    if (!*least) *least = find_least(&s, w, whole);
     s.options.plan.policy = w->policy;
     s.options.mode = w->mode;
-    s.options.plan.budgets.arena_bytes = budget_at(whole, *least, p.at[BITS_BUDGET]);
+    s.options.plan.budgets.arena_bytes = budget_at(&s, w, whole, p.at[BITS_BUDGET], least);
     tide_status status = train_raised(m, &s, whole, &r);
     const result *expected = &k->reference[fi][threads];
     bool same = status == TIDE_OK && r.hash == expected->hash && memcmp(r.loss, expected->loss, sizeof r.loss) == 0;

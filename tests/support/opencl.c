@@ -10,14 +10,14 @@
 static bool opens(const char *what) {
     tide_device *device = NULL;
     tide_status status = tide_device_open("opencl", NULL, &device);
-    if (status != TIDE_OK) fprintf(stderr, "skipped: %s, because: %s\n", what, tide_last_error());
+    if (status != TIDE_OK) fprintf(stderr, "skipped: %s: %s; run: tools/deps opencl\n", what, tide_last_error());
     tide_device_close(device);
     return status == TIDE_OK;
 }
 
 bool has_opencl(void) {
 #if defined(__SANITIZE_THREAD__) || HAS_SANITIZER(thread_sanitizer) || HAS_SANITIZER(memory_sanitizer)
-    fprintf(stderr, "skipped: OpenCL, whose drivers are not instrumented for this sanitizer\n");
+    fprintf(stderr, "skipped: OpenCL: its drivers are not instrumented for this sanitizer\n");
     return false;
 #else
     return opens("OpenCL");

@@ -87,7 +87,7 @@ void exhaust(task_fn task, void *context) {
 #ifdef __SANITIZE_THREAD__
     refuse_every(SANITIZER_SHARE - 1, task, context); /* what is lost is AddressSanitizer's matter */
 #else
-    refuse_every(1, task, context);
+    refuse_every(quick_share(), task, context);
 #endif
 }
 

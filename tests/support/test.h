@@ -37,9 +37,19 @@ enum { SANITIZER_SHARE = 1, MAX_THREADS = 2 };
 #define QUICK_POLICY NULL
 #endif
 
-/* Of n random rounds, those that run here: all, or the first of them where a sanitizer makes each several times as slow.
- * What the rounds must find at least scales alike. */
-static inline uint32_t rounds(uint32_t n) { return (n + SANITIZER_SHARE - 1) / SANITIZER_SHARE; }
+/* TIDE_TEST_SHARE=n: `make check` runs one in n rounds of its long tests, `make check-full` all (CMakeLists.txt). */
+static inline uint32_t quick_share(void) {
+    const char *text = getenv("TIDE_TEST_SHARE");
+    long n = text ? strtol(text, NULL, 10) : 1;
+    return n > 1 ? (uint32_t)n : 1;
+}
+
+/* One in so many rounds runs here. */
+static inline uint32_t round_share(void) { return quick_share() > SANITIZER_SHARE ? quick_share() : SANITIZER_SHARE; }
+
+/* Of n random rounds, those that run here: all, or the first of them where a sanitizer makes each several times as slow or
+ * time is short. What the rounds must find at least scales alike. */
+static inline uint32_t rounds(uint32_t n) { return (n + round_share() - 1) / round_share(); }
 
 /* ---- assertions ---- */
 

@@ -12,79 +12,66 @@
 #include "device/cpu/linear.h"
 #include "device/cpu/winograd.h"
 
-/* What is needed to describe one way. */
-typedef struct way {
-    dnnl_memory_desc_t x, y, w, bias;
-    dnnl_dims_t strides, pad_before, pad_after;
-} way;
+static dnnl_engine_t engine_of(const tide__cpu_kernel *k) { return ((tide__cpu *)k->base.device)->engine; }
 
-static void plain_md(const tide_shape *s, dnnl_memory_desc_t *out) {
-    const dnnl_dims_t dims = {s->n, s->c, s->h, s->w};
-    dnnl_memory_desc_init_by_tag(out, 4, dims, dnnl_f32, dnnl_nchw);
+static tide_status describe_images(tide__mds *mds, const tide_op_desc *d, bool plain, tide__conv_spec *way) {
+    const dnnl_dims_t x = {d->x.n, d->x.c, d->x.h, d->x.w}, y = {d->y.n, d->y.c, d->y.h, d->y.w};
+    if (plain) {
+        TIDE_TRY(tide__md_create(mds, 4, x, dnnl_f32, dnnl_nchw, &way->x));
+        return tide__md_create(mds, 4, y, dnnl_f32, dnnl_nchw, &way->y);
+    }
+    TIDE_TRY(tide__activation_md(mds, &d->x, dnnl_f32, &way->x));
+    return tide__activation_md(mds, &d->y, dnnl_f32, &way->y);
 }
 
 /* w: the layout of the weights; NULL: what the primitive likes best. */
-static way make_way(const tide_op_desc *d, bool plain, const dnnl_memory_desc_t *w) {
+static tide_status make_way(tide__mds *mds, const tide_op_desc *d, bool plain, tide__md w, tide__conv_spec *out) {
     const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w}, bias = {d->y.c};
-    way a = {.strides = {d->stride, d->stride}, .pad_before = {d->pad_h, d->pad_w}};
-    a.pad_after[0] = (d->y.h - 1) * d->stride + d->kernel_h - d->x.h - d->pad_h;
-    a.pad_after[1] = (d->y.w - 1) * d->stride + d->kernel_w - d->x.w - d->pad_w;
-    if (plain) {
-        plain_md(&d->x, &a.x);
-        plain_md(&d->y, &a.y);
-    } else {
-        tide__activation_md(&d->x, dnnl_f32, &a.x);
-        tide__activation_md(&d->y, dnnl_f32, &a.y);
-    }
-    dnnl_memory_desc_init_by_tag(&a.w, 4, weights, dnnl_f32, dnnl_format_tag_any);
-    if (w) a.w = *w;
-    dnnl_memory_desc_init_by_tag(&a.bias, 1, bias, dnnl_f32, dnnl_a);
-    return a;
+    tide__conv_spec way = {.w = w, .strides = {d->stride, d->stride}, .pad_before = {d->pad_h, d->pad_w}};
+    way.pad_after[0] = (d->y.h - 1) * d->stride + d->kernel_h - d->x.h - d->pad_h;
+    way.pad_after[1] = (d->y.w - 1) * d->stride + d->kernel_w - d->x.w - d->pad_w;
+    TIDE_TRY(describe_images(mds, d, plain, &way));
+    if (!w) TIDE_TRY(tide__md_create(mds, 4, weights, dnnl_f32, dnnl_format_tag_any, &way.w));
+    if (d->bias) TIDE_TRY(tide__md_create(mds, 1, bias, dnnl_f32, dnnl_a, &way.bias));
+    *out = way;
+    return TIDE_OK;
 }
 
-static dnnl_status_t describe(tide_op_kind kind, bool bias, const way *a, dnnl_convolution_desc_t *out) {
-    const dnnl_memory_desc_t *b = bias ? &a->bias : NULL;
-    if (kind == TIDE_OP_CONV_FWD)
-        return dnnl_convolution_forward_desc_init(out, dnnl_forward_training, dnnl_convolution_direct, &a->x, &a->w, b,
-                                                  &a->y, a->strides, a->pad_before, a->pad_after);
-    if (kind == TIDE_OP_CONV_BWD_DATA)
-        return dnnl_convolution_backward_data_desc_init(out, dnnl_convolution_direct, &a->x, &a->w, &a->y, a->strides,
-                                                        a->pad_before, a->pad_after);
-    return dnnl_convolution_backward_weights_desc_init(out, dnnl_convolution_direct, &a->x, &a->w, b, &a->y, a->strides,
-                                                       a->pad_before, a->pad_after);
+/* What backward primitives want besides: the forward one of the same layouts, with weights as it likes them. NULL for a
+ * forward one. */
+static tide_status create_hint(tide__cpu_kernel *k, const tide_op_desc *d, tide_op_kind kind,
+                               const tide__conv_spec *way, dnnl_primitive_desc_t *out) {
+    const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w};
+    tide__conv_spec forward = *way;
+    *out = NULL;
+    if (kind == TIDE_OP_CONV_FWD) return TIDE_OK;
+    TIDE_TRY(tide__md_create(&k->mds, 4, weights, dnnl_f32, dnnl_format_tag_any, &forward.w));
+    return tide__conv_pd_create(engine_of(k), TIDE_OP_CONV_FWD, &forward, NULL, out);
 }
 
-/* The primitive description of one way. Backward ones get the forward one of the same layouts as a hint. */
-static tide_status create_pd(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind, const way *a,
+static tide_status create_pd(tide__cpu_kernel *k, const tide_op_desc *d, tide_op_kind kind, const tide__conv_spec *way,
                              dnnl_primitive_desc_t *out) {
-    dnnl_convolution_desc_t op;
     dnnl_primitive_desc_t hint = NULL;
-    if (kind != TIDE_OP_CONV_FWD) {
-        way forward = *a;
-        const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w};
-        dnnl_memory_desc_init_by_tag(&forward.w, 4, weights, dnnl_f32, dnnl_format_tag_any);
-        TIDE_TRY(create_pd(engine, d, TIDE_OP_CONV_FWD, &forward, &hint));
-    }
-    tide_status status = tide__dnnl(describe(kind, d->bias, a, &op), "describe a convolution");
-    if (status == TIDE_OK) status = tide__pd_create(engine, &op, hint, out);
-    dnnl_primitive_desc_destroy(hint);
+    TIDE_TRY(create_hint(k, d, kind, way, &hint));
+    tide_status status = tide__conv_pd_create(engine_of(k), kind, way, hint, out);
+    tide__pd_destroy(hint);
     return status;
 }
 
 /* The first way that is not reference code, else the first that exists. */
-static tide_status choose(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind, const way *ways, int n_ways,
-                          dnnl_primitive_desc_t *out) {
+static tide_status choose(tide__cpu_kernel *k, const tide_op_desc *d, tide_op_kind kind, const tide__conv_spec *ways,
+                          int n_ways, dnnl_primitive_desc_t *out) {
     dnnl_primitive_desc_t best = NULL;
     tide_status status = TIDE_OK;
     for (int i = 0; i < n_ways; i++) {
         dnnl_primitive_desc_t pd = NULL;
-        tide_status created = create_pd(engine, d, kind, &ways[i], &pd);
+        tide_status created = create_pd(k, d, kind, &ways[i], &pd);
         if (created == TIDE_OK && (!best || !tide__pd_is_ref(pd))) {
-            dnnl_primitive_desc_destroy(best);
+            tide__pd_destroy(best);
             best = pd;
             if (!tide__pd_is_ref(pd)) break;
         } else if (created == TIDE_OK) {
-            dnnl_primitive_desc_destroy(pd);
+            tide__pd_destroy(pd);
         } else {
             status = created;
         }
@@ -94,34 +81,39 @@ static tide_status choose(dnnl_engine_t engine, const tide_op_desc *d, tide_op_k
     return TIDE_OK;
 }
 
-tide_status tide__conv_choose(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind kind,
+tide_status tide__conv_choose(tide__cpu_kernel *k, const tide_op_desc *d, tide_op_kind kind,
                               dnnl_primitive_desc_t *out) {
-    const way ways[] = {make_way(d, false, NULL), make_way(d, true, NULL)};
-    return choose(engine, d, kind, ways, 2, out);
+    tide__conv_spec ways[2];
+    TIDE_TRY(make_way(&k->mds, d, false, NULL, &ways[0]));
+    TIDE_TRY(make_way(&k->mds, d, true, NULL, &ways[1]));
+    return choose(k, d, kind, ways, 2, out);
 }
 
-tide_status tide__conv_choose_weights(dnnl_engine_t engine, const tide_op_desc *d, tide_op_kind owner,
-                                      dnnl_memory_desc_t *stored, dnnl_primitive_desc_t *out) {
+/* As kind `owner` stores them. */
+static tide_status stored_weights(tide__cpu_kernel *k, const tide_op_desc *d, tide_op_kind owner, tide__md *out) {
     dnnl_primitive_desc_t pd = NULL;
-    TIDE_TRY(tide__conv_choose(engine, d, owner, &pd));
-    *stored = *tide__pd_md(pd, DNNL_ARG_WEIGHTS);
-    dnnl_primitive_desc_destroy(pd);
-    const way ways[] = {make_way(d, false, stored), make_way(d, false, NULL), make_way(d, true, NULL)};
-    return choose(engine, d, TIDE_OP_CONV_BWD_WEIGHTS, ways, 3, out);
+    TIDE_TRY(tide__conv_choose(k, d, owner, &pd));
+    tide_status status = tide__md_keep(&k->mds, tide__pd_md(pd, DNNL_ARG_WEIGHTS), out);
+    tide__pd_destroy(pd);
+    return status;
+}
+
+tide_status tide__conv_choose_weights(tide__cpu_kernel *k, const tide_op_desc *d, tide_op_kind owner, tide__md *stored,
+                                      dnnl_primitive_desc_t *out) {
+    tide__conv_spec ways[3];
+    TIDE_TRY(stored_weights(k, d, owner, stored));
+    TIDE_TRY(make_way(&k->mds, d, false, *stored, &ways[0]));
+    TIDE_TRY(make_way(&k->mds, d, false, NULL, &ways[1]));
+    TIDE_TRY(make_way(&k->mds, d, true, NULL, &ways[2]));
+    return choose(k, d, TIDE_OP_CONV_BWD_WEIGHTS, ways, 3, out);
 }
 
 /* ---- variants ---- */
 
-static const char *name_of(const_dnnl_primitive_desc_t pd) {
-    const char *name = "";
-    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
-    return name;
-}
-
 /* Code for older processors is slower at the same workspace. */
 static bool is_worth_it(const_dnnl_primitive_desc_t pd, const char *chosen) {
-    const char *name = name_of(pd);
-    return strncmp(name, "ref", 3) != 0 && !strstr(name, "sse") && strcmp(name, chosen) != 0;
+    const char *name = tide__pd_name(pd);
+    return !tide__pd_is_ref(pd) && !strstr(name, "sse") && strcmp(name, chosen) != 0;
 }
 
 /* Adds pd unless a variant has the same amount of workspace. */
@@ -138,74 +130,54 @@ static tide_status add_variant(tide__cpu_kernel *k, const_dnnl_primitive_desc_t 
     return status == TIDE_E_UNSUPPORTED ? TIDE_OK : status; /* no reorder to its layouts */
 }
 
-/* All implementations that an iterator has to offer. */
-static tide_status add_from(tide__cpu_kernel *k, dnnl_primitive_desc_iterator_t it, const char *chosen) {
-    tide_status status = TIDE_OK;
-    do {
-        dnnl_primitive_desc_t pd = dnnl_primitive_desc_iterator_fetch(it);
-        if (!pd) return tide__fail_memory();
-        if (is_worth_it(pd, chosen)) status = add_variant(k, pd);
-        dnnl_primitive_desc_destroy(pd);
-    } while (status == TIDE_OK && dnnl_primitive_desc_iterator_next(it) == dnnl_success);
-    return status;
+typedef struct variants {
+    tide__cpu_kernel *k;
+    const char *chosen; /* the name of variant 0 */
+} variants;
+
+static tide_status visit_variant(void *context, const_dnnl_primitive_desc_t pd) {
+    const variants *v = context;
+    return is_worth_it(pd, v->chosen) ? add_variant(v->k, pd) : TIDE_OK;
 }
 
 /* oneDNN may have nothing for this way: then there is nothing to add. */
-static tide_status add_variants_of(tide__cpu_kernel *k, dnnl_engine_t engine, const way *a, const char *chosen) {
-    const tide_op_desc *d = &k->desc;
-    dnnl_convolution_desc_t op;
-    dnnl_primitive_desc_iterator_t it = NULL;
+static tide_status add_variants_of(variants *v, bool plain, tide__md weights) {
+    tide__cpu_kernel *k = v->k;
     dnnl_primitive_desc_t hint = NULL;
-    way forward = *a;
-    const dnnl_dims_t weights = {d->y.c, d->x.c, d->kernel_h, d->kernel_w};
-    dnnl_memory_desc_init_by_tag(&forward.w, 4, weights, dnnl_f32, dnnl_format_tag_any);
-    if (describe(d->kind, d->bias, a, &op) != dnnl_success) return TIDE_OK;
-    if (d->kind != TIDE_OP_CONV_FWD && create_pd(engine, d, TIDE_OP_CONV_FWD, &forward, &hint) != TIDE_OK)
-        return TIDE_OK;
-    tide_status status = TIDE_OK;
-    if (tide__pd_iterator_create(engine, &op, hint, &it) == TIDE_OK) status = add_from(k, it, chosen);
-    dnnl_primitive_desc_iterator_destroy(it);
-    dnnl_primitive_desc_destroy(hint);
+    tide__conv_spec way;
+    TIDE_TRY(make_way(&k->mds, &k->desc, plain, weights, &way));
+    if (create_hint(k, &k->desc, k->desc.kind, &way, &hint) != TIDE_OK) return TIDE_OK;
+    tide_status status = tide__conv_pd_each(engine_of(k), k->desc.kind, &way, hint, visit_variant, v);
+    tide__pd_destroy(hint);
     return status;
 }
 
-static tide_status add_variants(tide__cpu_kernel *k, dnnl_engine_t engine, const dnnl_memory_desc_t *weights,
-                                const char *chosen) {
-    const way blocked = make_way(&k->desc, false, weights), plain = make_way(&k->desc, true, NULL);
-    TIDE_TRY(add_variants_of(k, engine, &blocked, chosen));
-    return add_variants_of(k, engine, &plain, chosen);
-}
-
-/* As the forward primitive stores them. */
-static tide_status stored_weights(dnnl_engine_t engine, const tide_op_desc *d, dnnl_memory_desc_t *out) {
-    dnnl_primitive_desc_t pd = NULL;
-    TIDE_TRY(tide__conv_choose(engine, d, TIDE_OP_CONV_FWD, &pd));
-    *out = *tide__pd_md(pd, DNNL_ARG_WEIGHTS);
-    dnnl_primitive_desc_destroy(pd);
-    return TIDE_OK;
+static tide_status add_variants(tide__cpu_kernel *k, tide__md weights, const char *chosen) {
+    variants v = {k, chosen};
+    TIDE_TRY(add_variants_of(&v, false, weights));
+    return add_variants_of(&v, true, NULL);
 }
 
 static tide_status build_by_primitive(tide__cpu_kernel *k, const tide_op_desc *source) {
-    dnnl_engine_t engine = ((tide__cpu *)k->base.device)->engine;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_memory_desc_t stored;
+    tide__md stored;
     tide_status status;
     if (source->kind == TIDE_OP_CONV_BWD_WEIGHTS) {
-        TIDE_TRY(tide__conv_choose_weights(engine, source, TIDE_OP_CONV_FWD, &stored, &pd));
-        status = tide__linear_backward_weights(k, pd, &stored);
+        TIDE_TRY(tide__conv_choose_weights(k, source, TIDE_OP_CONV_FWD, &stored, &pd));
+        status = tide__linear_backward_weights(k, pd, stored);
     } else {
-        TIDE_TRY(tide__conv_choose(engine, source, source->kind, &pd));
-        stored = *tide__pd_md(pd, DNNL_ARG_WEIGHTS);
+        TIDE_TRY(tide__conv_choose(k, source, source->kind, &pd));
+        stored = tide__pd_md(pd, DNNL_ARG_WEIGHTS);
         status = source->kind == TIDE_OP_CONV_FWD ? tide__linear_forward(k, pd) : tide__linear_backward_data(k, pd);
     }
-    if (status == TIDE_OK) status = add_variants(k, engine, &stored, name_of(pd));
-    dnnl_primitive_desc_destroy(pd);
+    if (status == TIDE_OK) status = add_variants(k, stored, tide__pd_name(pd));
+    tide__pd_destroy(pd);
     return status;
 }
 
 tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
-    dnnl_memory_desc_t stored;
+    tide__md stored;
     if (!tide__winograd_is_for(source)) return build_by_primitive(k, source);
-    TIDE_TRY(stored_weights(((tide__cpu *)k->base.device)->engine, source, &stored));
-    return tide__winograd_reads(source, &stored) ? tide__winograd_build(k, &stored) : build_by_primitive(k, source);
+    TIDE_TRY(stored_weights(k, source, TIDE_OP_CONV_FWD, &stored));
+    return tide__winograd_reads(source, stored) ? tide__winograd_build(k, stored) : build_by_primitive(k, source);
 }

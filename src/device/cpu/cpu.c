@@ -12,7 +12,7 @@
 
 static void close_device(tide_device *device) {
     tide__cpu *cpu = (tide__cpu *)device;
-    if (cpu->engine) dnnl_engine_destroy(cpu->engine);
+    tide__engine_destroy(cpu->engine);
     tide__team_close(cpu->team);
     free(cpu);
 }
@@ -35,17 +35,17 @@ static void read_model_name(char *out, size_t size) {
 
 static tide_status get_info(const tide_device *base, tide_device_info *out) {
     const tide__cpu *cpu = (const tide__cpu *)base;
-    const dnnl_version_t *version = dnnl_version();
-    char model[64];
+    char model[64], version[32];
     read_model_name(model, sizeof model);
+    tide__dnnl_version(version, sizeof version);
     *out = (tide_device_info){.name = "cpu",
                               .threads = cpu->threads,
                               .align_bytes = base->align_bytes,
                               .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
                               .host_visible = true,
                               .has_kernels = true};
-    snprintf(out->description, sizeof out->description, "%s, %u thread%s, oneDNN %d.%d.%d", model, cpu->threads,
-             cpu->threads == 1 ? "" : "s", version->major, version->minor, version->patch);
+    snprintf(out->description, sizeof out->description, "%s, %u thread%s, oneDNN %s", model, cpu->threads,
+             cpu->threads == 1 ? "" : "s", version);
     return TIDE_OK;
 }
 
@@ -100,7 +100,7 @@ tide_status tide__cpu_open(const char *which, const tide_device_options *options
     if (!cpu) return tide__fail_memory();
     cpu->base = (tide_device){.v = &vtable, .align_bytes = TIDE__CPU_ALIGN};
     cpu->threads = threads;
-    tide_status status = tide__dnnl(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0), "create an engine");
+    tide_status status = tide__engine_create(&cpu->engine);
     if (status == TIDE_OK && threads > 1) status = tide__team_open(usable_cores(), &cpu->team);
     if (status != TIDE_OK) {
         close_device(&cpu->base);

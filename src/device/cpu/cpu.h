@@ -5,9 +5,8 @@
 #ifndef TIDE_DEVICE_CPU_CPU_H
 #define TIDE_DEVICE_CPU_CPU_H
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include "base/vec.h"
+#include "device/cpu/onednn.h"
 #include "device/cpu/team.h"
 #include "device/host_arena.h"
 #include "device/host_queue.h"

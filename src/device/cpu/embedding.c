@@ -68,10 +68,7 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
 
 /* Plain rows, as fully connected layers have their weights: the table of a language model may be both. */
 static tide_status add_table(tide__cpu_kernel *k, tide__access access, int64_t rows) {
-    dnnl_memory_desc_t md;
-    const dnnl_dims_t dims = {rows, k->desc.y.c};
-    dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
-    return tide__add_weights(k, access, &md);
+    return tide__add_matrix(k, access, rows, k->desc.y.c);
 }
 
 tide_status tide__build_embedding(tide__cpu_kernel *k, const tide_op_desc *source) {

@@ -1,4 +1,4 @@
-/* Products of small and strided matrices, row-major. oneDNN's sgemm: in a parallel loop it stays on its thread,
+/* Products of small and strided matrices, row-major (onednn.c). oneDNN's sgemm: in a parallel loop it stays on its thread,
  * outside it uses all of them. */
 #ifndef TIDE_DEVICE_CPU_GEMM_H
 #define TIDE_DEVICE_CPU_GEMM_H

@@ -68,16 +68,6 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_LSTM_BWD_DATA] = tide__build_lstm_cell,
 };
 
-tide_status tide__dnnl(dnnl_status_t status, const char *doing) {
-    switch (status) {
-    case dnnl_success: return TIDE_OK;
-    case dnnl_out_of_memory: return tide__fail(TIDE_E_MEMORY, "oneDNN ran out of memory: cannot %s", doing);
-    case dnnl_unimplemented: return tide__fail(TIDE_E_UNSUPPORTED, "oneDNN has no implementation to %s", doing);
-    case dnnl_invalid_arguments: return tide__fail(TIDE_E_ARGUMENT, "oneDNN refuses the arguments to %s", doing);
-    default: return tide__fail(TIDE_E_DEVICE, "oneDNN status %d: cannot %s", (int)status, doing);
-    }
-}
-
 int tide__set_threads(int threads) {
     int old = omp_get_max_threads();
     omp_set_num_threads(threads);
@@ -102,6 +92,7 @@ static tide_status build(tide__cpu_kernel *k, const tide_op_desc *source) {
     int old = tide__set_threads((int)((tide__cpu *)k->base.device)->threads);
     tide_status status = builders[source->kind](k, source);
     tide__set_threads(old);
+    tide__mds_free(&k->mds);
     return status;
 }
 

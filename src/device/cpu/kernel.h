@@ -11,8 +11,6 @@
 #ifndef TIDE_DEVICE_CPU_KERNEL_H
 #define TIDE_DEVICE_CPU_KERNEL_H
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include "device/cpu/cpu.h"
 
 typedef struct tide__cpu_kernel tide__cpu_kernel;
@@ -27,15 +25,16 @@ typedef struct tide__operand {
     dnnl_data_type_t type;
     tide_shape shape; /* logical; a vector of n elements is (n, 1, 1, 1) */
     uint64_t size_bytes, layout;
-    dnnl_memory_desc_t *md; /* weights only; owned */
+    tide__md md; /* weights only; owned */
 } tide__operand;
 
 /* Is an activation of this shape stored in blocks of 8 channels? */
 static inline bool tide__is_blocked(const tide_shape *s) { return s->c >= 8 && (s->h > 1 || s->w > 1); }
 
 /* As oneDNN sees it. A 1 x 1 image of whole blocks is plain and nChw8c at once: described as nChw8c. */
-void tide__activation_md(const tide_shape *shape, dnnl_data_type_t type, dnnl_memory_desc_t *out);
-void tide__operand_md(const tide__operand *operand, dnnl_memory_desc_t *out);
+tide_status tide__activation_md(tide__mds *mds, const tide_shape *shape, dnnl_data_type_t type, tide__md *out);
+tide_status tide__operand_md(tide__mds *mds, const tide__operand *operand, tide__md *out);
+/* pieces.c */
 tide_status tide__cpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out);
 tide_status tide__cpu_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
                                  const float *plain, void *stored);
@@ -48,7 +47,9 @@ tide_status tide__add_activation(tide__cpu_kernel *k, tide__access access, tide_
 tide_status tide__add_bytes_like(tide__cpu_kernel *k, tide__access access, tide_shape shape); /* u8 per element */
 tide_status tide__add_vector(tide__cpu_kernel *k, tide__access access, int64_t n, dnnl_data_type_t type);
 tide_status tide__add_floats(tide__cpu_kernel *k, tide__access access, uint64_t n); /* TIDE_LAYOUT_ANY */
-tide_status tide__add_weights(tide__cpu_kernel *k, tide__access access, const dnnl_memory_desc_t *md);
+tide_status tide__add_weights(tide__cpu_kernel *k, tide__access access, tide__md md);
+/* A plain matrix of weights. */
+tide_status tide__add_matrix(tide__cpu_kernel *k, tide__access access, int64_t rows, int64_t columns);
 tide_status tide__add_copy(tide__cpu_kernel *k, tide__access access, const tide__operand *other);
 /* Releases what the operand owns. */
 void tide__operand_deinit(tide__operand *operand);
@@ -84,6 +85,7 @@ struct tide__cpu_kernel {
     tide__alternative alternatives[TIDE__MAX_ALTERNATIVES]; /* variants 1, 2 ... */
     uint32_t n_alternatives;
     uint64_t *operand_bytes; /* what base.operand_bytes points to */
+    tide__mds mds;           /* layouts that the builder needs; gone when the kernel is built */
 };
 
 tide_status tide__cpu_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
@@ -94,9 +96,6 @@ tide_status tide__cpu_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide
 /* Operand i of a call (the workspace is operand n_reads + n_writes). */
 static inline void *tide__at(const tide__call *call, uint32_t i) { return call->arena + call->offsets[i]; }
 static inline float *tide__floats(const tide__call *call, uint32_t i) { return tide__at(call, i); }
-
-/* Passes a oneDNN failure on: "cannot create the primitive: oneDNN says unimplemented". */
-tide_status tide__dnnl(dnnl_status_t status, const char *doing);
 
 /* The OpenMP setting of this thread, exchanged while oneDNN creates or runs something. Returns the old one. */
 int tide__set_threads(int threads);

@@ -28,7 +28,7 @@ static binding weights_binding(const tide_op_desc *d) {
 
 /* ---- operands ---- */
 
-static tide_status declare_forward(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+static tide_status declare_forward(tide__cpu_kernel *k, tide__md weights) {
     const tide_op_desc *d = &k->desc;
     TIDE_TRY(tide__add_activation(k, TIDE__READ, d->x));
     TIDE_TRY(tide__add_weights(k, TIDE__READ, weights));
@@ -36,20 +36,20 @@ static tide_status declare_forward(tide__cpu_kernel *k, const dnnl_memory_desc_t
     return tide__add_activation(k, TIDE__WRITE, d->y);
 }
 
-static tide_status declare_backward_data(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+static tide_status declare_backward_data(tide__cpu_kernel *k, tide__md weights) {
     TIDE_TRY(tide__add_weights(k, TIDE__READ, weights));
     TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
     return tide__add_activation(k, TIDE__WRITE, k->desc.x);
 }
 
-static tide_status declare_backward_weights(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+static tide_status declare_backward_weights(tide__cpu_kernel *k, tide__md weights) {
     TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.x));
     TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
     TIDE_TRY(tide__add_weights(k, TIDE__WRITE, weights));
     return k->desc.bias ? tide__add_vector(k, TIDE__WRITE, k->desc.y.c, dnnl_f32) : TIDE_OK;
 }
 
-tide_status tide__linear_declare(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+tide_status tide__linear_declare(tide__cpu_kernel *k, tide__md weights) {
     switch (k->desc.kind) {
     case TIDE_OP_CONV_FWD: return declare_forward(k, weights);
     case TIDE_OP_CONV_BWD_DATA: return declare_backward_data(k, weights);
@@ -71,8 +71,7 @@ tide_status tide__linear_backward_data(tide__cpu_kernel *k, const_dnnl_primitive
     return tide__prim_attach(k, pd, b.binds, b.n);
 }
 
-tide_status tide__linear_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
-                                          const dnnl_memory_desc_t *stored) {
+tide_status tide__linear_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, tide__md stored) {
     const binding b = weights_binding(&k->desc);
     TIDE_TRY(declare_backward_weights(k, stored));
     return tide__prim_attach(k, pd, b.binds, b.n);

@@ -122,10 +122,7 @@ static tide_status run_data(const tide__cpu_kernel *k, const tide__call *call) {
 /* ---- building ---- */
 
 static tide_status add_weights(tide__cpu_kernel *k, tide__access access) {
-    dnnl_memory_desc_t md;
-    const dnnl_dims_t dims = {4 * k->desc.y.c, k->desc.x.c + k->desc.y.c};
-    dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
-    return tide__add_weights(k, access, &md);
+    return tide__add_matrix(k, access, 4 * k->desc.y.c, k->desc.x.c + k->desc.y.c);
 }
 
 /* `count` operands of N rows of `width`. */

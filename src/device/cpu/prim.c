@@ -34,69 +34,10 @@ struct tide__prim {
     uint64_t scratchpad_bytes, workspace_bytes; /* the scratchpad lies first; stages share it */
 };
 
-/* ---- primitive descriptions ---- */
-
-static dnnl_primitive_attr_t user_scratchpad(void) {
-    dnnl_primitive_attr_t attr = NULL;
-    if (dnnl_primitive_attr_create(&attr) != dnnl_success) return NULL;
-    if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success) return attr;
-    dnnl_primitive_attr_destroy(attr);
-    return NULL;
-}
-
-tide_status tide__pd_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const_dnnl_primitive_desc_t hint,
-                            dnnl_primitive_desc_t *out) {
-    dnnl_primitive_attr_t attr = user_scratchpad();
-    if (!attr) return tide__fail_memory();
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = dnnl_primitive_desc_create(&pd, op, attr, engine, hint);
-    dnnl_primitive_attr_destroy(attr);
-    if (status == dnnl_success) *out = pd;
-    return tide__dnnl(status, "compute this op");
-}
-
-tide_status tide__pd_iterator_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const_dnnl_primitive_desc_t hint,
-                                     dnnl_primitive_desc_iterator_t *out) {
-    dnnl_primitive_attr_t attr = user_scratchpad();
-    if (!attr) return tide__fail_memory();
-    dnnl_primitive_desc_iterator_t it = NULL;
-    dnnl_status_t status = dnnl_primitive_desc_iterator_create(&it, op, attr, engine, hint);
-    dnnl_primitive_attr_destroy(attr);
-    if (status == dnnl_success) *out = it;
-    return tide__dnnl(status, "compute this op");
-}
-
-tide_status tide__reorder_pd_create(dnnl_engine_t engine, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
-                                    dnnl_primitive_desc_t *out) {
-    dnnl_primitive_attr_t attr = user_scratchpad();
-    if (!attr) return tide__fail_memory();
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr);
-    dnnl_primitive_attr_destroy(attr);
-    if (status == dnnl_success) *out = pd;
-    return tide__dnnl(status, "reorder an operand");
-}
-
-bool tide__pd_is_ref(const_dnnl_primitive_desc_t pd) {
-    const char *name = "";
-    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
-    return strncmp(name, "ref", 3) == 0;
-}
-
-const dnnl_memory_desc_t *tide__pd_md(const_dnnl_primitive_desc_t pd, int arg) {
-    return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
-}
-
-tide_status tide__md_swapped(const dnnl_memory_desc_t *md, dnnl_memory_desc_t *out) {
-    static const int order[] = {1, 0, 2, 3};
-    const dnnl_memory_desc_t from = *md;
-    return tide__dnnl(dnnl_memory_desc_permute_axes(out, &from, order), "exchange dimensions");
-}
-
 /* ---- creation ---- */
 
 static void stage_deinit(stage *s) {
-    dnnl_primitive_desc_destroy(s->pd);
+    tide__pd_destroy(s->pd);
     dnnl_primitive_destroy(s->primitive);
     dnnl_memory_destroy(s->scratchpad);
 }
@@ -113,13 +54,13 @@ void tide__prim_destroy(tide__prim *prim) {
     free(prim);
 }
 
-static tide_status new_memory(tide__prim *prim, const dnnl_memory_desc_t *md, dnnl_memory_t *out) {
+static tide_status new_memory(tide__prim *prim, tide__md md, dnnl_memory_t *out) {
     return tide__dnnl(dnnl_memory_create(out, md, prim->engine, DNNL_MEMORY_NONE), "describe memory");
 }
 
 static tide_status stage_init(tide__prim *prim, const_dnnl_primitive_desc_t pd, stage *out) {
-    const dnnl_memory_desc_t *scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    uint64_t size = dnnl_memory_desc_get_size(scratchpad);
+    tide__md scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    uint64_t size = tide__md_bytes(scratchpad);
     TIDE_TRY(tide__dnnl(dnnl_primitive_desc_clone(&out->pd, pd), "describe a primitive"));
     if (size == 0) return TIDE_OK;
     prim->scratchpad_bytes = tide__max_u64(prim->scratchpad_bytes, size);
@@ -129,7 +70,7 @@ static tide_status stage_init(tide__prim *prim, const_dnnl_primitive_desc_t pd, 
 static tide_status stage_realise(stage *s) {
     if (!s->pd) return TIDE_OK;
     TIDE_TRY(tide__dnnl(dnnl_primitive_create(&s->primitive, s->pd), "create a primitive"));
-    dnnl_primitive_desc_destroy(s->pd);
+    tide__pd_destroy(s->pd);
     s->pd = NULL;
     return TIDE_OK;
 }
@@ -140,28 +81,26 @@ tide_status tide__prim_realise(tide__prim *prim) {
     return TIDE_OK;
 }
 
-static tide_status reorder_init(tide__prim *prim, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
-                                stage *out) {
+static tide_status reorder_init(tide__prim *prim, tide__md from, tide__md to, stage *out) {
     dnnl_primitive_desc_t pd = NULL;
     TIDE_TRY(tide__reorder_pd_create(prim->engine, from, to, &pd));
     tide_status status = stage_init(prim, pd, out);
-    dnnl_primitive_desc_destroy(pd);
+    tide__pd_destroy(pd);
     return status;
 }
 
-static tide_status port_init(tide__prim *prim, const tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
+static tide_status port_init(tide__prim *prim, tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
                              const tide__bind *bind, port *p) {
-    const dnnl_memory_desc_t *used = tide__pd_md(pd, bind->arg);
-    dnnl_memory_desc_t stored;
-    tide__operand_md(&k->operands.data[bind->operand], &stored);
-    if (bind->swapped) TIDE_TRY(tide__md_swapped(&stored, &stored));
+    tide__md used = tide__pd_md(pd, bind->arg), stored;
+    TIDE_TRY(tide__operand_md(&k->mds, &k->operands.data[bind->operand], &stored));
+    if (bind->swapped) TIDE_TRY(tide__md_swapped(&k->mds, stored, &stored));
     *p = (port){.arg = bind->arg, .operand = bind->operand, .write = bind->operand >= k->n_reads};
     prim->n_ports++;
     TIDE_TRY(new_memory(prim, used, &p->used));
     /* oneDNN's inner product calls a 1 x 1 image a matrix: same bytes, fewer dimensions. */
-    if (used->ndims != stored.ndims || dnnl_memory_desc_equal(used, &stored)) return TIDE_OK;
-    TIDE_TRY(new_memory(prim, &stored, &p->stored));
-    return p->write ? reorder_init(prim, used, &stored, &p->reorder) : reorder_init(prim, &stored, used, &p->reorder);
+    if (tide__md_look(used).n_dims != tide__md_look(stored).n_dims || tide__md_equal(used, stored)) return TIDE_OK;
+    TIDE_TRY(new_memory(prim, stored, &p->stored));
+    return p->write ? reorder_init(prim, used, stored, &p->reorder) : reorder_init(prim, stored, used, &p->reorder);
 }
 
 /* The scratchpad, then the staged operands, each on a cache line. */
@@ -170,7 +109,7 @@ static tide_status lay_out_workspace(tide__prim *prim, const_dnnl_primitive_desc
     for (uint32_t i = 0; i < prim->n_ports; i++) {
         port *p = &prim->ports[i];
         if (!p->stored) continue;
-        uint64_t size = dnnl_memory_desc_get_size(tide__pd_md(pd, p->arg));
+        uint64_t size = tide__md_bytes(tide__pd_md(pd, p->arg));
         if (!tide__align_up(top, TIDE__CPU_ALIGN, &p->stage_offset) || !tide__add(p->stage_offset, size, &top))
             return tide__fail(TIDE_E_OVERFLOW, "the workspace is too large");
     }

@@ -26,19 +26,4 @@ tide_status tide__prim_realise(tide__prim *prim);
 tide_status tide__prim_run(const tide__cpu_kernel *k, const tide__call *call);
 void tide__prim_destroy(tide__prim *prim); /* NULL is fine */
 
-/* A primitive description in user-scratchpad mode; *out is untouched on failure. hint: the forward one, or NULL. */
-tide_status tide__pd_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const_dnnl_primitive_desc_t hint,
-                            dnnl_primitive_desc_t *out);
-/* All primitive descriptions for `op`, likewise. */
-tide_status tide__pd_iterator_create(dnnl_engine_t engine, const_dnnl_op_desc_t op, const_dnnl_primitive_desc_t hint,
-                                     dnnl_primitive_desc_iterator_t *out);
-tide_status tide__reorder_pd_create(dnnl_engine_t engine, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
-                                    dnnl_primitive_desc_t *out);
-/* oneDNN's slow reference code? */
-bool tide__pd_is_ref(const_dnnl_primitive_desc_t pd);
-/* The same bytes with the first two of four dimensions exchanged. */
-tide_status tide__md_swapped(const dnnl_memory_desc_t *md, dnnl_memory_desc_t *out);
-/* The layout the primitive uses for an argument. */
-const dnnl_memory_desc_t *tide__pd_md(const_dnnl_primitive_desc_t pd, int arg);
-
 #endif

@@ -28,15 +28,13 @@ tide_status tide__cpu_queue_create(tide_device *device, tide_queue_kind kind, ti
     if (!queue) return tide__fail_memory();
     if (kind == TIDE_QUEUE_COMPUTE) {
         dnnl_engine_t engine = ((tide__cpu *)device)->engine;
-        TIDE_TRY_GOTO(
-            tide__dnnl(dnnl_stream_create(&queue->stream, engine, dnnl_stream_default_flags), "create a stream"),
-            destroy);
+        TIDE_TRY_GOTO(tide__stream_create(engine, &queue->stream), destroy);
     }
     TIDE_TRY_GOTO(tide__host_queue_start(&queue->host, device, kind, &hooks), destroy);
     *out = &queue->host.base;
     return TIDE_OK;
 destroy:
-    dnnl_stream_destroy(queue->stream);
+    tide__stream_destroy(queue->stream);
     free(queue);
     return status;
 }
@@ -44,6 +42,6 @@ destroy:
 void tide__cpu_queue_destroy(tide_queue *base) {
     tide__cpu_queue *queue = (tide__cpu_queue *)base;
     tide__host_queue_stop(&queue->host);
-    dnnl_stream_destroy(queue->stream);
+    tide__stream_destroy(queue->stream);
     free(queue);
 }

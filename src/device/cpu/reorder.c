@@ -18,23 +18,24 @@ static tide_status add_operand_of(tide__cpu_kernel *k, tide__access access, cons
     return status;
 }
 
-static tide_status check_same_values(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b) {
-    bool same = a->ndims == b->ndims && a->data_type == b->data_type;
-    for (int i = 0; same && i < a->ndims; i++) same = a->dims[i] == b->dims[i];
+static tide_status check_same_values(tide__md from, tide__md to) {
+    const tide__md_view a = tide__md_look(from), b = tide__md_look(to);
+    bool same = a.n_dims == b.n_dims && a.type == b.type;
+    for (int i = 0; same && i < a.n_dims; i++) same = a.dims[i] == b.dims[i];
     return same ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "the two operands have different shapes");
 }
 
 tide_status tide__build_reorder(tide__cpu_kernel *k, const tide_op_desc *source) {
     static const tide__bind binds[] = {{DNNL_ARG_FROM, 0}, {DNNL_ARG_TO, 1}};
-    dnnl_memory_desc_t from, to;
+    tide__md from, to;
     dnnl_primitive_desc_t pd = NULL;
     TIDE_TRY(add_operand_of(k, TIDE__READ, source->from, source->from_operand));
     TIDE_TRY(add_operand_of(k, TIDE__WRITE, source->to, source->to_operand));
-    tide__operand_md(&k->operands.data[0], &from);
-    tide__operand_md(&k->operands.data[1], &to);
-    TIDE_TRY(check_same_values(&from, &to));
-    TIDE_TRY(tide__reorder_pd_create(((tide__cpu *)k->base.device)->engine, &from, &to, &pd));
+    TIDE_TRY(tide__operand_md(&k->mds, &k->operands.data[0], &from));
+    TIDE_TRY(tide__operand_md(&k->mds, &k->operands.data[1], &to));
+    TIDE_TRY(check_same_values(from, to));
+    TIDE_TRY(tide__reorder_pd_create(((tide__cpu *)k->base.device)->engine, from, to, &pd));
     tide_status status = tide__prim_attach(k, pd, binds, 2);
-    dnnl_primitive_desc_destroy(pd);
+    tide__pd_destroy(pd);
     return status;
 }

@@ -50,10 +50,10 @@ static tide_status run_backward_weights(const tide__cpu_kernel *k, const tide__c
 
 /* ---- building ---- */
 
-static tide_status add_swapped_weights(tide__cpu_kernel *k, tide__access access, const dnnl_memory_desc_t *md) {
-    dnnl_memory_desc_t swapped;
-    TIDE_TRY(tide__md_swapped(md, &swapped));
-    return tide__add_weights(k, access, &swapped);
+static tide_status add_swapped_weights(tide__cpu_kernel *k, tide__access access, tide__md md) {
+    tide__md swapped;
+    TIDE_TRY(tide__md_swapped(&k->mds, md, &swapped));
+    return tide__add_weights(k, access, swapped);
 }
 
 static tide_status build_forward(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd) {
@@ -77,8 +77,7 @@ static tide_status build_backward_data(tide__cpu_kernel *k, const_dnnl_primitive
     return tide__prim_attach(k, pd, binds, 3);
 }
 
-static tide_status build_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
-                                          const dnnl_memory_desc_t *stored) {
+static tide_status build_backward_weights(tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd, tide__md stored) {
     static const tide__bind binds[] = {{DNNL_ARG_DIFF_DST, 0}, {DNNL_ARG_SRC, 1}, {DNNL_ARG_DIFF_WEIGHTS, 2, true}};
     TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.x));
     TIDE_TRY(tide__add_activation(k, TIDE__READ, k->desc.y));
@@ -90,25 +89,24 @@ static tide_status build_backward_weights(tide__cpu_kernel *k, const_dnnl_primit
 }
 
 tide_status tide__build_upconv(tide__cpu_kernel *k, const tide_op_desc *source) {
-    dnnl_engine_t engine = ((tide__cpu *)k->base.device)->engine;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_memory_desc_t stored;
+    tide__md stored;
     tide_status status;
     const tide_op_desc mirror = mirror_of(source);
     switch (source->kind) {
     case TIDE_OP_UPCONV_FWD:
-        TIDE_TRY(tide__conv_choose(engine, &mirror, TIDE_OP_CONV_BWD_DATA, &pd));
+        TIDE_TRY(tide__conv_choose(k, &mirror, TIDE_OP_CONV_BWD_DATA, &pd));
         status = build_forward(k, pd);
         break;
     case TIDE_OP_UPCONV_BWD_DATA:
-        TIDE_TRY(tide__conv_choose(engine, &mirror, TIDE_OP_CONV_FWD, &pd));
+        TIDE_TRY(tide__conv_choose(k, &mirror, TIDE_OP_CONV_FWD, &pd));
         status = build_backward_data(k, pd);
         break;
     default:
-        TIDE_TRY(tide__conv_choose_weights(engine, &mirror, TIDE_OP_CONV_BWD_DATA, &stored, &pd));
-        status = build_backward_weights(k, pd, &stored);
+        TIDE_TRY(tide__conv_choose_weights(k, &mirror, TIDE_OP_CONV_BWD_DATA, &stored, &pd));
+        status = build_backward_weights(k, pd, stored);
         break;
     }
-    dnnl_primitive_desc_destroy(pd);
+    tide__pd_destroy(pd);
     return status;
 }

@@ -278,14 +278,17 @@ bool tide__winograd_is_for(const tide_op_desc *d) {
     return d->x.h > TILE && d->x.w > TILE && tiles >= LEAST_TILES && tide__winograd_works();
 }
 
-bool tide__winograd_reads(const tide_op_desc *d, const dnnl_memory_desc_t *weights) {
+bool tide__winograd_reads(const tide_op_desc *d, tide__md weights) {
     const dnnl_dims_t dims = {d->y.c, d->x.c, 3, 3};
-    dnnl_memory_desc_t blocked;
-    dnnl_memory_desc_init_by_tag(&blocked, 4, dims, dnnl_f32, dnnl_OIhw8i8o);
-    return dnnl_memory_desc_equal(weights, &blocked);
+    tide__mds mds = {0};
+    tide__md blocked;
+    bool same = tide__md_create(&mds, 4, dims, dnnl_f32, dnnl_OIhw8i8o, &blocked) == TIDE_OK &&
+                tide__md_equal(weights, blocked);
+    tide__mds_free(&mds);
+    return same;
 }
 
-tide_status tide__winograd_build(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights) {
+tide_status tide__winograd_build(tide__cpu_kernel *k, tide__md weights) {
     const cut c = cut_of(&k->desc);
     k->run = run;
     k->workspace_bytes = workspace_floats(&c) * sizeof(float);

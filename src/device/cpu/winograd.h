@@ -9,7 +9,7 @@
 /* Is a convolution of this description done faster so? */
 bool tide__winograd_is_for(const tide_op_desc *d);
 /* Can weights that are stored like this be read? */
-bool tide__winograd_reads(const tide_op_desc *d, const dnnl_memory_desc_t *weights);
-tide_status tide__winograd_build(tide__cpu_kernel *k, const dnnl_memory_desc_t *weights);
+bool tide__winograd_reads(const tide_op_desc *d, tide__md weights);
+tide_status tide__winograd_build(tide__cpu_kernel *k, tide__md weights);
 
 #endif

@@ -1,5 +1,4 @@
 /* Operands: plain row-major, so a layout is a type and a number of elements, and packing is a conversion. */
-#include <math.h>
 #include <string.h>
 
 #include "device/gpu/kernel.h"
@@ -20,13 +19,6 @@ tide_status tide__gpu_writes(tide__gpu_kernel *k, tide__element type, uint64_t e
 
 /* ---- to and from plain float32 ---- */
 
-/* Into the type's range; NaN becomes 0. */
-static int64_t whole(float value, float low, float high) {
-    if (isnan(value)) return 0;
-    value = value < low ? low : value;
-    return llroundf(value > high ? high : value);
-}
-
 tide_status tide__gpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out) {
     const tide__gpu_operand *o = &((const tide__gpu_kernel *)kernel)->operands.data[operand];
     tide__operand_layout_plain(o->elements, tide__element_bytes(o->type), out);
@@ -39,8 +31,9 @@ tide_status tide__gpu_piece_pack(const tide_kernel *kernel, uint32_t operand, co
     uint64_t n = piece->to[0] - piece->from[0];
     if (type == TIDE__F32) memcpy(stored, plain, n * sizeof(float));
     for (uint64_t i = 0; type == TIDE__I32 && i < n; i++)
-        ((int32_t *)stored)[i] = (int32_t)whole(plain[i], -2147483648.0f, 2147483520.0f);
-    for (uint64_t i = 0; type == TIDE__U8 && i < n; i++) ((uint8_t *)stored)[i] = (uint8_t)whole(plain[i], 0, 255);
+        ((int32_t *)stored)[i] = (int32_t)tide__round_into(plain[i], -2147483648.0f, 2147483520.0f);
+    for (uint64_t i = 0; type == TIDE__U8 && i < n; i++)
+        ((uint8_t *)stored)[i] = (uint8_t)tide__round_into(plain[i], 0, 255);
     return TIDE_OK;
 }
 

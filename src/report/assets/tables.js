@@ -16,7 +16,11 @@ function make(tag, attributes, ...children) {
 
 function percent(part, whole) { return (100 * part / whole).toFixed(1) + ' %'; }
 
-/* ---- the top ---- */
+/* ---- the top: what was measured where there is a measurement, else what is predicted ---- */
+
+function found(key) { return M.ran ? M.meta.ran[key] : M.meta.plan[key]; }
+/* A guess: ops far slower than their planned costs, as on a machine that something else had as well. */
+function wasBusy() { return M.ran && M.meta.ran.compute_ns > 1.5 * M.meta.plan.compute_ns; }
 
 function writeTop() {
   const {plan, machine, program} = M.meta;
@@ -27,12 +31,14 @@ function writeTop() {
   lede.append('One step fits in ', bold(showBytes(plan.arena_bytes)));
   if (plan.whole_bytes && plan.whole_bytes !== plan.arena_bytes)
     lede.append(' instead of ', bold(showBytes(plan.whole_bytes)), ` (${percent(plan.arena_bytes, plan.whole_bytes)})`);
-  lede.append(' of device memory and takes ', bold(showTime(plan.step_ns)));
-  if (plan.whole_ns && plan.whole_ns !== plan.step_ns)
+  lede.append(M.ran ? ' of device memory and took ' : ' of device memory and takes ', bold(showTime(found('step_ns'))));
+  if (M.ran) lede.append(`, measured (${showTime(plan.step_ns)} were predicted)`);
+  else if (plan.whole_ns && plan.whole_ns !== plan.step_ns)
     lede.append(`, ${(plan.step_ns / plan.whole_ns).toFixed(2)} times the unconstrained step`);
   lede.append(swaps + again ? `: ${plural(swaps, 'value')} ${swaps === 1 ? 'moves' : 'move'} to a tier for a while, ${plural(again, 'value')} ${again === 1 ? 'is' : 'are'} computed again.`
     : '. Every value stays from its first use to its last.');
   lede.append(` Policy ${plan.policy}, machine ${machine.name} (${machine.source})` + (plan.bits === 'any' ? '; the bits may differ from the unconstrained run.' : '.'));
+  if (wasBusy()) lede.append(` Its ops took ${(M.meta.ran.compute_ns / plan.compute_ns).toFixed(1)} times as long as the plan counts on: the machine was busy with something else, or its costs were measured at another time.`);
 }
 
 function figure(name, value, note, share) {
@@ -46,9 +52,9 @@ function writeFigures() {
   $('figures').append(
     figure('Arena', showBytes(plan.arena_bytes), whole ? percent(plan.arena_bytes, whole) + ' of the unconstrained ' + showBytes(whole) : '', whole ? plan.arena_bytes / whole : undefined),
     figure('Budget', budget === null ? 'none' : showBytes(budget), budget === null ? 'nothing forced the plan' : showBytes(budget - plan.arena_bytes) + ' left', budget ? plan.arena_bytes / budget : undefined),
-    figure('Step time', showTime(plan.step_ns), (plan.whole_ns ? percent(plan.step_ns, plan.whole_ns) + ' of the unconstrained, ' : '') + (M.ran ? 'predicted; it took ' + showTime(M.meta.ran.step_ns) : 'predicted')),
-    figure('Exposed', showTime(plan.exposed_ns), 'compute waits for transfers'),
-    figure('Computed again', showTime(plan.recomputed_ns), plan.compute_ns ? percent(plan.recomputed_ns, plan.compute_ns) + ' of the compute time' : ''),
+    figure('Step time', showTime(found('step_ns')), (M.ran ? 'measured; predicted ' + showTime(plan.step_ns) : 'predicted') + (plan.whole_ns ? ', ' + percent(plan.step_ns, plan.whole_ns) + ' of the unconstrained' : '')),
+    figure('Exposed', showTime(found('exposed_ns')), 'compute waits for transfers' + (M.ran ? '; predicted ' + showTime(plan.exposed_ns) : '')),
+    figure('Computed again', showTime(found('recomputed_ns')), found('compute_ns') ? percent(found('recomputed_ns'), found('compute_ns')) + ' of the compute time' : ''),
     figure('Moved', showBytes(plan.moved_bytes), 'to and from tiers'),
     ...(plan.relocated_bytes ? [figure('Relocated', showBytes(plan.relocated_bytes), showTime(plan.relocated_ns) + ' of copies inside the arena')] : []),
     figure('Without sharing', showBytes(program.total_bytes), 'all values side by side'));

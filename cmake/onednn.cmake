@@ -1,0 +1,17 @@
+# oneDNN, 2.6 or any 3: DNNL_LIBRARY, DNNL_HEADERS and DNNL_MAJOR. One outside the system's folders is found through
+# CMAKE_PREFIX_PATH. It must run on OpenMP as the CPU device's own loops do: a second set of threads would take their cores.
+find_path(DNNL_HEADERS oneapi/dnnl/dnnl_version.h REQUIRED)
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+foreach(part MAJOR MINOR)
+  file(STRINGS ${DNNL_HEADERS}/oneapi/dnnl/dnnl_version.h line REGEX "define DNNL_VERSION_${part} ")
+  string(REGEX MATCH "[0-9]+" DNNL_${part} "${line}")
+endforeach()
+set(DNNL_VERSION ${DNNL_MAJOR}.${DNNL_MINOR})
+if(DNNL_VERSION VERSION_LESS 2.6 OR DNNL_VERSION VERSION_GREATER_EQUAL 4)
+  message(FATAL_ERROR "oneDNN ${DNNL_VERSION} in ${DNNL_HEADERS}: needed is 2.6 or 3")
+endif()
+file(STRINGS ${DNNL_HEADERS}/oneapi/dnnl/dnnl_config.h line REGEX "define DNNL_CPU_RUNTIME DNNL_RUNTIME_")
+if(NOT line MATCHES "DNNL_RUNTIME_OMP")
+  message(FATAL_ERROR "oneDNN ${DNNL_VERSION} in ${DNNL_HEADERS} does not run on OpenMP")
+endif()
+message(STATUS "oneDNN ${DNNL_VERSION}: ${DNNL_LIBRARY}")

@@ -1,0 +1,17 @@
+# What `make package` makes: a Debian package for the system's compiler and libraries, and a tarball of the same files.
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_PACKAGE_NAME tidemark)
+set(CPACK_SYSTEM_NAME linux-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_PACKAGE_VENDOR "the Tidemark authors")
+set(CPACK_PACKAGE_CONTACT "the Tidemark authors <tidemark@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "train neural networks inside a byte budget, to the same bits")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_CHECKSUM SHA256)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "pocl-opencl-icd, libclblast1") # the OpenCL device loads its driver at run time
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+include(CPack)

@@ -1,0 +1,167 @@
+/* Pieces of operands, to and from plain float32, in loops of our own: oneDNN 3 cannot describe every piece of a layout
+ * from its own first byte, and would make code anew for every place.
+ *
+ * Where an element lies is a sum over the dimensions, so that a table per dimension says it all. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cpu/kernel.h"
+
+/* The boxes of a piece and of the tiles it lies in; offsets in elements from the piece's first tile. */
+typedef struct box {
+    uint64_t size[4], padded[4];
+    uint64_t *offset[4]; /* of padded[d]; one block of memory, offset[0] */
+} box;
+
+/* Elements from one step along the outermost of blocks[i...] of a tile to the next: what the later blocks hold. */
+static uint64_t elements_within(const tide__md_view *v, int block) {
+    uint64_t n = 1;
+    for (int i = block + 1; i < v->n_blocks; i++) n *= (uint64_t)v->block_sizes[i];
+    return n;
+}
+
+/* Of position `at` in a tile along dimension `dim`. */
+static uint64_t offset_in_tile(const tide__md_view *v, int dim, uint64_t at) {
+    uint64_t offset = 0;
+    for (int i = v->n_blocks; i-- > 0;) {
+        if (v->block_dims[i] != dim) continue;
+        offset += at % (uint64_t)v->block_sizes[i] * elements_within(v, i);
+        at /= (uint64_t)v->block_sizes[i];
+    }
+    return offset;
+}
+
+static uint64_t tile_size(const tide__md_view *v, int dim) {
+    uint64_t size = 1;
+    for (int i = 0; i < v->n_blocks; i++) size *= v->block_dims[i] == dim ? (uint64_t)v->block_sizes[i] : 1;
+    return size;
+}
+
+static void fill_offsets(const tide__md_view *v, box *b) {
+    for (int d = 0; d < 4; d++) {
+        const uint64_t tile = d < v->n_dims ? tile_size(v, d) : 1;
+        for (uint64_t i = 0; i < b->padded[d]; i++)
+            b->offset[d][i] = d < v->n_dims ? i / tile * (uint64_t)v->strides[d] + offset_in_tile(v, d, i % tile) : 0;
+    }
+}
+
+/* Dimensions that the layout does not have are of one element. */
+static tide_status box_init(const tide__md_view *v, const tide_piece *piece, box *b) {
+    uint64_t n = 0;
+    for (int d = 0; d < 4; d++) {
+        const uint64_t tile = d < v->n_dims ? tile_size(v, d) : 1;
+        b->size[d] = d < v->n_dims ? piece->to[d] - piece->from[d] : 1;
+        b->padded[d] = (b->size[d] + tile - 1) / tile * tile;
+        n += b->padded[d];
+    }
+    b->offset[0] = malloc(n * sizeof *b->offset[0]);
+    if (!b->offset[0]) return tide__fail_memory();
+    for (int d = 1; d < 4; d++) b->offset[d] = b->offset[d - 1] + b->padded[d - 1];
+    fill_offsets(v, b);
+    return TIDE_OK;
+}
+
+/* ---- one row along the last dimension ---- */
+
+static void pack_row(dnnl_data_type_t type, const uint64_t *offset, uint64_t n, const float *plain, void *stored) {
+    switch (type) {
+    case dnnl_u8:
+        for (uint64_t i = 0; i < n; i++) ((uint8_t *)stored)[offset[i]] = (uint8_t)tide__round_into(plain[i], 0, 255);
+        break;
+    case dnnl_s32:
+        for (uint64_t i = 0; i < n; i++)
+            ((int32_t *)stored)[offset[i]] = (int32_t)tide__round_into(plain[i], -2147483648.0f, 2147483520.0f);
+        break;
+    default:
+        for (uint64_t i = 0; i < n; i++) ((float *)stored)[offset[i]] = plain[i];
+    }
+}
+
+static void unpack_row(dnnl_data_type_t type, const uint64_t *offset, uint64_t n, const void *stored, float *plain) {
+    switch (type) {
+    case dnnl_u8:
+        for (uint64_t i = 0; i < n; i++) plain[i] = ((const uint8_t *)stored)[offset[i]];
+        break;
+    case dnnl_s32:
+        for (uint64_t i = 0; i < n; i++) plain[i] = (float)((const int32_t *)stored)[offset[i]];
+        break;
+    default:
+        for (uint64_t i = 0; i < n; i++) plain[i] = ((const float *)stored)[offset[i]];
+    }
+}
+
+/* ---- whole pieces ---- */
+
+typedef struct direction {
+    const float *from; /* packing: the next plain element */
+    float *to;         /* unpacking: likewise */
+} direction;
+
+static void convert_row(const box *b, dnnl_data_type_t type, char *stored, direction *d) {
+    const uint64_t n = b->size[3];
+    if (d->from) {
+        pack_row(type, b->offset[3], n, d->from, stored);
+        d->from += n;
+    } else {
+        unpack_row(type, b->offset[3], n, stored, d->to);
+        d->to += n;
+    }
+}
+
+static void convert_box(const box *b, dnnl_data_type_t type, char *stored, direction d) {
+    const uint64_t element_bytes = type == dnnl_u8 ? 1 : 4;
+    for (uint64_t i = 0; i < b->size[0]; i++)
+        for (uint64_t j = 0; j < b->size[1]; j++)
+            for (uint64_t k = 0; k < b->size[2]; k++) {
+                const uint64_t at = b->offset[0][i] + b->offset[1][j] + b->offset[2][k];
+                convert_row(b, type, stored + at * element_bytes, &d);
+            }
+}
+
+static tide_status convert(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, void *stored,
+                           direction d) {
+    const tide__operand *o = &((const tide__cpu_kernel *)kernel)->operands.data[operand];
+    tide__mds mds = {0};
+    tide__md md;
+    box b;
+    tide_status status;
+    TIDE_TRY_GOTO(tide__operand_md(&mds, o, &md), end);
+    const tide__md_view v = tide__md_look(md);
+    TIDE_TRY_GOTO(box_init(&v, piece, &b), end);
+    if (d.from) memset(stored, 0, piece->size_bytes); /* padding is zero */
+    convert_box(&b, o->type, stored, d);
+    free(b.offset[0]);
+end:
+    tide__mds_free(&mds);
+    return status;
+}
+
+tide_status tide__cpu_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                 const float *plain, void *stored) {
+    return convert(kernel, operand, piece, stored, (direction){.from = plain});
+}
+
+tide_status tide__cpu_piece_unpack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
+                                   const void *stored, float *plain) {
+    void *unchanged; /* unpacking reads only */
+    memcpy(&unchanged, &stored, sizeof unchanged);
+    return convert(kernel, operand, piece, unchanged, (direction){.to = plain});
+}
+
+tide_status tide__cpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out) {
+    const tide__operand *o = &((const tide__cpu_kernel *)kernel)->operands.data[operand];
+    tide__mds mds = {0};
+    tide__md md;
+    tide_status status = tide__operand_md(&mds, o, &md);
+    if (status == TIDE_OK) {
+        const tide__md_view v = tide__md_look(md);
+        *out = (tide__operand_layout){.n_dims = (uint32_t)v.n_dims, .element_bytes = o->type == dnnl_u8 ? 1 : 4};
+        for (int i = 0; i < v.n_dims; i++) {
+            out->dims[i] = (uint64_t)v.dims[i];
+            out->stride[i] = (uint64_t)v.strides[i];
+            out->tile[i] = tile_size(&v, i);
+        }
+    }
+    tide__mds_free(&mds);
+    return status;
+}
