@@ -48,6 +48,8 @@ TIDE_API tide_status tide_heap_borrow(tide_heap *heap, tide_id value, uint64_t s
 /* Pins count. A block that is not there comes back first. */
 TIDE_API tide_status tide_heap_pin(tide_heap *heap, uint64_t block, void **address);
 TIDE_API void tide_heap_unpin(tide_heap *heap, uint64_t block);
+/* All that may leave does, as far as there is room on disk, and the memory of what is free goes back to the system. */
+TIDE_API tide_status tide_heap_rest(tide_heap *heap);
 /* Pinned or not. */
 TIDE_API void tide_heap_release(tide_heap *heap, uint64_t block);
 

@@ -1,4 +1,5 @@
-/* See heap.h. Free ranges of the arena and of the disk are found best fit. Blocks that may leave stand in one list, least
+/* See heap.h. Free ranges of the arena and of the disk are found best fit; small blocks, of which some never leave, lie
+ * together at the arena's end. Blocks that may leave stand in one list, least
  * recently used first; they leave one after the other until the stretch that is wanted is free.
  *
  * Invariant: a block is either in the arena (slot == NOWHERE) or not (offset == NOWHERE), then on disk unless it is borrowed;
@@ -163,7 +164,8 @@ static tide_status evict(tide_heap *heap) {
 }
 
 static tide_status make_room(tide_heap *heap, uint64_t size, uint64_t *offset) {
-    while (!tide__ranges_take(&heap->free, size, offset)) {
+    bool small = size < BLOCK_BYTES;
+    while (!(small ? tide__ranges_take_high : tide__ranges_take)(&heap->free, size, offset)) {
         tide_status status = evict(heap);
         if (status == TIDE_E_FIT)
             return tide__fail(TIDE_E_FIT,
@@ -293,6 +295,18 @@ void tide_heap_unpin(tide_heap *heap, uint64_t id) {
     pthread_mutex_lock(&heap->lock);
     if (is_block(heap, id) && heap->blocks.data[id].pins > 0 && --heap->blocks.data[id].pins == 0) append(heap, id);
     pthread_mutex_unlock(&heap->lock);
+}
+
+tide_status tide_heap_rest(tide_heap *heap) {
+    TIDE_NEED(heap);
+    pthread_mutex_lock(&heap->lock);
+    tide_status status = TIDE_OK;
+    while (status == TIDE_OK && heap->oldest != NO_BLOCK) status = evict(heap);
+    if (status == TIDE_E_TIER_FULL) status = TIDE_OK;
+    for (size_t i = 0; i < heap->free.free.count; i++)
+        tide_arena_discard(heap->arena, heap->free.free.data[i].offset, heap->free.free.data[i].size);
+    pthread_mutex_unlock(&heap->lock);
+    return status;
 }
 
 /* Giving back a range may need memory for the list of ranges; a stretch that is lost so is lost to the heap only. */

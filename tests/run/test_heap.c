@@ -85,6 +85,22 @@ static void test_random_use(void **state) {
     tide_heap_destroy(r.heap);
 }
 
+/* What is small and stays does not stand in the way of what is large. */
+static void test_small_blocks_lie_together(void **state) {
+    (void)state;
+    rig r;
+    uint64_t large, small;
+    void *address;
+    open_rig(&r, 4 * 4096, 0);
+    for (int i = 0; i < 8; i++) {
+        assert_ok(tide_heap_allocate(r.heap, 4096 + (uint64_t)i * 512, &large, &address));
+        assert_ok(tide_heap_allocate(r.heap, 64, &small, &address));
+        tide_heap_release(r.heap, large);
+    }
+    assert_ok(tide_heap_allocate(r.heap, 3 * 4096, &large, &address));
+    tide_heap_destroy(r.heap);
+}
+
 static void test_budgets(void **state) {
     (void)state;
     rig r;
@@ -138,6 +154,9 @@ static void test_borrowed_blocks(void **state) {
     }
     assert_int_equal(n_reads, 3 * N); /* the one that is needed next has just left, always */
     assert_int_equal(tide_heap_get_stats(heap).saved_bytes, 0);
+    assert_ok(tide_heap_rest(heap));
+    assert_ok(tide_heap_pin(heap, blocks[N - 1], (void **)&address));
+    assert_true(address[0] == N - 1 && n_reads == 3 * N + 1); /* it had left with the others */
     for (uint32_t i = 0; i < N; i++) tide_heap_release(heap, blocks[i]);
     assert_ok(tide_heap_allocate(heap, 3 * 8192, &blocks[0], (void **)&address));
     tide_heap_destroy(heap);
@@ -146,6 +165,7 @@ static void test_borrowed_blocks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_use),
+        cmocka_unit_test(test_small_blocks_lie_together),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_borrowed_blocks),
     };

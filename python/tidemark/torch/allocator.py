@@ -28,7 +28,7 @@ void tidemark_torch_disarm(void);
 void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses);
 uint64_t tidemark_torch_adopt(uint64_t cdata);
 uint64_t tidemark_torch_address(uint64_t cdata);
-void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *last_error);
+void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *borrow, void *last_error);
 void *tidemark_torch_moved(void);
 int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *import);
 void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas);
@@ -37,7 +37,7 @@ int tidemark_torch_leave_heap(void);
 void tidemark_torch_outside(uint64_t *count, uint64_t *peak_bytes, int reset);
 """)
 
-OFF, RECORD, PLANNED, ONLINE = 0, 1, 2, 3
+OFF, RECORD, PLANNED, ONLINE, EMPTY = 0, 1, 2, 3, 4
 RELEASED = 0xFFFFFFFFFFFFFFFF
 
 

@@ -8,7 +8,7 @@ else than the recorded one leaves the plan: every value comes back to ordinary m
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, Callable
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,10 +17,12 @@ from ..errors import TideError
 from ..plan import Plan
 from ..run import PulledRun
 from . import allocator
-from .capture import HIDDEN_WRITES, Recording, tensors_in, tensors_out
+from .capture import HIDDEN_WRITES, Recording
 from .convert import Conversion
+from .frozen import Frozen, Reader
 from .rescue import rescue_values
 from .schedule import Turn, make_schedule
+from .tensors import tensors_in, tensors_out
 
 
 class Deviation(Exception):
@@ -41,14 +43,14 @@ class _Saved:
         self.rng = rng
         self.grad = torch.is_grad_enabled()
 
-    def run(self) -> Any:
+    def run(self, call: Callable[..., Any] = lambda func, args, kwargs: func(*args, **kwargs)) -> Any:
         """With the random numbers and in the grad mode of the first time."""
         now = torch.get_rng_state() if self.rng is not None else None
         if now is not None:
             torch.set_rng_state(self.rng)
         try:
             with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(self.grad):
-                return self.func(*self.args, **self.kwargs)
+                return call(self.func, self.args, self.kwargs)
         finally:
             if now is not None:
                 torch.set_rng_state(now)
@@ -66,12 +68,15 @@ def _alias(value: Any) -> Any:
 class Executor(TorchDispatchMode):
     """Follows one plan, step after step. Between steps the state lies where the plan ends, or at home."""
 
-    def __init__(self, recording: Recording, conversion: Conversion, plan: Plan, disk_path: str | None):
+    def __init__(self, recording: Recording, conversion: Conversion, plan: Plan, frozen: Frozen, disk_path: str | None):
         super().__init__()
         self.conversion, self.plan = conversion, plan
         self._calls = recording.calls
         self._lib = allocator.load()
-        self._run = PulledRun(plan, disk_path=disk_path)
+        self._frozen = [(frozen.storages[number], slot) for slot, _, number in conversion.frozen]
+        self.reader = Reader(frozen)
+        source = frozen.source((tensor, number) for _, tensor, number in conversion.frozen) if self._frozen else None
+        self._run = PulledRun(plan, disk_path=disk_path, source=source)
         base = self._run.address
         self._lib.tidemark_torch_arena(base, max(plan.arena_bytes, 1))
         self._base = base
@@ -88,6 +93,8 @@ class Executor(TorchDispatchMode):
         self._storage: list[torch.UntypedStorage | None] = [None] * len(slots)
         self._cdata: list[int] = [0] * len(slots)
         self._at: list[int] = [0] * len(slots)  # in a step: the address of the slot's storage, 0: none
+        for storage, slot in self._frozen:
+            self._storage[slot], self._cdata[slot] = storage, storage._cdata
         self._saved: dict[int, _Saved] = {}
         self._leftover: list[torch.UntypedStorage] = []
         self._size = {slot: recording.sizes[key] for key, slot in slots.items()}
@@ -197,20 +204,27 @@ class Executor(TorchDispatchMode):
             else:
                 self.bind([(storage._cdata, at_end[tensor])])
                 self._leftover.append(storage)
-        state = {slot for _, slot, _, _ in self._state}
+        self._release_frozen()
+        lasting = {slot for _, slot, *_ in (*self._state, *self._frozen)}
         for slot in range(len(self._storage)):
-            if slot not in state:
+            if slot not in lasting:
                 self._storage[slot], self._at[slot] = None, 0
+
+    def _release_frozen(self) -> None:
+        """Weights in files have no bytes between steps."""
+        self.bind([(storage._cdata, 0) for storage, _ in self._frozen])
+        for _, slot in self._frozen:
+            self._at[slot] = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if not self._following:
-            return func(*args, **kwargs)
+            return self.reader.call(func, args, kwargs)
         try:
             op = self._match(func, args, kwargs)
         except Deviation as deviation:
             self._leave(str(deviation))
-            return func(*args, **kwargs)
+            return self.reader.call(func, args, kwargs)
         if op is None:
             return func(*args, **kwargs)
         return self._compute(op, func, args, kwargs)
@@ -311,6 +325,7 @@ class Executor(TorchDispatchMode):
         self._lib.tidemark_torch_mode(allocator.OFF)
         self._run.stop(not self._handed)
         n_ops = sum(op is not None for op in self.conversion.op_of_call[: self._next_call]) - self._computing
+        self._release_frozen()
         rescue_values(self, n_ops)
         self._saved.clear()
         self.is_home = True
