@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Callable
 
 from ._abi import ffi, lib
 from .errors import check
@@ -84,6 +85,11 @@ class PulledRun:
         if status:
             check(status)
         return self._call.op
+
+    def pull_call(self, cast: Callable[[int], object]) -> tuple[object, object, object]:
+        """The run, tide_run_pull and its second argument, for those who call it from C; cast makes pointers of addresses."""
+        function = ffi.addressof(lib, "tide_run_pull")
+        return tuple(cast(int(ffi.cast("uintptr_t", p))) for p in (self._run, function, self._call))
 
     def end(self) -> None:
         """Waits for all that moves; self.report has the figures."""

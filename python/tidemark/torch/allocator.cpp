@@ -11,6 +11,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -44,8 +46,15 @@ struct Answer {
     uint64_t bytes;
     void *address;
 };
-thread_local std::vector<Answer> answers; /* of the op at hand, in the order of its allocations */
-thread_local size_t answered = 0;
+/* Of the op at hand, in the order of its allocations; those before `answered` are passed. */
+thread_local const Answer *answers = nullptr;
+thread_local size_t n_answers = 0, answered = 0;
+
+void arm(const Answer *first, size_t n) {
+    answers = first;
+    n_answers = n;
+    answered = 0;
+}
 
 c10::Device cpu() { return c10::Device(c10::DeviceType::CPU); }
 
@@ -113,7 +122,7 @@ class Allocator final : public c10::Allocator {
   private:
     /* The n-th allocation of an op has the n-th address; one that did not come this time is passed over. */
     static void *answer(size_t bytes) {
-        for (size_t i = answered; i < answers.size(); i++) {
+        for (size_t i = answered; i < n_answers; i++) {
             if (answers[i].bytes != bytes) continue;
             answered = i + 1;
             return answers[i].address;
@@ -280,6 +289,34 @@ Allocator allocator;
 
 c10::StorageImpl *storage_of(uint64_t cdata) { return reinterpret_cast<c10::StorageImpl *>(cdata); }
 
+void bind(c10::StorageImpl *storage, uint64_t at) {
+    void *address = reinterpret_cast<void *>(at);
+    if (address && data_of(storage).get() == address) return;
+    set_data(storage, {address, address, &leave, cpu()});
+}
+
+/* ---- following a plan ---- */
+
+struct Place {
+    uint64_t slot, address;
+};
+
+struct Turn { /* a RUN of the plan: what happens just before it */
+    std::vector<Place> places; /* what has left since the turn before (0), then where operands lie */
+    std::vector<Answer> answers;
+};
+
+struct Slot {
+    uint64_t cdata, address; /* of its storage, and where that has its bytes, 0: nowhere */
+};
+
+struct Follower {
+    std::vector<Turn> turns;
+    std::vector<Slot> slots;
+    void *run, *call;
+    int (*pull)(void *run, void *call); /* tide_run_pull */
+};
+
 } // namespace
 
 extern "C" {
@@ -289,8 +326,7 @@ void tidemark_torch_install(void) { c10::SetCPUAllocator(&allocator, 255); }
 /* 0: off, 1: record, 2: planned, 3: online, 4: what is allocated has no bytes; of this thread. Recording begins with no events. */
 void tidemark_torch_mode(int wanted) {
     mode = static_cast<Mode>(wanted);
-    answers.clear();
-    answered = 0;
+    arm(nullptr, 0);
     std::lock_guard<std::mutex> guard(lock);
     noting = mode == Mode::RECORD || mode == Mode::ONLINE;
     if (noting) events.clear();
@@ -328,26 +364,63 @@ void tidemark_torch_arena(uint64_t begin, uint64_t bytes) {
     if (bytes) arenas.push_back({begin, begin + bytes});
 }
 
-/* The addresses for the op that comes next. */
-void tidemark_torch_arm(uint64_t n, const uint64_t *sizes, const uint64_t *addresses) {
-    answers.resize(n);
-    answered = 0;
-    for (uint64_t i = 0; i < n; i++) answers[i] = {sizes[i], reinterpret_cast<void *>(addresses[i])};
-}
-
-void tidemark_torch_disarm(void) {
-    answers.clear();
-    answered = 0;
-}
+void tidemark_torch_disarm(void) { arm(nullptr, 0); }
 
 /* Storages get these addresses in the arena; 0: none. Bytes they own are released. */
 void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses) {
-    for (uint64_t i = 0; i < n; i++) {
-        void *address = reinterpret_cast<void *>(addresses[i]);
-        c10::StorageImpl *storage = storage_of(cdatas[i]);
-        if (address && data_of(storage).get() == address) continue;
-        set_data(storage, {address, address, &leave, cpu()});
+    for (uint64_t i = 0; i < n; i++) bind(storage_of(cdatas[i]), addresses[i]);
+}
+
+/* Of a run of the library with n slots; turns are added in the order of the plan. */
+void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots) {
+    auto *f = new Follower{{}, std::vector<Slot>(n_slots), run, call, reinterpret_cast<int (*)(void *, void *)>(pull)};
+    return f;
+}
+
+void tidemark_torch_follower_end(void *follower) { delete static_cast<Follower *>(follower); }
+
+/* places: pairs of slot and address; answers: pairs of bytes and address. */
+void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
+                             const uint64_t *answers) {
+    Turn turn;
+    for (uint64_t i = 0; i < n_places; i++) turn.places.push_back({places[2 * i], places[2 * i + 1]});
+    for (uint64_t i = 0; i < n_answers; i++)
+        turn.answers.push_back({answers[2 * i], reinterpret_cast<void *>(answers[2 * i + 1])});
+    static_cast<Follower *>(follower)->turns.push_back(std::move(turn));
+}
+
+/* A slot's storage and where it is to lie; 1 if it does. */
+int tidemark_torch_set_slot(void *follower, uint64_t slot, uint64_t cdata, uint64_t address) {
+    static_cast<Follower *>(follower)->slots[slot] = {cdata, address};
+    return reinterpret_cast<uint64_t>(data_of(storage_of(cdata)).get()) == address;
+}
+
+/* A slot's storage, which gets this address in the arena, 0: none. */
+void tidemark_torch_put(void *follower, uint64_t slot, uint64_t cdata, uint64_t address) {
+    bind(storage_of(cdata), address);
+    static_cast<Follower *>(follower)->slots[slot] = {cdata, address};
+}
+
+/* These slots have no storages until the next step makes them. */
+void tidemark_torch_forget_slots(void *follower, uint64_t n, const uint64_t *slots) {
+    for (uint64_t i = 0; i < n; i++) static_cast<Follower *>(follower)->slots[slots[i]] = {};
+}
+
+/* The turn is next: its transfers are complete, its operands are in place, and what allocates now is its op. The status of
+ * the run. */
+int tidemark_torch_begin_turn(void *follower, uint64_t index) {
+    auto *f = static_cast<Follower *>(follower);
+    const Turn &turn = f->turns[index];
+    int status = f->pull(f->run, f->call);
+    if (status) return status;
+    for (const Place &p : turn.places) {
+        Slot &slot = f->slots[p.slot];
+        if (slot.address == p.address) continue;
+        slot.address = p.address;
+        bind(storage_of(slot.cdata), p.address);
     }
+    arm(turn.answers.data(), turn.answers.size());
+    return 0;
 }
 
 /* A storage gets ordinary memory, whose bytes the caller fills; its address. */
@@ -419,6 +492,9 @@ int tidemark_torch_fetch(uint64_t cdata) {
     void *address;
     return !block_of(storage_of(cdata), &block) || heap.pin(heap.self, block, &address) == 0;
 }
+
+/* What was ordinary memory before it moved goes back to the system. */
+void tidemark_torch_trim(void) { malloc_trim(0); }
 
 /* All storages of the heap get ordinary memory, those that are borrowed have no bytes any more; 1 unless one could not be read. */
 int tidemark_torch_leave_heap(void) {

@@ -83,6 +83,10 @@ class Recorder(TorchDispatchMode):
         for tensor in arguments:
             self.recording.given.add(-tensor.untyped_storage()._cdata)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # see Executor
+
     def __enter__(self) -> "Recorder":
         self._lib.tidemark_torch_mode(allocator.ONLINE if self._heap else allocator.RECORD)
         self._first_id = self._lib.tidemark_torch_next_id()

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 
 def tensors_in(args: tuple, kwargs: dict) -> list[torch.Tensor]:
     """All tensors among the arguments, also in lists, in a fixed order."""
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, Tensor):
             found.append(value)
-        elif type(value) in (list, tuple):
-            found.extend(v for v in value if isinstance(v, torch.Tensor))
+        elif isinstance(value, (list, tuple)):
+            found += [v for v in value if isinstance(v, Tensor)]
     return found
 
 
