@@ -94,7 +94,9 @@ def frozen_bytes(model):
 
 
 @pytest.mark.parametrize(
-    "dtype, tied", [(torch.bfloat16, True), (torch.float16, False), (torch.float32, True)], ids=str
+    "dtype, tied",
+    [(torch.bfloat16, True), *(pytest.param(*p, marks=pytest.mark.slow) for p in ((torch.float16, False), (torch.float32, True)))],
+    ids=str,
 )
 def test_lora(folder, tied, dtype):
     want = train(with_lora(in_memory(folder)))
