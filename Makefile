@@ -6,13 +6,14 @@ BUILD := build/release
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-calibrate bench-opencl bench-place bench-plan bench-tier bench-torch bench-train check-torch figures format install package build
+.PHONY: help demo check check-full bench bench-calibrate bench-finetune bench-opencl bench-place bench-plan bench-tier bench-torch bench-train check-torch figures format install package build
 
 help:
 	@echo "make demo        train a small network three ways and show what happened to memory; about two minutes"
 	@echo "make check       build and run the tests, also those of the OpenCL device; installs missing Debian packages first"
 	@echo "make check-full  the same, the slow tests, and every gate CI has"
 	@echo "make check-torch the Python package and training with PyTorch, which it installs once (7 GB in the user's cache folder)"
+	@echo "                 ARGS=\"-m 'not slow'\" leaves out other sizes and budgets of what quick tests show, too"
 	@echo "make bench       measure and print the figures; draw those of docs/policies"
 	@echo "make figures     only draw those"
 	@echo "make bench-calibrate  simulated against measured step times, on this machine"
@@ -24,6 +25,7 @@ help:
 	@echo "                 GRAPHS=\"--all --efforts low\" runs more or other random graphs (bench/bench_plan_graphs.c)"
 	@echo "make bench-tier  the disk tier only; TIER_DIR=DIR puts its file there"
 	@echo "make bench-torch PyTorch inside budgets beside PyTorch alone and its checkpointing; ARGS=\"resnet18 60%\" runs fewer"
+	@echo "make bench-finetune  LoRA on a Llama with its weights in files beside plain PEFT; ARGS=\"--shape 1b\" takes five minutes and 9 GiB"
 	@echo "make bench-train speed of training, also against PyTorch (installed below build/); ROUNDS=N; a quarter of an hour"
 	@echo "make format      clang-format the whole tree"
 	@echo "make install     into PREFIX (now $(PREFIX)), below DESTDIR if set"
@@ -44,7 +46,7 @@ check: build
 
 check-torch:
 	@tools/deps build torch
-	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python -m pytest -q -p no:cacheprovider python/tests
+	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python -m pytest -q -p no:cacheprovider python/tests $(ARGS)
 
 check-full:
 	@.ci/run --full
@@ -84,6 +86,10 @@ bench-tier: build
 bench-torch:
 	@tools/deps build torch
 	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python python/bench/bench_torch.py $(ARGS)
+
+bench-finetune:
+	@tools/deps build torch
+	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python python/bench/bench_finetune.py $(ARGS)
 
 bench-train: build
 	@python=$$(tools/bench-python build/torch torch torch numpy); failed=0; \

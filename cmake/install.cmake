@@ -1,11 +1,14 @@
 # What `make install` puts where, the pkg-config file and the CMake package; and what goes into a wheel (pyproject.toml).
 if(SKBUILD)
-  install(TARGETS tidemark LIBRARY DESTINATION tidemark/lib COMPONENT python)
+  install(TARGETS tidemark tidemark_preload LIBRARY DESTINATION tidemark/lib COMPONENT python)
   install(TARGETS tidemark_cli RUNTIME DESTINATION tidemark/bin COMPONENT python)
   return()
 endif()
 install(TARGETS tidemark tidemark_static EXPORT tidemark LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET tidemark_preload)
+  install(TARGETS tidemark_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY include/tidemark DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 if(TARGET tidemark_cli)
   install(TARGETS tidemark_cli DESTINATION ${CMAKE_INSTALL_BINDIR})

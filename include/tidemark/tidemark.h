@@ -19,6 +19,7 @@
 #include <tidemark/report.h>
 #include <tidemark/run.h>
 #include <tidemark/session.h>
+#include <tidemark/source.h>
 #include <tidemark/status.h>
 #include <tidemark/train.h>
 

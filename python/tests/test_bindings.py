@@ -52,6 +52,17 @@ def machine():
     return tidemark.Machine("cpu").without("ram").without("client")
 
 
+def test_machines_with_other_figures():
+    whole = tidemark.Machine("cpu")
+    slow = whole.with_reading("client", bytes_per_s=7, latency_ns=8, drag_percent=9)
+
+    def rates(m):
+        return [(c.bytes_per_s, c.latency_ns, c.drag_percent) for c in m._struct.channel[0 : m._struct.n_channels]]
+
+    assert [i for i, (a, b) in enumerate(zip(rates(whole), rates(slow))) if a != b] == [4]
+    assert rates(slow)[4] == (7, 8, 9) and slow.tiers == whole.tiers
+
+
 def test_program():
     p = chain()
     assert (p.name, p.n_ops, p.n_tensors) == ("chain", 14, 15)

@@ -29,8 +29,11 @@ def check(make_model, make_optimizer, data, budget, make_step=plain_step, **opti
     return report
 
 
-@pytest.mark.parametrize("budget", ["100%", "60%", "40%"])
-@pytest.mark.parametrize("make_optimizer", [sgd, adamw])
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize("budget", [pytest.param("100%", marks=slow), pytest.param("60%", marks=slow), "40%"])
+@pytest.mark.parametrize("make_optimizer", [sgd, pytest.param(adamw, marks=slow)])
 def test_resnet(budget, make_optimizer):
     report = check(resnet, make_optimizer, images, budget)
     assert (report.saved_bytes + report.reruns == 0) == (budget == "100%")
@@ -41,7 +44,7 @@ def test_resnet_by_reruns_alone():
     assert report.reruns > 0 and report.disk_bytes == 0
 
 
-@pytest.mark.parametrize("budget", ["60%", "40%"])
+@pytest.mark.parametrize("budget", [pytest.param("60%", marks=slow), "40%"])
 def test_transformer_with_dropout(budget):
     check(Transformer, adamw, tokens, budget)
 
@@ -152,6 +155,7 @@ def test_a_step_that_deviates_goes_on():
         assert len(got[2].deviations) == 1 and got[2].planned_steps == 6
 
 
+@slow
 def test_two_models_in_turn():
     def run(budgets):
         made = []
@@ -183,7 +187,7 @@ def test_batches_of_two_sizes():
     assert (got[2].learning_steps, got[2].planned_steps, got[2].deviations) == (3, 6, [])
 
 
-@pytest.mark.parametrize("where", ["forward", "backward", "update"])
+@pytest.mark.parametrize("where", [pytest.param("forward", marks=slow), "backward", pytest.param("update", marks=slow)])
 def test_an_exception_leaves_ordinary_tensors(where):
     class Trouble(Exception):
         pass

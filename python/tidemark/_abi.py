@@ -174,7 +174,8 @@ tide_arena *tide_run_arena(tide_run *run);
 /* ---- heap.h ---- */
 typedef struct tide_heap tide_heap;
 typedef struct {
-    size_t size; uint64_t arena_bytes, disk_bytes; const char *disk_path; void *moved, *moved_context;
+    size_t size; uint64_t arena_bytes, disk_bytes; const char *disk_path; void *moved, *moved_context, *read;
+    void *read_context;
 } tide_heap_options;
 typedef struct { uint64_t peak_bytes, saved_bytes, loaded_bytes; } tide_heap_stats;
 void tide_heap_options_init(tide_heap_options *options);
@@ -184,7 +185,17 @@ tide_status tide_heap_allocate(tide_heap *heap, uint64_t size_bytes, uint64_t *b
 tide_status tide_heap_pin(tide_heap *heap, uint64_t block, void **address);
 void tide_heap_unpin(tide_heap *heap, uint64_t block);
 void tide_heap_release(tide_heap *heap, uint64_t block);
+tide_status tide_heap_borrow(tide_heap *heap, tide_id value, uint64_t size_bytes, uint64_t *block);
+tide_status tide_heap_rest(tide_heap *heap);
 tide_heap_stats tide_heap_get_stats(tide_heap *heap);
+
+/* ---- source.h ---- */
+typedef struct tide_source tide_source;
+tide_status tide_source_create(tide_source **out);
+void tide_source_destroy(tide_source *source);
+tide_status tide_source_add(tide_source *source, tide_id value, const char *path, uint64_t offset_bytes,
+                            uint64_t stored_bytes, int stored);
+tide_status tide_source_read(void *source, tide_id value, uint64_t position, void *data, uint64_t size_bytes);
 """)
 
 NONE = 0xFFFFFFFF

@@ -24,6 +24,17 @@ class Machine:
         lib.tide_machine_without(self._struct, TIER_KINDS.index(kind), other._struct)
         return other
 
+    def with_reading(self, kind: str, *, bytes_per_s: int, latency_ns: int, drag_percent: int) -> "Machine":
+        """The same machine with other figures for reading from its first tier of a kind."""
+        other, tier = Machine.__new__(Machine), self.find_tier(kind)
+        other._struct = ffi.new("tide_machine *", self._struct[0])
+        for i in range(other._struct.n_channels):
+            channel = other._struct.channel[i]
+            if channel.tier == tier and not channel.out:
+                channel.bytes_per_s, channel.latency_ns = bytes_per_s, latency_ns
+                channel.drag_percent = drag_percent
+        return other
+
     def find_tier(self, kind: str) -> int | None:
         """The index of its first tier of a kind."""
         tier = lib.tide_machine_find_tier(self._struct, TIER_KINDS.index(kind))

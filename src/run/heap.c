@@ -1,8 +1,9 @@
-/* See heap.h. Free ranges of the arena and of the disk are found best fit. Blocks that may leave stand in one list, least
+/* See heap.h. Free ranges of the arena and of the disk are found best fit; small blocks, of which some never leave, lie
+ * together at the arena's end. Blocks that may leave stand in one list, least
  * recently used first; they leave one after the other until the stretch that is wanted is free.
  *
- * Invariant: a block is either in the arena (slot == NOWHERE) or on disk (offset == NOWHERE), and in the list exactly if it
- * is in the arena and not pinned. */
+ * Invariant: a block is either in the arena (slot == NOWHERE) or not (offset == NOWHERE), then on disk unless it is borrowed;
+ * it is in the list exactly if it is in the arena and not pinned. */
 #include <tidemark/device.h>
 #include <tidemark/heap.h>
 
@@ -23,6 +24,8 @@
 typedef struct block {
     uint64_t size; /* as taken from the arena; 0: not in use */
     uint64_t offset, slot;
+    uint64_t borrowed_bytes; /* of a value that lies elsewhere */
+    tide_id value;           /* TIDE_NONE: it is the heap's own */
     uint32_t pins;
     size_t before, after; /* in the list; `after` also links those not in use */
 } block;
@@ -123,11 +126,7 @@ static tide_status open_tier(tide_heap *heap) {
     return heap->tier ? TIDE_OK : tide__tier_open(&options, &heap->tier);
 }
 
-/* The oldest block goes to disk. */
-static tide_status evict(tide_heap *heap) {
-    size_t i = heap->oldest;
-    if (i == NO_BLOCK) return tide__fail(TIDE_E_FIT, "no block may leave the heap");
-    block *b = &heap->blocks.data[i];
+static tide_status save(tide_heap *heap, const block *b, uint64_t *out) {
     uint64_t slot;
     if (!tide__ranges_take(&heap->slots, slot_bytes(b), &slot))
         return tide__fail(TIDE_E_TIER_FULL, "a block of %llu bytes has no room in the %llu bytes of disk",
@@ -135,14 +134,29 @@ static tide_status evict(tide_heap *heap) {
     tide_status status = open_tier(heap);
     tide__tier_slot at = {.tier = heap->tier, .offset = slot};
     if (status == TIDE_OK) status = tide__tier_save(&at, 0, heap->bytes + b->offset, b->size);
-    if (status == TIDE_OK) status = tide__ranges_give(&heap->free, b->offset, b->size);
     if (status != TIDE_OK) {
         (void)tide__ranges_give(&heap->slots, slot, slot_bytes(b));
         return status;
     }
+    heap->stats.saved_bytes += b->size;
+    *out = slot;
+    return TIDE_OK;
+}
+
+/* The oldest block goes to disk, or is dropped if it is borrowed. */
+static tide_status evict(tide_heap *heap) {
+    size_t i = heap->oldest;
+    if (i == NO_BLOCK) return tide__fail(TIDE_E_FIT, "no block may leave the heap");
+    block *b = &heap->blocks.data[i];
+    uint64_t slot = NOWHERE;
+    if (b->value == TIDE_NONE) TIDE_TRY(save(heap, b, &slot));
+    tide_status status = tide__ranges_give(&heap->free, b->offset, b->size);
+    if (status != TIDE_OK) {
+        if (slot != NOWHERE) (void)tide__ranges_give(&heap->slots, slot, slot_bytes(b));
+        return status;
+    }
     take_out(heap, i);
     heap->used_bytes -= b->size;
-    heap->stats.saved_bytes += b->size;
     b->offset = NOWHERE;
     b->slot = slot;
     tell(heap, i);
@@ -150,7 +164,8 @@ static tide_status evict(tide_heap *heap) {
 }
 
 static tide_status make_room(tide_heap *heap, uint64_t size, uint64_t *offset) {
-    while (!tide__ranges_take(&heap->free, size, offset)) {
+    bool small = size < BLOCK_BYTES;
+    while (!(small ? tide__ranges_take_high : tide__ranges_take)(&heap->free, size, offset)) {
         tide_status status = evict(heap);
         if (status == TIDE_E_FIT)
             return tide__fail(TIDE_E_FIT,
@@ -164,13 +179,19 @@ static tide_status make_room(tide_heap *heap, uint64_t size, uint64_t *offset) {
     return TIDE_OK;
 }
 
+static tide_status load(tide_heap *heap, const block *b, void *data) {
+    const tide_heap_options *o = &heap->options;
+    if (b->value != TIDE_NONE) return o->read(o->read_context, b->value, 0, data, b->borrowed_bytes);
+    tide__tier_slot at = {.tier = heap->tier, .offset = b->slot};
+    TIDE_TRY(tide__tier_load(&at, 0, data, b->size));
+    return tide__ranges_give(&heap->slots, b->slot, slot_bytes(b));
+}
+
 static tide_status fetch(tide_heap *heap, size_t i) {
     block *b = &heap->blocks.data[i];
     uint64_t offset;
     TIDE_TRY(make_room(heap, b->size, &offset));
-    tide__tier_slot at = {.tier = heap->tier, .offset = b->slot};
-    tide_status status = tide__tier_load(&at, 0, heap->bytes + offset, b->size);
-    if (status == TIDE_OK) status = tide__ranges_give(&heap->slots, b->slot, slot_bytes(b));
+    tide_status status = load(heap, b, heap->bytes + offset);
     if (status != TIDE_OK) {
         heap->used_bytes -= b->size;
         (void)tide__ranges_give(&heap->free, offset, b->size);
@@ -194,15 +215,24 @@ static tide_status new_block(tide_heap *heap, size_t *out) {
     return TIDE_OK;
 }
 
+static tide_status size_block(uint64_t size_bytes, uint64_t *out) {
+    uint64_t unit = size_bytes < BLOCK_BYTES ? SMALL_BYTES : BLOCK_BYTES;
+    if (tide__align_up(tide__max_u64(size_bytes, 1), unit, out)) return TIDE_OK;
+    return tide__fail(TIDE_E_OVERFLOW, "a block of %llu bytes", (unsigned long long)size_bytes);
+}
+
+static void use_block(tide_heap *heap, size_t i, block with) {
+    heap->unused = heap->blocks.data[i].after;
+    heap->blocks.data[i] = with;
+}
+
 static tide_status allocate(tide_heap *heap, uint64_t size_bytes, uint64_t *id, void **address) {
-    uint64_t size, offset, unit = size_bytes < BLOCK_BYTES ? SMALL_BYTES : BLOCK_BYTES;
+    uint64_t size, offset;
     size_t i;
-    if (!tide__align_up(tide__max_u64(size_bytes, 1), unit, &size))
-        return tide__fail(TIDE_E_OVERFLOW, "a block of %llu bytes", (unsigned long long)size_bytes);
+    TIDE_TRY(size_block(size_bytes, &size));
     TIDE_TRY(new_block(heap, &i));
     TIDE_TRY(make_room(heap, size, &offset));
-    heap->unused = heap->blocks.data[i].after;
-    heap->blocks.data[i] = (block){.size = size, .offset = offset, .slot = NOWHERE, .pins = 1};
+    use_block(heap, i, (block){.size = size, .offset = offset, .slot = NOWHERE, .value = TIDE_NONE, .pins = 1});
     *id = i;
     *address = heap->bytes + offset;
     return TIDE_OK;
@@ -212,6 +242,27 @@ tide_status tide_heap_allocate(tide_heap *heap, uint64_t size_bytes, uint64_t *i
     TIDE_NEED(heap, id, address);
     pthread_mutex_lock(&heap->lock);
     tide_status status = allocate(heap, size_bytes, id, address);
+    pthread_mutex_unlock(&heap->lock);
+    return status;
+}
+
+static tide_status borrow(tide_heap *heap, tide_id value, uint64_t size_bytes, uint64_t *id) {
+    uint64_t size;
+    size_t i;
+    if (!heap->options.read || value == TIDE_NONE)
+        return tide__fail(TIDE_E_ARGUMENT, "the heap cannot read value %u", value);
+    TIDE_TRY(size_block(size_bytes, &size));
+    TIDE_TRY(new_block(heap, &i));
+    use_block(heap, i,
+              (block){.size = size, .offset = NOWHERE, .slot = NOWHERE, .value = value, .borrowed_bytes = size_bytes});
+    *id = i;
+    return TIDE_OK;
+}
+
+tide_status tide_heap_borrow(tide_heap *heap, tide_id value, uint64_t size_bytes, uint64_t *id) {
+    TIDE_NEED(heap, id);
+    pthread_mutex_lock(&heap->lock);
+    tide_status status = borrow(heap, value, size_bytes, id);
     pthread_mutex_unlock(&heap->lock);
     return status;
 }
@@ -246,12 +297,24 @@ void tide_heap_unpin(tide_heap *heap, uint64_t id) {
     pthread_mutex_unlock(&heap->lock);
 }
 
+tide_status tide_heap_rest(tide_heap *heap) {
+    TIDE_NEED(heap);
+    pthread_mutex_lock(&heap->lock);
+    tide_status status = TIDE_OK;
+    while (status == TIDE_OK && heap->oldest != NO_BLOCK) status = evict(heap);
+    if (status == TIDE_E_TIER_FULL) status = TIDE_OK;
+    for (size_t i = 0; i < heap->free.free.count; i++)
+        tide_arena_discard(heap->arena, heap->free.free.data[i].offset, heap->free.free.data[i].size);
+    pthread_mutex_unlock(&heap->lock);
+    return status;
+}
+
 /* Giving back a range may need memory for the list of ranges; a stretch that is lost so is lost to the heap only. */
 static void release(tide_heap *heap, size_t i) {
     block *b = &heap->blocks.data[i];
-    if (b->offset == NOWHERE) {
+    if (b->slot != NOWHERE) {
         (void)tide__ranges_give(&heap->slots, b->slot, slot_bytes(b));
-    } else {
+    } else if (b->offset != NOWHERE) {
         if (b->pins == 0) take_out(heap, i);
         heap->used_bytes -= b->size;
         (void)tide__ranges_give(&heap->free, b->offset, b->size);

@@ -59,6 +59,21 @@ bool tide__ranges_take(tide__ranges *r, uint64_t size_bytes, uint64_t *offset) {
     return true;
 }
 
+bool tide__ranges_take_high(tide__ranges *r, uint64_t size_bytes, uint64_t *offset) {
+    *offset = 0;
+    if (size_bytes == 0) return true;
+    for (size_t i = r->free.count; i-- > 0;) {
+        tide__range *range = &r->free.data[i];
+        if (range->size < size_bytes) continue;
+        range->size -= size_bytes;
+        r->free_bytes -= size_bytes;
+        *offset = range->offset + range->size;
+        if (range->size == 0) remove_range(r, i);
+        return true;
+    }
+    return false;
+}
+
 /* The first free range behind `offset`. */
 static size_t find(const tide__ranges *r, uint64_t offset) {
     size_t lo = 0, hi = r->free.count;

@@ -24,6 +24,8 @@ tide_status tide__ranges_init_except(tide__ranges *r, uint64_t size_bytes, tide_
 void tide__ranges_deinit(tide__ranges *r);
 /* False: no range is large enough. Nothing of size 0 takes any room. */
 bool tide__ranges_take(tide__ranges *r, uint64_t size_bytes, uint64_t *offset);
+/* The highest bytes that are free in one piece, for what is small and may stay. */
+bool tide__ranges_take_high(tide__ranges *r, uint64_t size_bytes, uint64_t *offset);
 tide_status tide__ranges_give(tide__ranges *r, uint64_t offset, uint64_t size_bytes);
 
 #endif

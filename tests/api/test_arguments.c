@@ -85,6 +85,14 @@ static void test_missing_arguments(void **state) {
     CALL(tide_heap_allocate(NULL, 0, SOME, SOME));
     CALL(tide_heap_allocate(SOME, 0, NULL, SOME));
     CALL(tide_heap_allocate(SOME, 0, SOME, NULL));
+    CALL(tide_heap_borrow(NULL, 0, 0, SOME));
+    CALL(tide_heap_borrow(SOME, 0, 0, NULL));
+    CALL(tide_heap_rest(NULL));
+    CALL(tide_source_create(NULL));
+    CALL(tide_source_add(NULL, 0, SOME, 0, 0, 0));
+    CALL(tide_source_add(SOME, 0, NULL, 0, 0, 0));
+    CALL(tide_source_read(NULL, 0, 0, SOME, 0));
+    CALL(tide_source_read(SOME, 0, 0, NULL, 0));
     CALL(tide_heap_pin(NULL, 0, SOME));
     CALL(tide_heap_pin(SOME, 0, NULL));
     CALL(tide_machine_validate(NULL));

@@ -23,12 +23,12 @@ BEGIN {
     public["plan"] = "status program machine plan place"
     public["device"] = "status program machine ops device"
     public["tier"] = "status program machine device"
-    public["run"] = "status program machine ops plan device run session heap"
+    public["run"] = "status program machine ops plan device run session heap source"
     public["pool"] = "status program pool replay"
     public["nn"] = "status nearest program machine ops plan device run session nn train pictures predict"
     public["report"] = "status program machine ops plan device run report"
-    public["cli"] = "status file nearest program machine ops plan place device run session heap pool replay nn train pictures predict report tidemark"
-    public["include"] = "status file nearest program machine ops plan place device run session heap pool replay nn train pictures predict report"
+    public["cli"] = "status file nearest program machine ops plan place device run session heap source pool replay nn train pictures predict report tidemark"
+    public["include"] = "status file nearest program machine ops plan place device run session heap source pool replay nn train pictures predict report"
 
     # only[prefix of a header]: the one folder or file that may include a library beyond libc.
     only["dnnl"] = only["oneapi/"] = "src/device/cpu/onednn.h"

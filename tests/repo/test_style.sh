@@ -5,7 +5,7 @@ set -eu
 source_dir=$2
 todo='TO''DO|FIX''ME|X''XX'
 
-files() { find include src cli tests bench examples tools docs -type f "$@" 2>/dev/null | grep -v /corpus/ | LC_ALL=C sort; }
+files() { find include src cli preload tests bench examples tools docs -type f "$@" 2>/dev/null | grep -v /corpus/ | LC_ALL=C sort; }
 
 # The violations of the tree at $1, one per line. A few processes for all files together, so that it stays quick.
 violations() (

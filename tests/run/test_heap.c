@@ -85,6 +85,22 @@ static void test_random_use(void **state) {
     tide_heap_destroy(r.heap);
 }
 
+/* What is small and stays does not stand in the way of what is large. */
+static void test_small_blocks_lie_together(void **state) {
+    (void)state;
+    rig r;
+    uint64_t large, small;
+    void *address;
+    open_rig(&r, 4 * 4096, 0);
+    for (int i = 0; i < 8; i++) {
+        assert_ok(tide_heap_allocate(r.heap, 4096 + (uint64_t)i * 512, &large, &address));
+        assert_ok(tide_heap_allocate(r.heap, 64, &small, &address));
+        tide_heap_release(r.heap, large);
+    }
+    assert_ok(tide_heap_allocate(r.heap, 3 * 4096, &large, &address));
+    tide_heap_destroy(r.heap);
+}
+
 static void test_budgets(void **state) {
     (void)state;
     rig r;
@@ -106,10 +122,52 @@ static void test_budgets(void **state) {
     tide_heap_destroy(r.heap);
 }
 
+/* Value v is all v. */
+static tide_status read_value(void *context, tide_id value, uint64_t position, void *data, uint64_t size_bytes) {
+    (void)position;
+    ++*(uint32_t *)context;
+    memset(data, (int)value, size_bytes);
+    return TIDE_OK;
+}
+
+static void test_borrowed_blocks(void **state) {
+    (void)state;
+    enum { N = 5, BYTES = 5000 };
+    uint32_t n_reads = 0;
+    uint64_t blocks[N], own;
+    unsigned char *address;
+    tide_heap_options o;
+    tide_heap *heap;
+    tide_heap_options_init(&o);
+    o.arena_bytes = 4 * 8192; /* three of them at a time, beside a block of its own; none has a place on disk */
+    o.read = read_value;
+    o.read_context = &n_reads;
+    assert_ok(tide_heap_create(&o, &heap));
+    assert_ok(tide_heap_allocate(heap, 8192, &own, (void **)&address));
+    for (uint32_t i = 0; i < N; i++) assert_ok(tide_heap_borrow(heap, i, BYTES, &blocks[i]));
+    assert_status(tide_heap_borrow(heap, TIDE_NONE, BYTES, &own), TIDE_E_ARGUMENT);
+    assert_int_equal(n_reads, 0);
+    for (uint32_t k = 0; k < 3 * N; k++) {
+        assert_ok(tide_heap_pin(heap, blocks[k % N], (void **)&address));
+        for (uint32_t b = 0; b < BYTES; b++) assert_int_equal(address[b], k % N);
+        tide_heap_unpin(heap, blocks[k % N]);
+    }
+    assert_int_equal(n_reads, 3 * N); /* the one that is needed next has just left, always */
+    assert_int_equal(tide_heap_get_stats(heap).saved_bytes, 0);
+    assert_ok(tide_heap_rest(heap));
+    assert_ok(tide_heap_pin(heap, blocks[N - 1], (void **)&address));
+    assert_true(address[0] == N - 1 && n_reads == 3 * N + 1); /* it had left with the others */
+    for (uint32_t i = 0; i < N; i++) tide_heap_release(heap, blocks[i]);
+    assert_ok(tide_heap_allocate(heap, 3 * 8192, &blocks[0], (void **)&address));
+    tide_heap_destroy(heap);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_use),
+        cmocka_unit_test(test_small_blocks_lie_together),
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_borrowed_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

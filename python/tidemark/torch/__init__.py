@@ -8,7 +8,8 @@
 """
 
 from .estimate import Estimate, estimate
+from .frozen import load, reading
 from .report import Report
 from .step import BudgetedStep, fit, step
 
-__all__ = ["BudgetedStep", "Estimate", "Report", "estimate", "fit", "step"]
+__all__ = ["BudgetedStep", "Estimate", "Report", "estimate", "fit", "load", "reading", "step"]

@@ -11,6 +11,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -30,7 +32,7 @@ struct Event {
     uint64_t bytes; /* UINT64_MAX: released */
 };
 
-enum class Mode { OFF, RECORD, PLANNED, ONLINE };
+enum class Mode { OFF, RECORD, PLANNED, ONLINE, EMPTY };
 
 thread_local Mode mode = Mode::OFF;
 std::atomic<uint64_t> next_id{1};
@@ -44,12 +46,37 @@ struct Answer {
     uint64_t bytes;
     void *address;
 };
-thread_local std::vector<Answer> answers; /* of the op at hand, in the order of its allocations */
-thread_local size_t answered = 0;
+/* Of the op at hand, in the order of its allocations; those before `answered` are passed. */
+thread_local const Answer *answers = nullptr;
+thread_local size_t n_answers = 0, answered = 0;
+
+void arm(const Answer *first, size_t n) {
+    answers = first;
+    n_answers = n;
+    answered = 0;
+}
 
 c10::Device cpu() { return c10::Device(c10::DeviceType::CPU); }
 
 void leave(void *) {}
+
+c10::DataPtr no_bytes() { return {nullptr, nullptr, &leave, cpu()}; }
+
+/* Also of a storage that refuses to tell others, because it has no bytes. */
+c10::DataPtr &data_of(c10::StorageImpl *storage) { return storage->_mutable_data_ptr_no_checks(); }
+
+/* A storage without bytes refuses access: kernels would follow the null pointer. */
+void set_data(c10::StorageImpl *storage, c10::DataPtr &&data) {
+    bool had = data_of(storage).get() != nullptr, has = data.get() != nullptr;
+    storage->set_data_ptr_noswap(std::move(data));
+    if (!has && storage->nbytes())
+        storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
+            "tidemark: the bytes of this tensor are not in memory. Frozen weights have theirs inside budgeted steps "
+            "and under "
+            "tidemark.torch.reading(), values of a step while the step needs them.");
+    else if (!had)
+        storage->clear_data_ptr_access_error_msg_();
+}
 
 void forget(void *address) {
     std::lock_guard<std::mutex> guard(lock);
@@ -84,6 +111,7 @@ class Allocator final : public c10::Allocator {
   public:
     c10::DataPtr allocate(size_t bytes) override {
         if (mode == Mode::OFF || bytes == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
+        if (mode == Mode::EMPTY) return no_bytes();
         if (mode == Mode::ONLINE) return allocate_online(bytes, next_id++);
         void *address = mode == Mode::PLANNED ? answer(bytes) : nullptr;
         return address ? c10::DataPtr(address, address, &leave, cpu()) : note(bytes);
@@ -94,7 +122,7 @@ class Allocator final : public c10::Allocator {
   private:
     /* The n-th allocation of an op has the n-th address; one that did not come this time is passed over. */
     static void *answer(size_t bytes) {
-        for (size_t i = answered; i < answers.size(); i++) {
+        for (size_t i = answered; i < n_answers; i++) {
             if (answers[i].bytes != bytes) continue;
             answered = i + 1;
             return answers[i].address;
@@ -127,14 +155,16 @@ struct Heap {
     int (*pin)(void *self, uint64_t block, void **address);
     void (*unpin)(void *self, uint64_t block);
     void (*release)(void *self, uint64_t block);
+    int (*borrow)(void *self, uint32_t value, uint64_t bytes, uint64_t *block);
     const char *(*last_error)(void);
 };
 Heap heap{};
 
-struct Held { /* a block of the heap */
-    uint64_t id; /* in the recording; 0: it was there before */
-    void *address; /* nullptr: on disk */
+struct Held {                  /* a block of the heap */
+    uint64_t id;               /* in the recording; 0: it was there before */
+    void *address;             /* nullptr: on disk, or where it was borrowed */
     c10::StorageImpl *storage; /* nullptr: not known yet; then the block stays pinned */
+    bool borrowed;             /* its bytes are never written */
 };
 std::unordered_map<uint64_t, Held> held; /* by block; protected by the lock, like the next */
 std::unordered_map<void *, uint64_t> block_at;
@@ -165,7 +195,7 @@ void give_back(void *address) {
     if (find_block(address, &block)) give_back_block(block);
 }
 
-/* Of a storage whose bytes are on disk: the context is all that is left of it. */
+/* Of a storage whose bytes are not in memory: the context is all that is left of it. */
 void *absent_context(uint64_t block) { return reinterpret_cast<void *>(block + 1); }
 uint64_t block_of_absent(void *context) { return reinterpret_cast<uint64_t>(context) - 1; }
 void give_back_absent(void *context) { give_back_block(block_of_absent(context)); }
@@ -178,7 +208,7 @@ c10::DataPtr allocate_online(size_t bytes, uint64_t id) {
     if (heap.allocate(heap.self, bytes, &block, &address)) fail_heap();
     pinned.push_back(block);
     std::lock_guard<std::mutex> guard(lock);
-    held[block] = {id, address, nullptr};
+    held[block] = {id, address, nullptr, false};
     block_at[address] = block;
     if (noting && id) events.push_back({id, bytes});
     return {address, address, &give_back, cpu()};
@@ -191,14 +221,14 @@ void note_move(void *, uint64_t block, void *address) {
     if (h.address) block_at.erase(h.address);
     if (address) block_at[address] = block;
     h.address = address;
-    (void)h.storage->_mutable_data_ptr_no_checks().release_context(); /* moved, not given back */
-    h.storage->set_data_ptr_noswap(address ? c10::DataPtr(address, address, &give_back, cpu())
-                                           : c10::DataPtr(nullptr, absent_context(block), &give_back_absent, cpu()));
+    (void)data_of(h.storage).release_context(); /* moved, not given back */
+    set_data(h.storage, address ? c10::DataPtr(address, address, &give_back, cpu())
+                                : c10::DataPtr(nullptr, absent_context(block), &give_back_absent, cpu()));
 }
 
 /* The block of a storage; false: its bytes are not of the heap. */
 bool block_of(c10::StorageImpl *storage, uint64_t *block) {
-    const c10::DataPtr &data = storage->data_ptr();
+    const c10::DataPtr &data = data_of(storage);
     if (data.get_deleter() == &give_back_absent) {
         *block = block_of_absent(data.get_context());
         return true;
@@ -224,8 +254,17 @@ void import_storage(c10::StorageImpl *storage) {
     uint64_t block;
     if (block_of(storage, &block) || storage->nbytes() == 0) return;
     c10::DataPtr memory = allocate_online(storage->nbytes(), 0);
-    std::memcpy(memory.get(), storage->data_ptr().get(), storage->nbytes());
-    storage->set_data_ptr_noswap(std::move(memory));
+    std::memcpy(memory.get(), data_of(storage).get(), storage->nbytes());
+    set_data(storage, std::move(memory));
+}
+
+void borrow_storage(c10::StorageImpl *storage, uint32_t value) {
+    uint64_t block;
+    if (block_of(storage, &block) || storage->nbytes() == 0) return;
+    if (heap.borrow(heap.self, value, storage->nbytes(), &block)) fail_heap();
+    std::lock_guard<std::mutex> guard(lock);
+    held[block] = {0, nullptr, storage, true};
+    set_data(storage, {nullptr, absent_context(block), &give_back_absent, cpu()});
 }
 
 bool is_held(void *address) {
@@ -250,17 +289,44 @@ Allocator allocator;
 
 c10::StorageImpl *storage_of(uint64_t cdata) { return reinterpret_cast<c10::StorageImpl *>(cdata); }
 
+void bind(c10::StorageImpl *storage, uint64_t at) {
+    void *address = reinterpret_cast<void *>(at);
+    if (address && data_of(storage).get() == address) return;
+    set_data(storage, {address, address, &leave, cpu()});
+}
+
+/* ---- following a plan ---- */
+
+struct Place {
+    uint64_t slot, address;
+};
+
+struct Turn { /* a RUN of the plan: what happens just before it */
+    std::vector<Place> places; /* what has left since the turn before (0), then where operands lie */
+    std::vector<Answer> answers;
+};
+
+struct Slot {
+    uint64_t cdata, address; /* of its storage, and where that has its bytes, 0: nowhere */
+};
+
+struct Follower {
+    std::vector<Turn> turns;
+    std::vector<Slot> slots;
+    void *run, *call;
+    int (*pull)(void *run, void *call); /* tide_run_pull */
+};
+
 } // namespace
 
 extern "C" {
 
 void tidemark_torch_install(void) { c10::SetCPUAllocator(&allocator, 255); }
 
-/* 0: off, 1: record, 2: planned, 3: online; of this thread. Recording begins with no events. */
+/* 0: off, 1: record, 2: planned, 3: online, 4: what is allocated has no bytes; of this thread. Recording begins with no events. */
 void tidemark_torch_mode(int wanted) {
     mode = static_cast<Mode>(wanted);
-    answers.clear();
-    answered = 0;
+    arm(nullptr, 0);
     std::lock_guard<std::mutex> guard(lock);
     noting = mode == Mode::RECORD || mode == Mode::ONLINE;
     if (noting) events.clear();
@@ -281,7 +347,7 @@ uint64_t tidemark_torch_next_id(void) { return next_id; }
 
 /* The id of the block that a storage's bytes are; 0: they are not of a recording. */
 uint64_t tidemark_torch_block(uint64_t cdata) {
-    const c10::DataPtr &data = storage_of(cdata)->data_ptr();
+    const c10::DataPtr &data = data_of(storage_of(cdata));
     uint64_t block;
     bool online = block_of(storage_of(cdata), &block);
     std::lock_guard<std::mutex> guard(lock);
@@ -298,59 +364,98 @@ void tidemark_torch_arena(uint64_t begin, uint64_t bytes) {
     if (bytes) arenas.push_back({begin, begin + bytes});
 }
 
-/* The addresses for the op that comes next. */
-void tidemark_torch_arm(uint64_t n, const uint64_t *sizes, const uint64_t *addresses) {
-    answers.resize(n);
-    answered = 0;
-    for (uint64_t i = 0; i < n; i++) answers[i] = {sizes[i], reinterpret_cast<void *>(addresses[i])};
-}
-
-void tidemark_torch_disarm(void) {
-    answers.clear();
-    answered = 0;
-}
+void tidemark_torch_disarm(void) { arm(nullptr, 0); }
 
 /* Storages get these addresses in the arena; 0: none. Bytes they own are released. */
 void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses) {
-    for (uint64_t i = 0; i < n; i++) {
-        void *address = reinterpret_cast<void *>(addresses[i]);
-        c10::StorageImpl *storage = storage_of(cdatas[i]);
-        if (storage->data_ptr().get() == address) continue;
-        storage->set_data_ptr_noswap({address, address, &leave, cpu()});
+    for (uint64_t i = 0; i < n; i++) bind(storage_of(cdatas[i]), addresses[i]);
+}
+
+/* Of a run of the library with n slots; turns are added in the order of the plan. */
+void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots) {
+    auto *f = new Follower{{}, std::vector<Slot>(n_slots), run, call, reinterpret_cast<int (*)(void *, void *)>(pull)};
+    return f;
+}
+
+void tidemark_torch_follower_end(void *follower) { delete static_cast<Follower *>(follower); }
+
+/* places: pairs of slot and address; answers: pairs of bytes and address. */
+void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
+                             const uint64_t *answers) {
+    Turn turn;
+    for (uint64_t i = 0; i < n_places; i++) turn.places.push_back({places[2 * i], places[2 * i + 1]});
+    for (uint64_t i = 0; i < n_answers; i++)
+        turn.answers.push_back({answers[2 * i], reinterpret_cast<void *>(answers[2 * i + 1])});
+    static_cast<Follower *>(follower)->turns.push_back(std::move(turn));
+}
+
+/* A slot's storage and where it is to lie; 1 if it does. */
+int tidemark_torch_set_slot(void *follower, uint64_t slot, uint64_t cdata, uint64_t address) {
+    static_cast<Follower *>(follower)->slots[slot] = {cdata, address};
+    return reinterpret_cast<uint64_t>(data_of(storage_of(cdata)).get()) == address;
+}
+
+/* A slot's storage, which gets this address in the arena, 0: none. */
+void tidemark_torch_put(void *follower, uint64_t slot, uint64_t cdata, uint64_t address) {
+    bind(storage_of(cdata), address);
+    static_cast<Follower *>(follower)->slots[slot] = {cdata, address};
+}
+
+/* These slots have no storages until the next step makes them. */
+void tidemark_torch_forget_slots(void *follower, uint64_t n, const uint64_t *slots) {
+    for (uint64_t i = 0; i < n; i++) static_cast<Follower *>(follower)->slots[slots[i]] = {};
+}
+
+/* The turn is next: its transfers are complete, its operands are in place, and what allocates now is its op. The status of
+ * the run. */
+int tidemark_torch_begin_turn(void *follower, uint64_t index) {
+    auto *f = static_cast<Follower *>(follower);
+    const Turn &turn = f->turns[index];
+    int status = f->pull(f->run, f->call);
+    if (status) return status;
+    for (const Place &p : turn.places) {
+        Slot &slot = f->slots[p.slot];
+        if (slot.address == p.address) continue;
+        slot.address = p.address;
+        bind(storage_of(slot.cdata), p.address);
     }
+    arm(turn.answers.data(), turn.answers.size());
+    return 0;
 }
 
 /* A storage gets ordinary memory, whose bytes the caller fills; its address. */
 uint64_t tidemark_torch_adopt(uint64_t cdata) {
     c10::StorageImpl *storage = storage_of(cdata);
-    storage->set_data_ptr_noswap(c10::GetDefaultCPUAllocator()->allocate(storage->nbytes()));
-    return reinterpret_cast<uint64_t>(storage->data_ptr().get());
+    set_data(storage, c10::GetDefaultCPUAllocator()->allocate(storage->nbytes()));
+    return reinterpret_cast<uint64_t>(data_of(storage).get());
 }
 
-uint64_t tidemark_torch_address(uint64_t cdata) {
-    return reinterpret_cast<uint64_t>(storage_of(cdata)->data_ptr().get());
-}
+uint64_t tidemark_torch_address(uint64_t cdata) { return reinterpret_cast<uint64_t>(data_of(storage_of(cdata)).get()); }
 
 /* The heap of online steps; self NULL: there is none any more. */
-void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *last_error) {
+void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *borrow,
+                         void *last_error) {
     heap = {self,
             reinterpret_cast<int (*)(void *, uint64_t, uint64_t *, void **)>(allocate),
             reinterpret_cast<int (*)(void *, uint64_t, void **)>(pin),
             reinterpret_cast<void (*)(void *, uint64_t)>(unpin),
             reinterpret_cast<void (*)(void *, uint64_t)>(release),
+            reinterpret_cast<int (*)(void *, uint32_t, uint64_t, uint64_t *)>(borrow),
             reinterpret_cast<const char *(*)(void)>(last_error)};
 }
 
 void *tidemark_torch_moved(void) { return reinterpret_cast<void *>(&note_move); }
 
-/* Before an op of an online step: its storages are in memory and stay there. import: those that are to move into the heap
- * first. 0 if that does not fit; then the heap says why. */
+/* Before an op of an online step: its storages are in memory and stay there. import: 0 for those that are left where they are
+ * unless they are of the heap, 1 for those that move into it first, 2 + n for value n of its source, to be borrowed.
+ * 0 if that does not fit; then the heap says why. */
 int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *import) {
     try {
         for (uint64_t i = 0; i < n; i++)
-            if (storage_of(cdatas[i])->data_ptr().get()) pin_storage(storage_of(cdatas[i]));
+            if (data_of(storage_of(cdatas[i])).get()) pin_storage(storage_of(cdatas[i]));
         for (uint64_t i = 0; i < n; i++) {
-            if (import[i]) import_storage(storage_of(cdatas[i]));
+            if (import[i] == 1) import_storage(storage_of(cdatas[i]));
+            if (import[i] > 1) borrow_storage(storage_of(cdatas[i]), static_cast<uint32_t>(import[i] - 2));
             pin_storage(storage_of(cdatas[i]));
         }
         return 1;
@@ -388,20 +493,28 @@ int tidemark_torch_fetch(uint64_t cdata) {
     return !block_of(storage_of(cdata), &block) || heap.pin(heap.self, block, &address) == 0;
 }
 
-/* All storages of the heap get ordinary memory; 1 unless one could not be read. */
+/* What was ordinary memory before it moved goes back to the system. */
+void tidemark_torch_trim(void) { malloc_trim(0); }
+
+/* All storages of the heap get ordinary memory, those that are borrowed have no bytes any more; 1 unless one could not be read. */
 int tidemark_torch_leave_heap(void) {
     for (;;) {
         c10::StorageImpl *storage = nullptr;
+        bool borrowed = false;
         {
             std::lock_guard<std::mutex> guard(lock);
             for (auto &[block, h] : held)
-                if (h.storage) storage = h.storage;
+                if (h.storage) storage = h.storage, borrowed = h.borrowed;
         }
         if (!storage) break;
+        if (borrowed) {
+            set_data(storage, no_bytes());
+            continue;
+        }
         if (!tidemark_torch_fetch(reinterpret_cast<uint64_t>(storage))) return 0;
         c10::DataPtr memory = c10::GetDefaultCPUAllocator()->allocate(storage->nbytes());
-        std::memcpy(memory.get(), storage->data_ptr().get(), storage->nbytes());
-        storage->set_data_ptr_noswap(std::move(memory));
+        std::memcpy(memory.get(), data_of(storage).get(), storage->nbytes());
+        set_data(storage, std::move(memory));
     }
     pinned.clear();
     return 1;

@@ -23,21 +23,29 @@ void tidemark_torch_events(uint64_t first, uint64_t n, uint64_t *out);
 uint64_t tidemark_torch_next_id(void);
 uint64_t tidemark_torch_block(uint64_t cdata);
 void tidemark_torch_arena(uint64_t begin, uint64_t bytes);
-void tidemark_torch_arm(uint64_t n, const uint64_t *sizes, const uint64_t *addresses);
 void tidemark_torch_disarm(void);
+void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots);
+void tidemark_torch_follower_end(void *follower);
+void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
+                             const uint64_t *answers);
+int tidemark_torch_set_slot(void *follower, uint64_t slot, uint64_t cdata, uint64_t address);
+void tidemark_torch_put(void *follower, uint64_t slot, uint64_t cdata, uint64_t address);
+void tidemark_torch_forget_slots(void *follower, uint64_t n, const uint64_t *slots);
+int tidemark_torch_begin_turn(void *follower, uint64_t index);
 void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses);
 uint64_t tidemark_torch_adopt(uint64_t cdata);
 uint64_t tidemark_torch_address(uint64_t cdata);
-void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *last_error);
+void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *borrow, void *last_error);
 void *tidemark_torch_moved(void);
 int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *import);
 void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas);
 int tidemark_torch_fetch(uint64_t cdata);
+void tidemark_torch_trim(void);
 int tidemark_torch_leave_heap(void);
 void tidemark_torch_outside(uint64_t *count, uint64_t *peak_bytes, int reset);
 """)
 
-OFF, RECORD, PLANNED, ONLINE = 0, 1, 2, 3
+OFF, RECORD, PLANNED, ONLINE, EMPTY = 0, 1, 2, 3, 4
 RELEASED = 0xFFFFFFFFFFFFFFFF
 
 

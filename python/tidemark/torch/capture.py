@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..errors import FitError
 from . import allocator
-from .online import OnlineHeap
+from .frozen import Reader
+from .tensors import mutated_by, tensors_in, tensors_out
+
+if TYPE_CHECKING:
+    from .frozen import Frozen
+    from .online import OnlineHeap
 
 aten = torch.ops.aten
 
@@ -24,39 +29,6 @@ aten = torch.ops.aten
 HIDDEN_WRITES: dict[Any, tuple[tuple[int, ...], Callable[[tuple], bool]]] = {
     aten.native_batch_norm.default: ((3, 4), lambda args: bool(args[5])),
 }
-
-
-def tensors_in(args: tuple, kwargs: dict) -> list[torch.Tensor]:
-    """All tensors among the arguments, also in lists, in a fixed order."""
-    found = []
-    for value in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif type(value) in (list, tuple):
-            found.extend(v for v in value if isinstance(v, torch.Tensor))
-    return found
-
-
-def tensors_out(result: Any) -> list[torch.Tensor]:
-    """All tensors that an op returned."""
-    if isinstance(result, torch.Tensor):
-        return [result]
-    if type(result) in (list, tuple):
-        return [v for r in result for v in tensors_out(r)]
-    return []
-
-
-def mutated_by(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
-    """The tensors that the schema says are written."""
-    found: list[torch.Tensor] = []
-    if not func._schema.is_mutable:
-        return found
-    for i, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        value = args[i] if i < len(args) else kwargs.get(argument.name)
-        found.extend(tensors_in((value,), {}))
-    return found
 
 
 @dataclass
@@ -90,6 +62,7 @@ class Recording:
     sizes: dict[int, int] = field(default_factory=dict)  # bytes per storage
     given: set[int] = field(default_factory=set)  # arguments of the step: the caller's
     before: dict[int, torch.UntypedStorage] = field(default_factory=dict)  # was there before the step: its state
+    frozen: dict[int, int] = field(default_factory=dict)  # of those before: their numbers among the weights in files
     made: set[int] = field(default_factory=set)  # by ops of the step
     released: set[int] = field(default_factory=set)  # of those: gone before the step ended
     returned: set[int] = field(default_factory=set)  # of those: the caller has them now
@@ -98,16 +71,21 @@ class Recording:
 class Recorder(TorchDispatchMode):
     """The mode under which a step is recorded. The step itself runs as it would without."""
 
-    def __init__(self, arguments: list[torch.Tensor], heap: OnlineHeap | None = None):
+    def __init__(self, arguments: list[torch.Tensor], frozen: "Frozen", heap: "OnlineHeap | None" = None):
         super().__init__()
         self.recording = Recording()
-        self._heap = heap
+        self._frozen, self._heap = frozen, heap
+        self._reader = None if heap else Reader(frozen)
         self._lib = allocator.load()
         self._held: list[torch.UntypedStorage] = []  # so that no address comes up twice
         self._first_id = 0
         self._backward_began = False
         for tensor in arguments:
             self.recording.given.add(-tensor.untyped_storage()._cdata)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # see Executor
 
     def __enter__(self) -> "Recorder":
         self._lib.tidemark_torch_mode(allocator.ONLINE if self._heap else allocator.RECORD)
@@ -133,7 +111,22 @@ class Recorder(TorchDispatchMode):
                 self._held.append(storage)
                 if key not in self.recording.given:
                     self.recording.before[key] = storage
+                number = self._frozen.number.get(-key)
+                if number is not None:
+                    self.recording.frozen[key] = number
         return key
+
+    def _import(self, key: int) -> int:
+        """What the heap does with a storage first: nothing, take it in, or borrow it from its file."""
+        if key in self.recording.frozen:
+            return 2 + self.recording.frozen[key]
+        return int(key in self.recording.before)
+
+    def _check_writes(self, func: Any, keys: list[int]) -> None:
+        if any(key in self.recording.frozen for key in keys):
+            raise RuntimeError(
+                f"{func.name()} changes a weight that lies in a file: name its module (`modules=`) before the first step"
+            )
 
     def _phase(self) -> str:
         if torch._C._current_graph_task_id() != -1:
@@ -141,28 +134,40 @@ class Recorder(TorchDispatchMode):
             return "backward"
         return "update" if self._backward_began and not torch.is_grad_enabled() else "forward"
 
-    def _compute(self, func: Any, args: tuple, kwargs: dict) -> Any:
+    def _compute(self, func: Any, args: tuple, kwargs: dict, tensors: list[torch.Tensor], inputs: list[int]) -> Any:
+        if self._heap is None:
+            return self._reader.call(func, args, kwargs)
+        self._begin_op(tensors, inputs)
         try:
             return func(*args, **kwargs)
         except torch.OutOfMemoryError as error:
-            if self._heap is None:
-                raise
+            if func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags:
+                raise FitError(f"{func.name()}: {error}") from error
+        self._heap.make_way()  # it has changed nothing yet, so it may begin once more
+        self._begin_op(tensors, inputs)
+        try:
+            return func(*args, **kwargs)
+        except torch.OutOfMemoryError as error:
             raise FitError(f"{func.name()}: {error}") from error
+
+    def _begin_op(self, tensors: list[torch.Tensor], inputs: list[int]) -> None:
+        """The large operands come first, while room is in one piece."""
+        order = sorted(range(len(inputs)), key=lambda i: -self.recording.sizes[inputs[i]])
+        cdatas = [tensors[i].untyped_storage()._cdata for i in order]
+        self._heap.begin_op(cdatas, [self._import(inputs[i]) for i in order])
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         tensors = tensors_in(args, kwargs)
         inputs = [self._key(t) for t in tensors]
-        if self._heap:
-            imports = [key in self.recording.before for key in inputs]
-            self._heap.begin_op([t.untyped_storage()._cdata for t in tensors], imports)
         first = self._lib.tidemark_torch_event_count()
         begin = time.perf_counter_ns()
-        result = self._compute(func, args, kwargs)
+        result = self._compute(func, args, kwargs, tensors, inputs)
         cost = time.perf_counter_ns() - begin
         n = self._lib.tidemark_torch_event_count() - first
         call = Call(func, inputs, [self._key(t) for t in tensors_out(result)], cost_ns=cost, phase=self._phase())
         call.mutated = [self._key(t) for t in mutated_by(func, args, kwargs)]
+        self._check_writes(func, call.mutated)
         call.random = torch.Tag.nondeterministic_seeded in func.tags
         positions, applies = HIDDEN_WRITES.get(func, ((), None))
         if applies and applies(args):

@@ -38,6 +38,7 @@ class Conversion:
     slot_of: dict[int, int]  # key of the recording -> slot
     slot_of_tensor: list[int]  # per tensor of the program
     state: list[tuple[int, int, int]]  # (slot, tensor at the start, tensor at the end)
+    frozen: list[tuple[int, int, int]]  # (slot, tensor, number among the weights in files)
     kept: list[tuple[int, int]]  # (slot, tensor) of what the step leaves beside its state
     op_of_call: list[int | None]  # per aten call: the op that computes it
     pairs: list[tuple[int, int]]  # (op that announces hidden writes, op that does them)
@@ -53,6 +54,7 @@ class _Values:
         self.slot_of_tensor: list[int] = []
         self.current: dict[int, int] = {}  # per key: tensor id
         self.start: dict[int, int] = {}  # per key of the state: tensor id
+        self.frozen: dict[int, int] = {}  # per key of a weight in a file: tensor id
 
     def add(self, key: int, cls: str, start: str = "absent") -> int:
         slot = self.slot_of.setdefault(key, len(self.slot_of))
@@ -66,6 +68,9 @@ class _Values:
         """The value that a call reads; None: bytes of the caller, which the program does not know."""
         if key in self.current:
             return self.current[key]
+        if key in self.recording.frozen and self.recording.sizes[key]:
+            self.frozen[key] = self.add(key, "weight", "client")
+            return self.frozen[key]
         if key in self.recording.before and self.recording.sizes[key]:
             self.start[key] = self.add(key, "weight", "present")
             return self.start[key]
@@ -116,8 +121,8 @@ class Converter:
         state = self._carry_state()
         kept = self._keep_rest()
         return Conversion(
-            self.builder.finish(), self.steps, self.values.slot_of, self.values.slot_of_tensor, state, kept,
-            self.op_of_call, self.pairs, self.unplanned,
+            self.builder.finish(), self.steps, self.values.slot_of, self.values.slot_of_tensor, state,
+            self._frozen(), kept, self.op_of_call, self.pairs, self.unplanned,
         )  # fmt: skip
 
     def _reads(self, call: Call, keys: list[int]) -> tuple[list[int], list[int]]:
@@ -188,10 +193,13 @@ class Converter:
             state.append((self.values.slot_of[key], first, last))
         return state
 
+    def _frozen(self) -> list[tuple[int, int, int]]:
+        return [(self.values.slot_of[k], t, self.recording.frozen[k]) for k, t in self.values.frozen.items()]
+
     def _keep_rest(self) -> list[tuple[int, int]]:
         kept = []
         for key, tensor in self.values.current.items():
-            if key in self.values.start or key in self.recording.released:
+            if key in self.values.start or key in self.values.frozen or key in self.recording.released:
                 continue
             self.builder.keep(tensor)
             kept.append((self.values.slot_of[key], tensor))

@@ -21,8 +21,10 @@ from ..machine import Machine
 from ..plan import Plan
 from ..program import Program
 from ..units import parse_bytes, show_bytes
-from .capture import Call, Recording, mutated_by, tensors_in, tensors_out
+from .capture import Call, Recording
 from .convert import convert
+from .frozen import Frozen
+from .tensors import mutated_by, tensors_in, tensors_out
 
 
 @dataclass
@@ -118,18 +120,23 @@ class _FakeRecorder(TorchDispatchMode):
 
 
 def _fake_copies(mode: FakeTensorMode, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple:
-    """Model and optimizer with fake tensors in the place of all of theirs; the bytes are never copied."""
+    """Model and optimizer with fake tensors in the place of all of theirs, and which of their storages are weights in files;
+    the bytes are never copied."""
     memo: dict[int, Any] = {}
+    frozen, in_files = Frozen(), {}
     for p in model.parameters():
         with torch.no_grad():
             memo[id(p)] = torch.nn.Parameter(mode.from_tensor(p.detach()), requires_grad=p.requires_grad)
+        number = frozen.number.get(p.untyped_storage()._cdata)
+        if number is not None and not p.requires_grad:
+            in_files[memo[id(p)].untyped_storage()._cdata] = number
     for b in model.buffers():
         memo[id(b)] = mode.from_tensor(b)
     for state in optimizer.state.values():
         for value in state.values():
             if isinstance(value, torch.Tensor):
                 memo[id(value)] = mode.from_tensor(value)
-    return copy.deepcopy((model, optimizer), memo)
+    return *copy.deepcopy((model, optimizer), memo), in_files
 
 
 def estimate(
@@ -144,9 +151,8 @@ def estimate(
     target = Machine(machine)
     if machine == "cpu":
         target = target.without("ram")
-    target = target.without("client")
     mode = FakeTensorMode(allow_non_fake_inputs=False)
-    fake_model, fake_optimizer = _fake_copies(mode, model, optimizer)
+    fake_model, fake_optimizer, in_files = _fake_copies(mode, model, optimizer)
     fake_batch = tuple(mode.from_tensor(b) if isinstance(b, torch.Tensor) else b for b in batch)
 
     def run() -> torch.Tensor:
@@ -158,10 +164,12 @@ def estimate(
 
     with mode:
         run()  # makes the optimizer's state
+        target = target if in_files else target.without("client")
         recorder = _FakeRecorder(tensors_in(fake_batch, {}), target)
         with recorder:
             loss = run()
         recording = recorder.finish()
+    recording.frozen = {key: in_files[key] for key in recording.before if key in in_files}
     recording.returned.add(loss.untyped_storage()._cdata)
     conversion = convert(recording, type(model).__name__)
     whole = Plan.create(conversion.program, target, policy="liveness").arena_bytes

@@ -8,19 +8,21 @@ else than the recorded one leaves the plan: every value comes back to ordinary m
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, Callable
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import TideError
+from ..errors import TideError, check
 from ..plan import Plan
 from ..run import PulledRun
 from . import allocator
-from .capture import HIDDEN_WRITES, Recording, tensors_in, tensors_out
+from .capture import HIDDEN_WRITES, Recording
 from .convert import Conversion
+from .frozen import Frozen, Reader
 from .rescue import rescue_values
 from .schedule import Turn, make_schedule
+from .tensors import tensors_in, tensors_out
 
 
 class Deviation(Exception):
@@ -41,14 +43,14 @@ class _Saved:
         self.rng = rng
         self.grad = torch.is_grad_enabled()
 
-    def run(self) -> Any:
+    def run(self, call: Callable[..., Any] = lambda func, args, kwargs: func(*args, **kwargs)) -> Any:
         """With the random numbers and in the grad mode of the first time."""
         now = torch.get_rng_state() if self.rng is not None else None
         if now is not None:
             torch.set_rng_state(self.rng)
         try:
             with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(self.grad):
-                return self.func(*self.args, **self.kwargs)
+                return call(self.func, self.args, self.kwargs)
         finally:
             if now is not None:
                 torch.set_rng_state(now)
@@ -66,28 +68,33 @@ def _alias(value: Any) -> Any:
 class Executor(TorchDispatchMode):
     """Follows one plan, step after step. Between steps the state lies where the plan ends, or at home."""
 
-    def __init__(self, recording: Recording, conversion: Conversion, plan: Plan, disk_path: str | None):
+    def __init__(self, recording: Recording, conversion: Conversion, plan: Plan, frozen: Frozen, disk_path: str | None):
         super().__init__()
         self.conversion, self.plan = conversion, plan
         self._calls = recording.calls
         self._lib = allocator.load()
-        self._run = PulledRun(plan, disk_path=disk_path)
+        self._frozen = [(frozen.storages[number], slot) for slot, _, number in conversion.frozen]
+        self.reader = Reader(frozen)
+        source = frozen.source((tensor, number) for _, tensor, number in conversion.frozen) if self._frozen else None
+        self._run = PulledRun(plan, disk_path=disk_path, source=source)
         base = self._run.address
         self._lib.tidemark_torch_arena(base, max(plan.arena_bytes, 1))
         self._base = base
         self._schedule = make_schedule(plan, conversion, base)
-        self._armed = [
-            (len(t.sizes), allocator.new_u64(t.sizes), allocator.new_u64(t.addresses)) for t in self._schedule.turns
-        ]
         slots = conversion.slot_of
-        self._inputs = [[slots.get(k) if k in slots else None for k in c.inputs] for c in self._calls]
+        self._follower = self._make_follower(len(slots))
+        self._inputs = [[slots.get(k) for k in c.inputs] for c in self._calls]
         self._outputs = [[slots.get(k) for k in c.outputs] for c in self._calls]
         self._returned = {slots[k] for k in recording.returned if k in slots}
         keys = {slot: key for key, slot in slots.items()}
         self._state = [(recording.before[keys[slot]], slot, first, last) for slot, first, last in conversion.state]
         self._storage: list[torch.UntypedStorage | None] = [None] * len(slots)
         self._cdata: list[int] = [0] * len(slots)
-        self._at: list[int] = [0] * len(slots)  # in a step: the address of the slot's storage, 0: none
+        for storage, slot in self._frozen:
+            self._put(slot, storage, 0)
+        lasting = {slot for _, slot, *_ in (*self._state, *self._frozen)}
+        self._passing = [slot for slot in range(len(slots)) if slot not in lasting]  # made by the step
+        self._passing_slots = allocator.new_u64(self._passing)
         self._saved: dict[int, _Saved] = {}
         self._leftover: list[torch.UntypedStorage] = []
         self._size = {slot: recording.sizes[key] for key, slot in slots.items()}
@@ -99,6 +106,34 @@ class Executor(TorchDispatchMode):
         self.deviation: str | None = None
         self.is_home = True
         self.enter_plan()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """PyTorch need not step around this class: nothing here is ever compiled, and each op would pay for it."""
+        return False
+
+    def _make_follower(self, n_slots: int) -> Any:
+        """What the allocator does at each turn, told beforehand."""
+        follower = self._lib.tidemark_torch_follower(*self._run.pull_call(allocator.cast_pointer), n_slots)
+        for turn in self._schedule.turns:
+            places = [*((slot, 0) for slot in turn.gone), *turn.bind]
+            flat = [number for pair in places for number in pair]
+            answers = [number for pair in zip(turn.sizes, turn.addresses) for number in pair]
+            self._lib.tidemark_torch_add_turn(
+                follower, len(places), allocator.new_u64(flat), len(turn.sizes), allocator.new_u64(answers)
+            )
+        return follower
+
+    def _hold(self, slot: int, storage: torch.UntypedStorage, address: int) -> bool:
+        """The storage of a slot, which is to have its bytes at this address. Has it?"""
+        cdata = storage._cdata
+        self._storage[slot], self._cdata[slot] = storage, cdata
+        return bool(self._lib.tidemark_torch_set_slot(self._follower, slot, cdata, address))
+
+    def _put(self, slot: int, storage: torch.UntypedStorage, address: int) -> None:
+        """The storage of a slot gets its bytes at this address, 0: nowhere."""
+        self._storage[slot], self._cdata[slot] = storage, storage._cdata
+        self._lib.tidemark_torch_put(self._follower, slot, self._cdata[slot], address)
 
     @property
     def figures(self) -> Any:
@@ -128,8 +163,8 @@ class Executor(TorchDispatchMode):
                 raise TideError("the state cannot be read from where it waited")
             self._run.write(tensor, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
             address = (self._schedule.at_end if self._stepped else self._schedule.at_start).get(tensor, 0)
-            self.bind([(storage._cdata, address)])
-            self._storage[slot], self._cdata[slot], self._at[slot] = storage, storage._cdata, address
+            self._put(slot, storage, address)
+        self._lib.tidemark_torch_trim()
         self.is_home = False
 
     def go_home(self) -> None:
@@ -149,6 +184,7 @@ class Executor(TorchDispatchMode):
         if self.deviation is None:
             self.go_home()
         self._run.close()
+        self._lib.tidemark_torch_follower_end(self._follower)
         self._lib.tidemark_torch_arena(self._base, 0)
         self._run = None
 
@@ -188,8 +224,7 @@ class Executor(TorchDispatchMode):
         self._stepped = True
         at_end = self._schedule.at_end
         for storage, slot, _, last in self._state:
-            self._at[slot] = at_end.get(last, 0)
-            self.bind([(storage._cdata, self._at[slot])])
+            self._put(slot, storage, at_end.get(last, 0))
         for slot, tensor in self.conversion.kept:
             storage = self._storage[slot]
             if slot in self._returned or tensor not in at_end:
@@ -197,22 +232,28 @@ class Executor(TorchDispatchMode):
             else:
                 self.bind([(storage._cdata, at_end[tensor])])
                 self._leftover.append(storage)
-        state = {slot for _, slot, _, _ in self._state}
-        for slot in range(len(self._storage)):
-            if slot not in state:
-                self._storage[slot], self._at[slot] = None, 0
+        self._release_frozen()
+        for slot in self._passing:
+            self._storage[slot] = None
+        self._lib.tidemark_torch_forget_slots(self._follower, len(self._passing), self._passing_slots)
+
+    def _release_frozen(self) -> None:
+        """Weights in files have no bytes between steps."""
+        for storage, slot in self._frozen:
+            self._put(slot, storage, 0)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        kwargs = kwargs or {}
+        if kwargs is None:
+            kwargs = {}
         if not self._following:
-            return func(*args, **kwargs)
+            return self.reader.call(func, args, kwargs)
         try:
             op = self._match(func, args, kwargs)
         except Deviation as deviation:
             self._leave(str(deviation))
-            return func(*args, **kwargs)
+            return self.reader.call(func, args, kwargs)
         if op is None:
-            return func(*args, **kwargs)
+            return func._op(*args, **kwargs)  # what calling func comes to, a third of the time
         return self._compute(op, func, args, kwargs)
 
     def _match(self, func: Any, args: tuple, kwargs: dict) -> int | None:
@@ -222,12 +263,11 @@ class Executor(TorchDispatchMode):
             raise Deviation(f"{func.name()} comes after the last op of the planned step")
         if self._calls[i].func is not func:
             raise Deviation(f"{func.name()} instead of {self._calls[i].func.name()}")
-        inputs = self._inputs[i]
-        tensors = tensors_in(args, kwargs)
-        if len(tensors) != len(inputs):
-            raise Deviation(f"{func.name()} has other arguments")
         cdata = self._cdata
-        for tensor, slot in zip(tensors, inputs):
+        tensors, slots = tensors_in(args, kwargs), self._inputs[i]
+        if len(tensors) != len(slots):
+            raise Deviation(f"{func.name()} has other arguments")
+        for tensor, slot in zip(tensors, slots):
             if slot is not None and tensor.untyped_storage()._cdata != cdata[slot]:
                 raise Deviation(f"{func.name()} reads another tensor")
         self._next_call = i + 1
@@ -235,27 +275,28 @@ class Executor(TorchDispatchMode):
 
     def _compute(self, op: int, func: Any, args: tuple, kwargs: dict) -> Any:
         """Everything up to this op, and the op."""
-        turns, at = self._schedule.turns, self._next_turn
+        turns, at, lib = self._schedule.turns, self._next_turn, self._lib
         self._computing = True
+        if op in self._schedule.reruns:
+            self._save(op, func, args, kwargs)
         while True:
             turn = turns[at]
-            self._run.pull()
+            status = lib.tidemark_torch_begin_turn(self._follower, at)
+            if status:
+                check(status)
             self._handed = True
-            self._prepare(turn)
             if turn.op == op and not turn.rerun:
                 break
             if turn.rerun:
-                self._run_again(turn, at)
+                self._run_again(turn)
             self._handed = False
             at += 1
-        if op in self._schedule.reruns:
-            self._save(op, func, args, kwargs)
-        self._lib.tidemark_torch_arm(*self._armed[at])
-        result = func(*args, **kwargs)
-        self._lib.tidemark_torch_disarm()
+        result = func._op(*args, **kwargs)
+        lib.tidemark_torch_disarm()
         self._handed = self._computing = False
         self._next_turn = at + 1
-        self._take_results(turn, result)
+        if turn.new:
+            self._take_results(turn, result)
         return result
 
     def _save(self, op: int, func: Any, args: tuple, kwargs: dict) -> None:
@@ -265,43 +306,32 @@ class Executor(TorchDispatchMode):
         self._saved[op] = _Saved(func, args, kwargs, rng)
         self._lib.tidemark_torch_mode(allocator.PLANNED)
 
-    def _prepare(self, turn: Turn) -> None:
-        at = self._at
-        pairs = [(self._cdata[slot], 0) for slot in turn.gone if at[slot]]
-        for slot in turn.gone:
-            at[slot] = 0
-        for slot, address in turn.bind:
-            if at[slot] != address:
-                at[slot] = address
-                pairs.append((self._cdata[slot], address))
-        self.bind(pairs)
-
-    def _run_again(self, turn: Turn, at: int) -> None:
-        self._lib.tidemark_torch_arm(*self._armed[at])
+    def _run_again(self, turn: Turn) -> None:
         self._saved[turn.op].run()
         self._lib.tidemark_torch_disarm()
-        self.bind([(self._cdata[slot], address) for slot, address in turn.new])
         for slot, address in turn.new:
-            self._at[slot] = address
+            self._lib.tidemark_torch_put(self._follower, slot, self._cdata[slot], address)
 
     def _take_results(self, turn: Turn, result: Any) -> None:
         """Notes the storages that the op made, and sees to it that they lie where the plan says."""
-        if not turn.new:
+        results = (result,) if isinstance(result, torch.Tensor) else tensors_out(result)
+        for tensor, slot in zip(results, self._outputs[self._next_call - 1]):
+            for made, address in turn.new:
+                if made != slot:
+                    continue
+                storage = tensor.untyped_storage()
+                if not self._hold(slot, storage, address):
+                    self._move_result(slot, storage, address)
+
+    def _move_result(self, slot: int, storage: torch.UntypedStorage, address: int) -> None:
+        """The op did not allocate what it returned, or not in the order of the recording."""
+        if not self._following:
             return
-        address_of = dict(turn.new)
-        for tensor, slot in zip(tensors_out(result), self._outputs[self._next_call - 1]):
-            address = address_of.get(slot)
-            if address is None:
-                continue
-            storage = tensor.untyped_storage()
-            self._storage[slot], self._cdata[slot], self._at[slot] = storage, storage._cdata, address
-            if self._lib.tidemark_torch_address(storage._cdata) == address:
-                continue
-            if storage.nbytes() != self._size[slot]:
-                self._leave(f"{self._calls[self._next_call - 1].func.name()} made a storage of another size")
-                return
-            ctypes.memmove(address, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
-            self.bind([(storage._cdata, address)])
+        if storage.nbytes() != self._size[slot]:
+            self._leave(f"{self._calls[self._next_call - 1].func.name()} made a storage of another size")
+            return
+        ctypes.memmove(address, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
+        self.bind([(storage._cdata, address)])
 
     # ---- leaving the plan in mid-step ----
 
@@ -311,6 +341,7 @@ class Executor(TorchDispatchMode):
         self._lib.tidemark_torch_mode(allocator.OFF)
         self._run.stop(not self._handed)
         n_ops = sum(op is not None for op in self.conversion.op_of_call[: self._next_call]) - self._computing
+        self._release_frozen()
         rescue_values(self, n_ops)
         self._saved.clear()
         self.is_home = True

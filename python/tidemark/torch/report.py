@@ -27,6 +27,7 @@ class Report:
     reruns: int = 0  # ops per step that run again
     saved_bytes: int = 0  # per step, to disk
     loaded_bytes: int = 0
+    read_bytes: int = 0  # per step, of weights in files, as they are in the arena
     predicted_ns: int = 0  # a step, by the simulator
     step_ns: int = 0  # the last planned step
     exposed_ns: int = 0  # predicted waits for transfers
@@ -46,6 +47,7 @@ class Report:
                       f"{len(self.deviations)} left their plan"),
             ("re-runs per step", str(self.reruns)),
             ("moved per step", f"{show_bytes(self.saved_bytes)} out, {show_bytes(self.loaded_bytes)} in"),
+            ("read per step", f"{show_bytes(self.read_bytes)} of weights in files"),
             ("step", f"{self.step_ns / 1e6:.1f} ms, predicted {self.predicted_ns / 1e6:.1f} ms, "
                      f"{self.exposed_ns / 1e6:.1f} ms of it waiting"),
             ("outside the arena", f"{self.outside_peak_bytes} bytes at most"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .capture import tensors_out
+from .tensors import tensors_out
 
 if TYPE_CHECKING:
     from .execute import Executor
@@ -29,7 +29,8 @@ class _Rescue:
             for tensor in self.program.op(op).writes:
                 self.producer[tensor] = op
                 self.current[self.slot_of[tensor]] = tensor
-        self.held: dict[int, int] = {}  # per slot: the tensor whose bytes its storage has by now
+        # Per slot: the tensor whose bytes its storage has by now, or has when it is read
+        self.held: dict[int, int] = {slot: tensor for slot, tensor, _ in executor.conversion.frozen}
 
     def is_wanted(self, storage: torch.UntypedStorage) -> bool:
         """Does anybody beside the executor hold it?"""
@@ -64,7 +65,7 @@ class _Rescue:
             if self.held.get(self.slot_of[read]) != read:
                 self.compute(read)
         made = self.e.conversion.steps[op].new
-        results = tensors_out(saved.run())
+        results = tensors_out(saved.run(self.e.reader.call))
         for result, slot in zip(results, self.e._outputs[self.e.conversion.steps[op].call]):
             storage = self.e._storage[slot] if slot in made else None
             if storage is not None:

@@ -11,16 +11,23 @@ from ..machine import Machine
 from ..plan import Plan
 from ..units import parse_bytes
 from . import allocator
-from .capture import Recorder, Recording, tensors_in, tensors_out
+from .capture import Recorder, Recording
 from .convert import Conversion, convert
 from .execute import Executor
+from .frozen import Frozen, bring_trained
 from .online import OnlineHeap
 from .report import Report
+from .tensors import tensors_in, tensors_out
 
 
-def host_machine() -> Machine:
-    """The machine that steps are planned for: the host, whose only way to more bytes is its disk."""
-    return Machine("cpu").without("ram").without("client")
+def host_machine(*, files: bool = False) -> Machine:
+    """The machine that steps are planned for: the host, whose only way to more bytes is its disk. files: weights in files are
+    read on their way into the arena."""
+    machine = Machine("cpu").without("ram")
+    if not files:
+        return machine.without("client")
+    # Measured: from the page cache, widened; a core is busy with it.
+    return machine.with_reading("client", bytes_per_s=3_500_000_000, latency_ns=20_000, drag_percent=50)
 
 
 def _key_of(args: tuple, kwargs: dict) -> tuple:
@@ -62,8 +69,10 @@ class BudgetedStep:
         self._left: tuple | None = None  # the key of the step before, if it left its plan
         self._warm = self._stepping = self._closed = False
         self._report = Report()
-        self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in modules]
-        self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in modules]
+        self._modules = list(modules)
+        self._frozen: Frozen | None = None  # from the first step on
+        self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in self._modules]
+        self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in self._modules]
         self._hooks += [o.register_state_dict_pre_hook(self._before_use) for o in optimizers]
 
     # ---- steps ----
@@ -96,13 +105,16 @@ class BudgetedStep:
     def _use(self, key: tuple) -> None:
         recording, conversion, plan = self._plans[key]
         self._note_plan(conversion, plan)
-        self._executor, self._key = Executor(recording, conversion, plan, self._disk_path), key
+        self._executor, self._key = Executor(recording, conversion, plan, self._frozen, self._disk_path), key
 
     def _record(self, args: tuple, kwargs: dict) -> tuple[Any, Recording]:
         """A step without a plan: in the budget by a heap, unless the budget is a share of what only the recording tells."""
+        if self._frozen is None:
+            bring_trained(self._modules)
+            self._frozen = Frozen()
         if self._heap is None and self._budget_bytes is not None:
-            self._heap = OnlineHeap(self._budget_bytes, self._disk_budget, self._disk_path)
-        recorder = Recorder(tensors_in(args, kwargs), self._heap)
+            self._heap = OnlineHeap(self._budget_bytes, self._disk_budget, self._disk_path, self._frozen)
+        recorder = Recorder(tensors_in(args, kwargs), self._frozen, self._heap)
         try:
             with recorder:
                 result = self._function(*args, **kwargs)
@@ -123,6 +135,8 @@ class BudgetedStep:
     def _learn(self, key: tuple, args: tuple, kwargs: dict) -> Any:
         result, recording = self._record(args, kwargs)
         try:
+            if self._heap is not None:
+                self._heap.rest()
             self._plans[key] = self._plan(recording)
             self._use(key)
         finally:
@@ -138,7 +152,7 @@ class BudgetedStep:
 
     def _plan(self, recording: Recording) -> tuple[Recording, Conversion, Plan]:
         conversion = convert(recording, getattr(self._function, "__name__", "step"))
-        machine = host_machine()
+        machine = host_machine(files=bool(conversion.frozen))
         whole = Plan.create(conversion.program, machine, policy="liveness").arena_bytes
         budget = parse_bytes(self._budget, whole) if self._budget_bytes is None else self._budget_bytes
         plan = Plan.create(
@@ -156,7 +170,10 @@ class BudgetedStep:
         r.disk_bytes = 0 if disk is None else plan.tier_bytes(disk)
         r.predicted_ns, r.exposed_ns = plan.prediction.step_ns, plan.prediction.exposed_ns
         r.unplanned = dict(conversion.unplanned)
-        r.reruns = sum(a.kind == "run" for a in plan.actions()) - conversion.program.n_ops
+        actions, residencies, in_files = plan.actions(), plan.residencies(), {t for _, t, _ in conversion.frozen}
+        r.reruns = sum(a.kind == "run" for a in actions) - conversion.program.n_ops
+        loaded = [residencies[a.uses[0]] for a in actions if a.kind == "load"]
+        r.read_bytes = sum(l.size_bytes for l in loaded if l.tensor in in_files)
 
     def _follow(self, args: tuple, kwargs: dict) -> Any:
         executor = self._executor
