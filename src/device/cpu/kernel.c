@@ -78,8 +78,8 @@ void tide__cpu_kernel_destroy(tide_kernel *base) {
     tide__cpu_kernel *k = (tide__cpu_kernel *)base;
     tide__prim_destroy(k->prim);
     for (uint32_t i = 0; i < k->n_alternatives; i++) tide__prim_destroy(k->alternatives[i].prim);
-    for (size_t i = 0; i < k->operands.count; i++) tide__operand_deinit(&k->operands.data[i]);
     tide__vec_free(&k->operands);
+    tide__mds_free(&k->operand_mds);
     free(k->operand_bytes);
     free(k);
 }

@@ -25,7 +25,7 @@ typedef struct tide__operand {
     dnnl_data_type_t type;
     tide_shape shape; /* logical; a vector of n elements is (n, 1, 1, 1) */
     uint64_t size_bytes, layout;
-    tide__md md; /* weights only; owned */
+    tide__md md; /* the kernel's; while an operand of an activation or a vector is declared: NULL */
 } tide__operand;
 
 /* Is an activation of this shape stored in blocks of 8 channels? */
@@ -33,7 +33,6 @@ static inline bool tide__is_blocked(const tide_shape *s) { return s->c >= 8 && (
 
 /* As oneDNN sees it. A 1 x 1 image of whole blocks is plain and nChw8c at once: described as nChw8c. */
 tide_status tide__activation_md(tide__mds *mds, const tide_shape *shape, dnnl_data_type_t type, tide__md *out);
-tide_status tide__operand_md(tide__mds *mds, const tide__operand *operand, tide__md *out);
 /* pieces.c */
 tide_status tide__cpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out);
 tide_status tide__cpu_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
@@ -51,8 +50,6 @@ tide_status tide__add_weights(tide__cpu_kernel *k, tide__access access, tide__md
 /* A plain matrix of weights. */
 tide_status tide__add_matrix(tide__cpu_kernel *k, tide__access access, int64_t rows, int64_t columns);
 tide_status tide__add_copy(tide__cpu_kernel *k, tide__access access, const tide__operand *other);
-/* Releases what the operand owns. */
-void tide__operand_deinit(tide__operand *operand);
 
 /* ---- kernels (kernel.c) ---- */
 
@@ -86,6 +83,7 @@ struct tide__cpu_kernel {
     uint32_t n_alternatives;
     uint64_t *operand_bytes; /* what base.operand_bytes points to */
     tide__mds mds;           /* layouts that the builder needs; gone when the kernel is built */
+    tide__mds operand_mds;   /* those of the operands */
 };
 
 tide_status tide__cpu_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);

@@ -12,13 +12,11 @@ tide_status tide__activation_md(tide__mds *mds, const tide_shape *s, dnnl_data_t
     return tide__md_create(mds, 4, dims, type, blocked ? dnnl_nChw8c : dnnl_nchw, out);
 }
 
-tide_status tide__operand_md(tide__mds *mds, const tide__operand *operand, tide__md *out) {
+static tide_status describe(tide__mds *mds, const tide__operand *operand, tide__md *out) {
     const dnnl_dims_t n = {operand->shape.n};
-    switch (operand->form) {
-    case TIDE__FORM_ACTIVATION: return tide__activation_md(mds, &operand->shape, operand->type, out);
-    case TIDE__FORM_VECTOR: return tide__md_create(mds, 1, n, operand->type, dnnl_a, out);
-    default: *out = operand->md; return TIDE_OK;
-    }
+    if (operand->md) return tide__md_keep(mds, operand->md, out);
+    if (operand->form == TIDE__FORM_VECTOR) return tide__md_create(mds, 1, n, operand->type, dnnl_a, out);
+    return tide__activation_md(mds, &operand->shape, operand->type, out);
 }
 
 /* The stride of a dimension of one element says nothing about the layout. */
@@ -46,12 +44,10 @@ static uint64_t hash_shape(const tide__operand *o) {
 
 /* ---- declaring ---- */
 
+/* The description is made once, so that using a kernel allocates nothing. */
 static tide_status add(tide__cpu_kernel *k, tide__access access, tide__operand operand) {
-    if (operand.form != TIDE__FORM_WEIGHTS) {
-        tide__md md;
-        TIDE_TRY(tide__operand_md(&k->mds, &operand, &md));
-        operand.size_bytes = tide__md_bytes(md);
-    }
+    TIDE_TRY(describe(&k->operand_mds, &operand, &operand.md));
+    operand.size_bytes = tide__md_bytes(operand.md);
     tide_status status = tide__vec_push(&k->operands, operand);
     if (status == TIDE_OK && access == TIDE__READ) k->n_reads++;
     return status;
@@ -84,20 +80,12 @@ tide_status tide__add_floats(tide__cpu_kernel *k, tide__access access, uint64_t 
 }
 
 tide_status tide__add_copy(tide__cpu_kernel *k, tide__access access, const tide__operand *other) {
-    tide__operand operand = *other;
-    if (other->md) {
-        operand.md = tide__md_clone(other->md);
-        if (!operand.md) return tide__fail_memory();
-    }
-    tide_status status = add(k, access, operand);
-    if (status != TIDE_OK) tide__md_destroy(operand.md);
-    return status;
+    return add(k, access, *other);
 }
 
 tide_status tide__add_weights(tide__cpu_kernel *k, tide__access access, tide__md md) {
     tide__operand operand = {.form = TIDE__FORM_WEIGHTS, .type = dnnl_f32, .layout = hash_md(md), .md = md};
-    operand.size_bytes = tide__md_bytes(md);
-    return tide__add_copy(k, access, &operand);
+    return add(k, access, operand);
 }
 
 tide_status tide__add_matrix(tide__cpu_kernel *k, tide__access access, int64_t rows, int64_t columns) {
@@ -106,5 +94,3 @@ tide_status tide__add_matrix(tide__cpu_kernel *k, tide__access access, int64_t r
     TIDE_TRY(tide__md_create(&k->mds, 2, dims, dnnl_f32, dnnl_ab, &md));
     return tide__add_weights(k, access, md);
 }
-
-void tide__operand_deinit(tide__operand *operand) { tide__md_destroy(operand->md); }

@@ -1,16 +1,18 @@
 /* Pieces of operands, to and from plain float32, in loops of our own: oneDNN 3 cannot describe every piece of a layout
  * from its own first byte, and would make code anew for every place.
  *
- * Where an element lies is a sum over the dimensions, so that a table per dimension says it all. */
-#include <stdlib.h>
+ * Where an element lies is a sum over the dimensions, so that a table per dimension says it all. A piece goes in boxes whose tables are
+ * small enough for the stack: converting allocates nothing, so it cannot fail in the middle of a step. */
 #include <string.h>
 
+#include "base/size.h"
 #include "device/cpu/kernel.h"
 
-/* The boxes of a piece and of the tiles it lies in; offsets in elements from the piece's first tile. */
+/* Part of a piece: where it begins in the piece, and where its elements lie, from the piece's first tile. */
+enum { MAX_BOX = 256 };
 typedef struct box {
-    uint64_t size[4], padded[4];
-    uint64_t *offset[4]; /* of padded[d]; one block of memory, offset[0] */
+    uint64_t from[4], size[4];
+    uint64_t offset[4][MAX_BOX];
 } box;
 
 /* Elements from one step along the outermost of blocks[i...] of a tile to the next: what the later blocks hold. */
@@ -37,28 +39,25 @@ static uint64_t tile_size(const tide__md_view *v, int dim) {
     return size;
 }
 
+/* Dimensions that the layout does not have are of one element. */
 static void fill_offsets(const tide__md_view *v, box *b) {
     for (int d = 0; d < 4; d++) {
-        const uint64_t tile = d < v->n_dims ? tile_size(v, d) : 1;
-        for (uint64_t i = 0; i < b->padded[d]; i++)
-            b->offset[d][i] = d < v->n_dims ? i / tile * (uint64_t)v->strides[d] + offset_in_tile(v, d, i % tile) : 0;
+        const uint64_t tile = d < v->n_dims ? tile_size(v, d) : 1, stride = d < v->n_dims ? (uint64_t)v->strides[d] : 0;
+        for (uint64_t i = 0; i < b->size[d]; i++) {
+            const uint64_t at = b->from[d] + i;
+            b->offset[d][i] = at / tile * stride + (d < v->n_dims ? offset_in_tile(v, d, at % tile) : 0);
+        }
     }
 }
 
-/* Dimensions that the layout does not have are of one element. */
-static tide_status box_init(const tide__md_view *v, const tide_piece *piece, box *b) {
-    uint64_t n = 0;
-    for (int d = 0; d < 4; d++) {
-        const uint64_t tile = d < v->n_dims ? tile_size(v, d) : 1;
-        b->size[d] = d < v->n_dims ? piece->to[d] - piece->from[d] : 1;
-        b->padded[d] = (b->size[d] + tile - 1) / tile * tile;
-        n += b->padded[d];
+/* The box after this one in a piece of these sizes; false: there is none. The first begins at 0. */
+static bool next_box(const uint64_t *sizes, box *b) {
+    for (int d = 3; d >= 0; d--) {
+        b->from[d] += MAX_BOX;
+        if (b->from[d] < sizes[d]) return true;
+        b->from[d] = 0;
     }
-    b->offset[0] = malloc(n * sizeof *b->offset[0]);
-    if (!b->offset[0]) return tide__fail_memory();
-    for (int d = 1; d < 4; d++) b->offset[d] = b->offset[d - 1] + b->padded[d - 1];
-    fill_offsets(v, b);
-    return TIDE_OK;
+    return false;
 }
 
 /* ---- one row along the last dimension ---- */
@@ -93,47 +92,44 @@ static void unpack_row(dnnl_data_type_t type, const uint64_t *offset, uint64_t n
 /* ---- whole pieces ---- */
 
 typedef struct direction {
-    const float *from; /* packing: the next plain element */
+    const float *from; /* packing: the plain elements */
     float *to;         /* unpacking: likewise */
 } direction;
 
-static void convert_row(const box *b, dnnl_data_type_t type, char *stored, direction *d) {
-    const uint64_t n = b->size[3];
-    if (d->from) {
-        pack_row(type, b->offset[3], n, d->from, stored);
-        d->from += n;
-    } else {
-        unpack_row(type, b->offset[3], n, stored, d->to);
-        d->to += n;
-    }
-}
-
-static void convert_box(const box *b, dnnl_data_type_t type, char *stored, direction d) {
+static void convert_box(const uint64_t *sizes, const box *b, dnnl_data_type_t type, char *stored, direction d) {
     const uint64_t element_bytes = type == dnnl_u8 ? 1 : 4;
     for (uint64_t i = 0; i < b->size[0]; i++)
         for (uint64_t j = 0; j < b->size[1]; j++)
             for (uint64_t k = 0; k < b->size[2]; k++) {
-                const uint64_t at = b->offset[0][i] + b->offset[1][j] + b->offset[2][k];
-                convert_row(b, type, stored + at * element_bytes, &d);
+                const uint64_t row = ((b->from[0] + i) * sizes[1] + b->from[1] + j) * sizes[2] + b->from[2] + k;
+                const uint64_t plain = row * sizes[3] + b->from[3];
+                char *to = stored + (b->offset[0][i] + b->offset[1][j] + b->offset[2][k]) * element_bytes;
+                if (d.from)
+                    pack_row(type, b->offset[3], b->size[3], d.from + plain, to);
+                else
+                    unpack_row(type, b->offset[3], b->size[3], to, d.to + plain);
             }
+}
+
+static void convert_piece(const tide__md_view *v, const tide_piece *piece, dnnl_data_type_t type, char *stored,
+                          direction way) {
+    uint64_t sizes[4];
+    box b = {0};
+    for (int d = 0; d < 4; d++) sizes[d] = d < v->n_dims ? piece->to[d] - piece->from[d] : 1;
+    do {
+        for (int d = 0; d < 4; d++) b.size[d] = tide__min_u64(sizes[d] - b.from[d], MAX_BOX);
+        fill_offsets(v, &b);
+        convert_box(sizes, &b, type, stored, way);
+    } while (next_box(sizes, &b));
 }
 
 static tide_status convert(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece, void *stored,
                            direction d) {
     const tide__operand *o = &((const tide__cpu_kernel *)kernel)->operands.data[operand];
-    tide__mds mds = {0};
-    tide__md md;
-    box b;
-    tide_status status;
-    TIDE_TRY_GOTO(tide__operand_md(&mds, o, &md), end);
-    const tide__md_view v = tide__md_look(md);
-    TIDE_TRY_GOTO(box_init(&v, piece, &b), end);
+    const tide__md_view v = tide__md_look(o->md);
     if (d.from) memset(stored, 0, piece->size_bytes); /* padding is zero */
-    convert_box(&b, o->type, stored, d);
-    free(b.offset[0]);
-end:
-    tide__mds_free(&mds);
-    return status;
+    convert_piece(&v, piece, o->type, stored, d);
+    return TIDE_OK;
 }
 
 tide_status tide__cpu_piece_pack(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
@@ -150,18 +146,12 @@ tide_status tide__cpu_piece_unpack(const tide_kernel *kernel, uint32_t operand, 
 
 tide_status tide__cpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out) {
     const tide__operand *o = &((const tide__cpu_kernel *)kernel)->operands.data[operand];
-    tide__mds mds = {0};
-    tide__md md;
-    tide_status status = tide__operand_md(&mds, o, &md);
-    if (status == TIDE_OK) {
-        const tide__md_view v = tide__md_look(md);
-        *out = (tide__operand_layout){.n_dims = (uint32_t)v.n_dims, .element_bytes = o->type == dnnl_u8 ? 1 : 4};
-        for (int i = 0; i < v.n_dims; i++) {
-            out->dims[i] = (uint64_t)v.dims[i];
-            out->stride[i] = (uint64_t)v.strides[i];
-            out->tile[i] = tile_size(&v, i);
-        }
+    const tide__md_view v = tide__md_look(o->md);
+    *out = (tide__operand_layout){.n_dims = (uint32_t)v.n_dims, .element_bytes = o->type == dnnl_u8 ? 1 : 4};
+    for (int i = 0; i < v.n_dims; i++) {
+        out->dims[i] = (uint64_t)v.dims[i];
+        out->stride[i] = (uint64_t)v.strides[i];
+        out->tile[i] = tile_size(&v, i);
     }
-    tide__mds_free(&mds);
-    return status;
+    return TIDE_OK;
 }

@@ -91,8 +91,7 @@ static tide_status reorder_init(tide__prim *prim, tide__md from, tide__md to, st
 
 static tide_status port_init(tide__prim *prim, tide__cpu_kernel *k, const_dnnl_primitive_desc_t pd,
                              const tide__bind *bind, port *p) {
-    tide__md used = tide__pd_md(pd, bind->arg), stored;
-    TIDE_TRY(tide__operand_md(&k->mds, &k->operands.data[bind->operand], &stored));
+    tide__md used = tide__pd_md(pd, bind->arg), stored = k->operands.data[bind->operand].md;
     if (bind->swapped) TIDE_TRY(tide__md_swapped(&k->mds, stored, &stored));
     *p = (port){.arg = bind->arg, .operand = bind->operand, .write = bind->operand >= k->n_reads};
     prim->n_ports++;

@@ -27,12 +27,10 @@ static tide_status check_same_values(tide__md from, tide__md to) {
 
 tide_status tide__build_reorder(tide__cpu_kernel *k, const tide_op_desc *source) {
     static const tide__bind binds[] = {{DNNL_ARG_FROM, 0}, {DNNL_ARG_TO, 1}};
-    tide__md from, to;
     dnnl_primitive_desc_t pd = NULL;
     TIDE_TRY(add_operand_of(k, TIDE__READ, source->from, source->from_operand));
     TIDE_TRY(add_operand_of(k, TIDE__WRITE, source->to, source->to_operand));
-    TIDE_TRY(tide__operand_md(&k->mds, &k->operands.data[0], &from));
-    TIDE_TRY(tide__operand_md(&k->mds, &k->operands.data[1], &to));
+    tide__md from = k->operands.data[0].md, to = k->operands.data[1].md;
     TIDE_TRY(check_same_values(from, to));
     TIDE_TRY(tide__reorder_pd_create(((tide__cpu *)k->base.device)->engine, from, to, &pd));
     tide_status status = tide__prim_attach(k, pd, binds, 2);
