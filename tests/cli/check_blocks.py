@@ -29,6 +29,8 @@ ELSEWHERE = {
         "a minute of planning; cli.test_compare compares on a smaller model",
     "mkdir graphs && build/release/bench_plan_graphs --all --seeds 1-16 --ops 50,100 --write graphs":
         "an hour; plan.test_promises plans the same graphs, smaller ones",
+    "LD_PRELOAD=/usr/local/lib/libtidemark-preload.so TIDEMARK_PRELOAD_STATS=- python train.py":
+        "pool.test_preload puts it in front of real programs, the tests of PyTorch in front of a training",
     "make bench": "minutes; figures only, and bench programs are built by every build",
     "tidemark devices --measure -o here.json": "wants an idle machine; cli.test_devices measures for a moment",
 }
