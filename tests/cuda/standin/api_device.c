@@ -261,7 +261,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, in
 
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext context_handle) {
     call c = call_begin(__func__, NEEDS_INIT);
-    owner o;
+    owner o = {0};
     if (c.result == CUDA_SUCCESS) c.result = context_of(context_handle, &o);
     if (c.result == CUDA_SUCCESS) {
         if (depth == 0) depth = 1;
