@@ -102,13 +102,19 @@ static _Noreturn void stop_global_race(lane *l, uint64_t address, uint32_t line)
     stop((grid *)(void *)l->run, CUDA_ERROR_LAUNCH_FAILED);
 }
 
+/* Kernels of two streams may read the same bytes at a time, so cells are read and written as a whole. */
+static uint64_t load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+static void store(uint64_t *p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+static bool is_now(const uint32_t *p, uint32_t epoch) { return __atomic_load_n(p, __ATOMIC_RELAXED) == epoch; }
+
 static void remember_reader(lane_cell *cell, uint64_t me, bool first) {
-    if (first || (cell->reader >> 32 == me >> 32 && cell->reader >> 12 != me >> 12))
-        cell->reader = me;
-    else if (cell->reader >> 32 != me >> 32)
-        cell->reader = LANE_ALL;
-    else if (cell->reader != me)
-        cell->reader = me | LANE_ANY;
+    const uint64_t last = load(&cell->reader);
+    if (first || (last >> 32 == me >> 32 && last >> 12 != me >> 12))
+        store(&cell->reader, me);
+    else if (last >> 32 != me >> 32)
+        store(&cell->reader, LANE_ALL);
+    else if (last != me)
+        store(&cell->reader, me | LANE_ANY);
 }
 
 /* Four bytes: races within the launch, then races with other operations. */
@@ -116,11 +122,13 @@ static void touch_cell(lane *l, lane_cell *cell, uint64_t address, lane_access a
     const grid *g = (const grid *)(const void *)l->run;
     const uint64_t me = l->run->group_agent | l->number;
     const uint32_t epoch = l->run->epoch;
-    const bool mine = cell->written == epoch, read = cell->read[0] == epoch, plain = whole && access != LANE_ATOMIC;
+    const bool mine = is_now(&cell->written, epoch), read = is_now(&cell->read[0], epoch);
+    const bool plain = whole && access != LANE_ATOMIC;
     uint32_t other = 0;
     char text[192], who[64];
-    if (plain && mine && in_conflict(cell->writer, me)) stop_global_race(l, address, line);
-    if (plain && access == LANE_WRITE && read && in_conflict(cell->reader, me)) stop_global_race(l, address, line);
+    if (plain && mine && in_conflict(load(&cell->writer), me)) stop_global_race(l, address, line);
+    if (plain && access == LANE_WRITE && read && in_conflict(load(&cell->reader), me))
+        stop_global_race(l, address, line);
     if (!clocks_touch_cell(g->operation, cell, access != LANE_READ, &other)) {
         misuse(MISUSE_RACE, CUDA_SUCCESS, "%s: %#llx is touched by %s, which is not ordered before it",
                where(l, line, text), (unsigned long long)address, clocks_describe(other, who));
@@ -129,7 +137,7 @@ static void touch_cell(lane *l, lane_cell *cell, uint64_t address, lane_access a
     if (access == LANE_READ)
         remember_reader(cell, whole ? me : LANE_ATOMS, !read);
     else
-        cell->writer = plain ? me : LANE_ATOMS;
+        store(&cell->writer, plain ? me : LANE_ATOMS);
 }
 
 static bool holds(const lane_range *r, uint64_t address, uint32_t bytes) {
