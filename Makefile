@@ -44,9 +44,9 @@ check: build
 	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
 	@tools/skipped $(BUILD)
 
-check-torch:
+check-torch: build
 	@tools/deps build torch
-	@python=$$(tools/torch-env) && OMP_WAIT_POLICY=passive $$python -m pytest -q -p no:cacheprovider python/tests $(ARGS)
+	@python=$$(tools/torch-env) && TIDEMARK=$(abspath $(BUILD)/tidemark) OMP_WAIT_POLICY=passive $$python -m pytest -q -p no:cacheprovider python/tests $(ARGS)
 
 check-full:
 	@.ci/run --full
