@@ -39,10 +39,15 @@ build:
 demo: build
 	@tools/demo $(BUILD)/tidemark
 
-check: build
+# The plug-ins are configured when their MPI is there, so it comes before the build.
+check: deps-mpi build
 	@tools/deps opencl || echo "without a driver for OpenCL: its tests are skipped"
 	@ctest --test-dir $(BUILD) -j $(JOBS) -LE full --output-on-failure --no-tests=error
 	@tools/skipped $(BUILD)
+
+.PHONY: deps-mpi
+deps-mpi:
+	@tools/deps mpi || echo "without MPI: tests of several ranks are skipped"
 
 check-torch: build
 	@tools/deps build torch

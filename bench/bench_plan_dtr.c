@@ -19,7 +19,7 @@
 
 #include "common.h"
 #include "base/file.h"
-#include "plan/decide/online_sim.h"
+#include "plan/decide/online/online_sim.h"
 #include "program/import/import.h"
 
 enum { BUDGETS = 6 };

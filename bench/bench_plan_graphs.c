@@ -13,8 +13,7 @@
  *   --optima FILE      compares with the proved optima in FILE, by bench/plan_graphs/optimum.py
  *   --write DIR        writes programs, machines and the list of budgets there instead (docs/formats.md)
  *
- * The promises: with more memory, more effort or more liberty (hybrid may do what hybrid:nomove and hybrid:norerun may) no
- * plan is slower or refused, and no smaller budget has the larger arena. The bars: 1000 ops are planned in 10 s of
+ * The promises: with more memory or more effort no plan is slower or refused, and no smaller budget has the larger arena. The bars: 1000 ops are planned in 10 s of
  * processor time at normal effort and 30 s at high; from 250 ops up, an arena of 60 to 80 % makes hybrid:nomove at normal
  * effort by 2 % slower, at most, than the same search by loads alone; with --optima, plans of hybrid:nomove at normal effort are 1 % above
  * the optimum on average, and 5 % at worst. Exit code 1 if a promise is broken or a bar missed. */

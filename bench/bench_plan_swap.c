@@ -17,12 +17,12 @@
 #include <tidemark/tidemark.h>
 
 #include "common.h"
-#include "plan/decide/autoswap_scores.h"
+#include "plan/decide/policies/autoswap_scores.h"
 #include "plan/evaluate.h"
-#include "plan/decide/swap_choice.h"
-#include "plan/decide/swap_search.h"
-#include "plan/relocate.h"
-#include "plan/schedule.h"
+#include "plan/decide/swaps/swap_choice.h"
+#include "plan/decide/swaps/swap_search.h"
+#include "plan/relocate/relocate.h"
+#include "plan/schedule/schedule.h"
 #include "plan_swap/bound.h"
 
 static double mib(uint64_t bytes) { return (double)bytes / 0x1p20; }

@@ -81,9 +81,10 @@ static void write_op(FILE *f, const tide_op *op, const tide_op_desc *d) {
             d->pad_w);
     fprintf(
         f,
-        ",\"bias\":%d,\"eps\":%.9g,\"drop_rate\":%.9g,\"lrn\":[%d,%.9g,%.9g,%.9g],\"steps\":%d,\"step\":%d,\"prev\":%d",
+        ",\"bias\":%d,\"eps\":%.9g,\"drop_rate\":%.9g,\"lrn\":[%d,%.9g,%.9g,%.9g],\"steps\":%d,\"step\":%d,\"prev\":%d,"
+        "\"heads\":%d,\"context\":%d",
         d->bias, (double)d->eps, (double)d->drop_rate, d->lrn_size, (double)d->lrn_alpha, (double)d->lrn_beta,
-        (double)d->lrn_k, d->steps, d->step, d->has_prev);
+        (double)d->lrn_k, d->steps, d->step, d->has_prev, d->heads, d->context);
     write_ids(f, "reads", op->reads, op->n_reads);
     write_ids(f, "writes", op->writes, op->n_writes);
     fputs("}\n", f);
@@ -97,7 +98,7 @@ static void write_network(const char *folder, const tide_trainer_options *o, con
             (int)o->step.optimizer, (double)o->learning_rate, (unsigned long long)o->schedule.warmup_steps,
             (double)o->step.weight_decay, (double)o->step.clip_norm, (unsigned long long)o->seed, steps);
     fprintf(f, ",\"input\":%u,\"label\":%u,\"loss\":%u,\"values\":%llu,\"labels\":%llu,\"batch\":%lld}\n",
-            tide_step_input(step, 0), tide_step_label(step, 0), tide_step_loss(step, 0),
+            tide_step_input(step, 0), tide_step_label(step, 0), tide_step_loss(step),
             (unsigned long long)o->data->channels * o->data->height * o->data->width,
             (unsigned long long)tide_model_labels(o->model), (long long)tide_model_input(o->model).n);
     for (uint32_t i = 0; i < tide_step_state_count(step); i++) {

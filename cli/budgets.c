@@ -35,6 +35,26 @@ bool parse_effort(const char *text, tide_effort *out) {
     return false;
 }
 
+bool parse_order(const char *text, tide_order *out) {
+    bool is_free = !text || strcmp(text, "free") == 0;
+    if (!is_free && strcmp(text, "program") != 0) {
+        complain(TIDE_E_ARGUMENT, "--order: \"%s\" is neither free nor program", text);
+        return false;
+    }
+    *out = is_free ? TIDE_ORDER_FREE : TIDE_ORDER_PROGRAM;
+    return true;
+}
+
+bool parse_bits(const char *text, bool *any) {
+    bool is_same = !text || strcmp(text, "same") == 0;
+    if (!is_same && strcmp(text, "any") != 0) {
+        complain(TIDE_E_ARGUMENT, "--bits: \"%s\" is neither same nor any", text);
+        return false;
+    }
+    *any = !is_same;
+    return true;
+}
+
 tide_status plan_unconstrained(const tide_program *program, const tide_machine *machine, unconstrained *out) {
     tide_plan_options o;
     tide_plan *plan;
@@ -88,6 +108,8 @@ tide_status check_planning(const planning_args *args) {
     tide_effort effort;
     if (args->decisions && (!args->policy || strcmp(args->policy, "manual") != 0))
         return complain(TIDE_E_ARGUMENT, "--decisions is for --policy manual");
+    tide_order order;
+    if (!parse_order(args->order, &order)) return TIDE_E_ARGUMENT;
     return !args->effort || parse_effort(args->effort, &effort) ? TIDE_OK : TIDE_E_ARGUMENT;
 }
 
@@ -101,6 +123,7 @@ tide_status fill_plan_options(const planning_args *args, const tide_program *pro
     out->policy = default_policy(args->policy, &args->budgets);
     out->decisions = args->decisions;
     if (!parse_effort(args->effort ? args->effort : "normal", &out->effort)) return TIDE_E_ARGUMENT;
+    if (!parse_order(args->order, &out->order)) return TIDE_E_ARGUMENT;
     fill_budgets(&args->budgets, out);
     if (args->budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST) watch_search(out);
     tide_status status = tide_plan_settle_budgets(program, machine, out);

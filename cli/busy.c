@@ -5,11 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void remark_threads(uint32_t threads) {
+uint32_t count_cores(void) {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0 || threads <= (uint32_t)CPU_COUNT(&set)) return;
-    fprintf(stderr, "tidemark: %u threads on %d core%s: they take turns\n", threads, CPU_COUNT(&set),
-            CPU_COUNT(&set) == 1 ? "" : "s");
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+void remark_threads(uint32_t threads) {
+    uint32_t cores = count_cores();
+    if (threads <= cores) return;
+    fprintf(stderr, "tidemark: %u threads on %u core%s: they take turns\n", threads, cores, cores == 1 ? "" : "s");
 }
 
 void remark_busy(const char *so) {

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+/* Those that this process may use. */
+uint32_t count_cores(void);
 /* More threads than cores compute the same, but slower. */
 void remark_threads(uint32_t threads);
 /* Before work begins: others are at work already. so: what that means for the command's figures. */

@@ -29,31 +29,38 @@ int cmd_report(int argc, char **argv);
 
 /* What the command itself finds wrong: "tidemark: text" on stderr, at once; returns `status`. */
 tide_status complain(tide_status status, const char *format, ...) TIDE_PRINTF(2, 3);
-/* What the library found wrong: its last error on stderr, unless complain() has spoken; the exit code of the status. */
+/* What the library found wrong: its last error on stderr, unless complain() has spoken; the exit code of the status. A lost
+ * rank is told once for all ranks, by ranks_leave. */
 int report_failure(tide_status status);
 
 /* ---- models and programs from the command line ---- */
 
 typedef struct model_args {
-    uint32_t batch, classes, accumulate;
+    uint32_t batch, micro, accumulate, classes;
     const char *input;     /* "3x32x32" */
     const char *optimizer; /* "momentum"; NULL: as the model's recipe says */
+    const char *dtype;     /* "bf16"; NULL: f32 */
     number_arg weight_decay, clip_norm;
     bool fused_update, inference;
     bool skip_nonfinite; /* train's --on-nan skip */
 } model_args;
 
 /* The rows of model_args for a command's table. */
-#define MODEL_OPTIONS(m)                                                                                           \
-    {"--batch", ARG_COUNT, &(m).batch, "N", "samples per (micro-)batch [32]"},                                     \
-        {"--input", ARG_TEXT, &(m).input, "CxHxW", "size of one sample [the family's own]"},                       \
-        {"--classes", ARG_COUNT, &(m).classes, "N", "classes of the last layer [the family's own]"},               \
-        {"--optimizer", ARG_TEXT, &(m).optimizer, "NAME", "sgd, momentum, adam or adamw [the recipe's]"},          \
-        {"--weight-decay", ARG_MAYBE, &(m).weight_decay, "X", "decay of weights per unit of rate [the recipe's]"}, \
-        {"--fused-update", ARG_FLAG, &(m).fused_update, NULL, "update each weight right after its gradient"},      \
-        {"--accumulate", ARG_COUNT, &(m).accumulate, "K", "micro-batches per step [1]"}, {                         \
-        "--clip-norm", ARG_MAYBE, &(m).clip_norm, "X", "clip the gradients' global norm; 0: off [the recipe's]"    \
+#define MODEL_OPTIONS(m)                                                                                             \
+    {"--batch", ARG_COUNT, &(m).batch, "N", "samples per step [32]"},                                                \
+        {"--micro", ARG_COUNT, &(m).micro, "N", "compute a step in micro-batches of so many samples [all at once]"}, \
+        {"--accumulate", ARG_COUNT, &(m).accumulate, "K", "or in K micro-batches of --batch samples each [1]"},      \
+        {"--input", ARG_TEXT, &(m).input, "CxHxW", "size of one sample [the family's own]"},                         \
+        {"--classes", ARG_COUNT, &(m).classes, "N", "classes of the last layer [the family's own]"},                 \
+        {"--optimizer", ARG_TEXT, &(m).optimizer, "NAME", "sgd, momentum, adam or adamw [the recipe's]"},            \
+        {"--weight-decay", ARG_MAYBE, &(m).weight_decay, "X", "decay of weights per unit of rate [the recipe's]"},   \
+        {"--fused-update", ARG_FLAG, &(m).fused_update, NULL, "update each weight right after its gradient"}, {      \
+        "--clip-norm", ARG_MAYBE, &(m).clip_norm, "X", "clip the gradients' global norm; 0: off [the recipe's]"      \
     }
+
+/* Of the commands that plan for machines: devices compute in f32. */
+#define DTYPE_OPTION(m) \
+    { "--dtype", ARG_TEXT, &(m).dtype, "f32|bf16|f16", "of activations and products, for mixed precision [f32]" }
 
 /* A program: a file (a path with '/' or '.'), or a model's training step, of plain shapes or as a device has it. */
 typedef struct loaded {
@@ -63,6 +70,8 @@ typedef struct loaded {
     const tide_program *program;
 } loaded;
 bool is_path(const char *name);
+/* Micro-batches of a step, each a batch of the model; --batch, --micro and --accumulate say how many. */
+tide_status count_micros(const model_args *args, uint32_t *out);
 tide_status load_model(const char *spec, const model_args *args, tide_model **out);
 /* A part of it, see tide_model_options. */
 typedef struct model_variation {
@@ -110,9 +119,15 @@ typedef struct budget_args {
 #define EFFORT_OPTION(target, which) \
     { "--effort", ARG_TEXT, &(target), "low|normal|high", "how long the policy may search [" which "]" }
 
+#define ORDER_OPTION(target) \
+    { "--order", ARG_TEXT, &(target), "free|program", "in which ops run: free lets policy hybrid choose [free]" }
+
+#define BITS_OPTION(target, accepted) \
+    { "--bits", ARG_TEXT, &(target), "same|any", "any: " accepted " [same]" }
+
 /* How one plan is to be made; NULL where nothing was given. */
 typedef struct planning_args {
-    const char *machine, *policy, *decisions, *effort;
+    const char *machine, *policy, *decisions, *effort, *order;
     budget_args budgets;
 } planning_args;
 
@@ -122,7 +137,7 @@ typedef struct planning_args {
         {"--policy", ARG_TEXT, &(p).policy, "NAME",                                                         \
          "`tidemark plan --help` lists them [hybrid with a --budget, else liveness]"},                      \
         {"--decisions", ARG_TEXT, &(p).decisions, "FILE", "swaps, re-runs and variants for policy manual"}, \
-        BUDGET_OPTIONS((p).budgets), EFFORT_OPTION((p).effort, "normal")
+        BUDGET_OPTIONS((p).budgets), EFFORT_OPTION((p).effort, "normal"), ORDER_OPTION((p).order)
 
 /* What every percentage refers to: the plan of policy liveness without a budget. */
 typedef struct unconstrained {
@@ -132,6 +147,11 @@ typedef struct unconstrained {
 const char *default_policy(const char *given, const budget_args *budgets);
 /* "low", "normal", "high"; false, with the complaint made, for anything else. */
 bool parse_effort(const char *text, tide_effort *out);
+/* "free", "program" likewise; NULL is free. */
+bool parse_order(const char *text, tide_order *out);
+/* "same" (NULL, too), "any": other roundings than the default's are accepted; false, with the complaint made, for anything
+ * else. */
+bool parse_bits(const char *text, bool *any);
 /* tide_plan_smallest, as closely as the effort pays for, with what it tries shown on a terminal. */
 tide_status find_smallest(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                           tide_smallest *out);

@@ -187,6 +187,7 @@ int cmd_compare(int argc, char **argv) {
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
+        DTYPE_OPTION(o.model),
         MACHINE_OPTION(o.machine),
         {"--policies", ARG_TEXT, &o.policies, "LIST", "with commas, or semicolons if arguments have commas [all]"},
         {"--budgets", ARG_TEXT, &o.budgets, "LIST", "of sizes, and min [100%,90%,70%,50%,30%,min]"},

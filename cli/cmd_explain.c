@@ -145,6 +145,7 @@ int cmd_explain(int argc, char **argv) {
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
+        DTYPE_OPTION(o.model),
         PLANNING_OPTIONS(o.planning),
         {"--tensor", ARG_TEXT, &o.tensor, "NAME", "this one only; #7 is the tensor of number 7"},
         {"--top", ARG_COUNT, &o.top, "N", "how many values and gaps to list [10]"},

@@ -227,6 +227,9 @@ static int run(const char *spec, const fit_options *o) {
     answers a = {.spec = spec, .batch = o->model.batch ? o->model.batch : 32};
     tide_status status = TIDE_OK;
     if (is_path(spec)) status = complain(TIDE_E_ARGUMENT, "%s is a program file; only a model can grow", spec);
+    if (status == TIDE_OK && o->model.micro)
+        status = complain(TIDE_E_ARGUMENT, "fit looks for the largest batch, which is the largest micro-batch; leave"
+                                           " --micro out");
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &machine);
     if (status == TIDE_OK) status = fill_search(o, &machine, &s);
     if (status == TIDE_OK) status = answer(o, &s, &a);
@@ -242,6 +245,7 @@ int cmd_fit(int argc, char **argv) {
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
+        DTYPE_OPTION(o.model),
         MACHINE_OPTION(o.machine),
         {"--policy", ARG_TEXT, &o.policy, "NAME", "as for `tidemark plan` [hybrid]"},
         {"--budget", ARG_SIZE, &o.budgets.arena, "SIZE", "bytes of the arena [what the machine's libraries leave]"},

@@ -92,6 +92,7 @@ static int judge_command(int argc, char **argv, const char *usage, const char *s
     const char *names[2] = {NULL, NULL};
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
+        DTYPE_OPTION(o.model),
         MACHINE_OPTION(o.machine),
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},
         {"--budget", ARG_SIZE, &o.budgets.arena, "SIZE", "bytes the arena may have [what the plan says]"},

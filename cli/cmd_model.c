@@ -162,6 +162,7 @@ int cmd_model(int argc, char **argv) {
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
+        DTYPE_OPTION(o.model),
         {"--inference", ARG_FLAG, &o.model.inference, NULL, "the forward pass of an evaluation instead"},
         MACHINE_OPTION(o.machine),
         {"--device", ARG_TEXT, &o.device, "NAME", "sizes, layouts and reorders as this device has them"},

@@ -9,7 +9,7 @@ typedef struct plan_options {
     planning_args planning;
     const char *output, *bits;
     double plan_time;
-    bool json;
+    bool json, bits_any;
 } plan_options;
 
 static int make_plan(const tide_program *p, const tide_machine *m, const plan_options *o) {
@@ -19,7 +19,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     tide_plan *plan = NULL;
     tide_status status = plan_unconstrained(p, m, &whole);
     if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, &options);
-    options.bits_any = strcmp(o->bits, "any") == 0;
+    options.bits_any = o->bits_any;
     plan_watch watch = {.seconds = o->plan_time, .whole_ns = whole.step_ns};
     if (status == TIDE_OK) {
         plan_watch_begin(&watch, &options);
@@ -41,21 +41,21 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     return status == TIDE_OK ? 0 : report_failure(status);
 }
 
-static tide_status check(const plan_options *o) {
-    if (strcmp(o->bits, "same") != 0 && strcmp(o->bits, "any") != 0)
-        return complain(TIDE_E_ARGUMENT, "--bits: \"%s\" is neither same nor any", o->bits);
+static tide_status check(plan_options *o) {
+    if (!parse_bits(o->bits, &o->bits_any)) return TIDE_E_ARGUMENT;
     if (!(o->plan_time >= 0)) return complain(TIDE_E_ARGUMENT, "--plan-time: not a number of seconds");
     tide_status status = check_planning(&o->planning);
     return status == TIDE_OK ? check_output(o->output, o->json) : status;
 }
 
 int cmd_plan(int argc, char **argv) {
-    plan_options o = {.bits = "same"};
+    plan_options o = {0};
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),
+        DTYPE_OPTION(o.model),
         PLANNING_OPTIONS(o.planning),
-        {"--bits", ARG_TEXT, &o.bits, "same|any", "any: variants with other roundings are allowed [same]"},
+        BITS_OPTION(o.bits, "variants with other roundings are allowed"),
         {"--plan-time", ARG_NUMBER, &o.plan_time, "S", "take the best plan after so many seconds [no limit]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the plan (JSON Lines)"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},

@@ -21,6 +21,8 @@ static bool read_options(int argc, char **argv, const char **positional, predict
         {"--samples", ARG_COUNT, &o->data.test_samples, "N", "how many of them [10]"},
         {"--prompt", ARG_TEXT, &o->prompt, "TEXT", "what the text of a language model begins with"},
         {"--ids", ARG_TEXT, &o->ids, "LIST", "or its first tokens as numbers: 15496,11,995"},
+        {"--tokenizer", ARG_TEXT, &o->data.tokenizer, "FOLDER",
+         "GPT-2's vocab.json and merges.txt: its tokens [bytes]"},
         {"--tokens", ARG_COUNT, &o->tokens, "N", "tokens that follow [100]"},
         {"--temperature", ARG_NUMBER, &o->temperature, "X", "0: always the likeliest token; 1: as likely as it is [1]"},
         {"--seed", ARG_U64, &o->data.seed, "N", "of the tokens drawn, and of samples [1]"},

@@ -30,6 +30,7 @@ typedef struct subject {
 
 /* The first option that says how to make a plan; NULL if none was given. */
 static const char *planning_option(const planning_args *p) {
+    if (p->order) return "--order";
     return p->policy ? "--policy" : p->decisions ? "--decisions" : p->effort ? "--effort" : NULL;
 }
 
@@ -253,6 +254,7 @@ int cmd_report(int argc, char **argv) {
     const arg_option options[] = {
         {"--program", ARG_TEXT, &o.program, "NAME", "the program or model that PLAN is for"},
         MODEL_OPTIONS(o.model),
+        DTYPE_OPTION(o.model),
         PLANNING_OPTIONS(o.planning),
         {"--measured", ARG_TEXT, &o.measured, "FILE", "show what `tidemark train --json` measured"},
         {"--compare", ARG_TEXT, &o.compare, "FILE", "show what `tidemark compare --json` compared"},

@@ -9,6 +9,7 @@
 #include "progress.h"
 #include "train_log.h"
 #include "train_options.h"
+#include "train_ranks.h"
 #include "train_record.h"
 #include "train_total.h"
 
@@ -20,15 +21,16 @@ typedef struct session {
     model_parts parts;
     train_data data;
     train_log log;
+    train_ranks ranks;
+    int argc;
+    char **argv;
+    uint32_t n_micros;
     uint64_t steps; /* of the whole training */
 } session;
 
 /* ---- setting up ---- */
 
-static uint64_t batch_of(const session *s) {
-    uint64_t micros = s->options->model.accumulate ? s->options->model.accumulate : 1;
-    return micros * (uint64_t)tide_model_input(s->model).n;
-}
+static uint64_t batch_of(const session *s) { return s->n_micros * (uint64_t)tide_model_input(s->model).n; }
 
 /* Epochs end with the step that shows their last sample. A training that goes on ends where it was to end. */
 static tide_status count_steps(session *s) {
@@ -49,9 +51,11 @@ static tide_status open_session(session *s, const char *spec) {
     d.threads = o->threads;
     remark_threads(o->threads);
     if (!o->quiet) remark_busy("steps may take longer");
-    tide_status status = prepare_data(&o->data, spec, &args, &s->data);
+    tide_status status = count_micros(&args, &s->n_micros);
+    if (status == TIDE_OK) status = prepare_data(&o->data, spec, &args, &s->data);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
+    if (status == TIDE_OK) status = ranks_compare(&s->ranks, s->device, s->argc, s->argv, o->bits_any);
     if (status == TIDE_OK) status = drop_ram(&o->budgets, s->device, &s->machine);
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
     if (status == TIDE_OK) status = make_parts(&o->vary, spec, &args, s->model, o->data.seed, &s->parts);
@@ -73,7 +77,7 @@ static tide_train_mode mode_of(const train_options *o) {
     return is_mode(o, "online") ? TIDE_MODE_ONLINE : is_mode(o, "auto") ? TIDE_MODE_AUTO : TIDE_MODE_PLANNED;
 }
 
-static tide_status trainer_options(const session *s, const char *policy, tide_trainer_options *t) {
+static tide_status trainer_options(session *s, const char *policy, tide_trainer_options *t) {
     const train_options *o = s->options;
     tide_trainer_options_init(t);
     tide_status status = fill_step_options(&o->model, s->model, &t->step);
@@ -90,8 +94,11 @@ static tide_status trainer_options(const session *s, const char *policy, tide_tr
     t->disk_path = o->disk_path;
     t->disk_checksums = !o->no_disk_checksums;
     t->plan_folder = o->plan_cache;
+    t->peers = ranks_peers(&s->ranks);
     t->plan.policy = policy;
+    t->plan.bits_any = o->bits_any;
     if (status == TIDE_OK && !parse_effort(o->effort, &t->plan.effort)) status = TIDE_E_ARGUMENT;
+    if (status == TIDE_OK && !parse_order(o->order, &t->plan.order)) status = TIDE_E_ARGUMENT;
     t->plan.decisions = strcmp(policy, "manual") == 0 ? o->decisions : NULL;
     return status;
 }
@@ -100,7 +107,8 @@ static tide_status set_budgets(const session *s, tide_plan_options *plan) {
     const size_arg *total = &s->options->total;
     fill_budgets(&s->options->budgets, plan);
     if (!total->given) return TIDE_OK;
-    return share_total(total->budget.bytes, s->device, s->model, &s->machine, plan);
+    uint32_t decoders = s->data.pictures ? s->data.train.threads : 0;
+    return share_total(total->budget.bytes, s->device, s->model, batch_of(s), &s->machine, decoders, plan);
 }
 
 /* ---- one training ---- */
@@ -214,10 +222,12 @@ static tide_status run_steps(session *s, tide_trainer *trainer, uint64_t **times
         note_report(s, &report, out);
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
         status = log_last_step(s, trainer, out, out->losses[i], &report);
-        if (status == TIDE_OK) status = save_after_step(&save, trainer, i + 1 == n);
+        bool stop = save_interrupted();
+        if (status == TIDE_OK) status = ranks_agree_to_stop(&s->ranks, tide_trainer_steps_done(trainer), &stop);
+        if (status == TIDE_OK) status = save_after_step(&save, trainer, i + 1 == n, stop);
     }
     progress_end(&bar);
-    save_end();
+    save_end(s->ranks.net && status == TIDE_E_CANCELLED); /* the signal may reach this rank after all have agreed */
     return status;
 }
 
@@ -246,6 +256,7 @@ static tide_status train_once(session *s, const char *policy, bool budgeted, tid
     tide_trainer *trainer;
     snprintf(out->policy, sizeof out->policy, "%s", policy);
     out->machine = &s->machine;
+    out->bits_any = s->options->bits_any;
     tide_status status = trainer_options(s, policy, &options);
     if (status == TIDE_OK && budgeted) status = set_budgets(s, &options.plan);
     if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
@@ -295,7 +306,7 @@ static int finish(const session *s, outcome *runs, int n) {
             record_write(runs[n - 1].record, s->options->record, tide_model_name(s->model), runs, n, steps);
         if (status != TIDE_OK) return report_failure(status);
     }
-    if (!same) return report_failure(complain(TIDE_E_INTERNAL, "the bits differ"));
+    if (!same && !s->options->bits_any) return report_failure(complain(TIDE_E_INTERNAL, "the bits differ"));
     return report_omissions(runs, n);
 }
 
@@ -332,17 +343,25 @@ static int run_all(session *s, const run_list *list) {
     return exit_code;
 }
 
-int cmd_train(int argc, char **argv) {
-    train_options o;
+static int train(session *s, train_options *o) {
     int exit_code;
-    if (!read_train_options(argc, argv, &o, &exit_code)) return exit_code;
+    if (!read_train_options(s->argc, s->argv, o, &exit_code)) return exit_code;
     ignore_file_limit();
-    session s = {.options = &o};
+    s->options = o;
     run_list list;
-    tide_status status = list_runs(&o, &list);
-    if (status == TIDE_OK) status = check_train_options(&o, &list);
-    if (status == TIDE_OK) status = open_session(&s, o.spec);
-    exit_code = status == TIDE_OK ? run_all(&s, &list) : report_failure(status);
-    close_session(&s);
+    tide_status status = list_runs(o, &list);
+    if (status == TIDE_OK) status = check_train_options(o, &list);
+    if (status == TIDE_OK) status = ranks_fit_options(&s->ranks, o);
+    if (status == TIDE_OK) status = open_session(s, o->spec);
+    exit_code = status == TIDE_OK ? run_all(s, &list) : report_failure(status);
+    close_session(s);
     return exit_code;
+}
+
+/* One rank of a job, or a process alone. */
+int cmd_train(int argc, char **argv) {
+    session s = {.argc = argc, .argv = argv};
+    train_options options;
+    tide_status status = ranks_join(&s.ranks);
+    return status == TIDE_OK ? ranks_leave(&s.ranks, train(&s, &options)) : report_failure(status);
 }

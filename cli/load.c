@@ -25,7 +25,7 @@ tide_status complain(tide_status status, const char *format, ...) {
 
 int report_failure(tide_status status) {
     const char *text = tide_last_error();
-    if (!told) fprintf(stderr, "tidemark: %s\n", *text ? text : tide_status_text(status));
+    if (!told && status != TIDE_E_PEER) fprintf(stderr, "tidemark: %s\n", *text ? text : tide_status_text(status));
     told = false;
     return tide_status_exit_code(status);
 }
@@ -45,6 +45,17 @@ static bool parse_input(const char *text, tide_model_options *o) {
     return true;
 }
 
+tide_status count_micros(const model_args *args, uint32_t *out) {
+    uint32_t batch = args->batch ? args->batch : 32;
+    if (args->micro && args->accumulate)
+        return complain(TIDE_E_ARGUMENT, "--micro and --accumulate both cut a step into micro-batches; leave one out");
+    if (args->micro && batch % args->micro != 0)
+        return complain(TIDE_E_ARGUMENT, "--micro: a batch of %u is no whole number of micro-batches of %u", batch,
+                        args->micro);
+    *out = args->micro ? batch / args->micro : args->accumulate ? args->accumulate : 1;
+    return TIDE_OK;
+}
+
 tide_status load_model(const char *spec, const model_args *args, tide_model **out) {
     return load_variation(spec, args, &(model_variation){0}, out);
 }
@@ -52,7 +63,7 @@ tide_status load_model(const char *spec, const model_args *args, tide_model **ou
 tide_status load_variation(const char *spec, const model_args *args, const model_variation *v, tide_model **out) {
     tide_model_options o;
     tide_model_options_init(&o);
-    o.batch = args->batch;
+    o.batch = args->micro ? args->micro : args->batch;
     o.classes = args->classes;
     o.skip = v->skip;
     o.n_skip = v->n_skip;
@@ -79,6 +90,16 @@ static bool find_optimizer(const char *name, tide_optimizer *out) {
     return false;
 }
 
+static bool find_dtype(const char *name, tide_dtype *out) {
+    static const struct {
+        const char *name;
+        tide_dtype dtype;
+    } known[] = {{"f32", TIDE_F32}, {"bf16", TIDE_BF16}, {"f16", TIDE_F16}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0) return *out = known[i].dtype, true;
+    return false;
+}
+
 /* A fused update cannot wait for a norm: then the recipe's clipping is left out, that of the command line refused. */
 static void follow_recipe(const model_args *args, const tide_training_recipe *recipe, tide_step_options *out) {
     out->optimizer = recipe->optimizer;
@@ -95,11 +116,21 @@ tide_status fill_step_options(const model_args *args, const tide_model *model, t
         return complain(TIDE_E_ARGUMENT, "--weight-decay and --clip-norm must fit a float");
     if (args->weight_decay.given) out->weight_decay = (float)args->weight_decay.value;
     if (args->clip_norm.given) out->clip_norm = (float)args->clip_norm.value;
+    if (args->dtype && !find_dtype(args->dtype, &out->dtype))
+        return complain(TIDE_E_ARGUMENT, "--dtype: \"%s\" is not f32, bf16 or f16", args->dtype);
     out->fused_update = args->fused_update;
-    out->accumulate = args->accumulate;
     out->skip_nonfinite = args->skip_nonfinite;
     out->inference = args->inference;
-    return TIDE_OK;
+    return count_micros(args, &out->accumulate);
+}
+
+/* Once: `fit` loads many steps. */
+static void tell_rate(const tide_step_options *o) {
+    static bool has_told;
+    if (o->dtype == TIDE_F32 || !o->machine || o->machine->half_flops_per_s > 0 || has_told) return;
+    has_told = true;
+    fprintf(stderr, "tidemark: machine %s states no rate for bf16 and f16: products run at that of f32\n",
+            show_name(o->machine->name));
 }
 
 tide_status load_step(const tide_model *model, const model_args *args, const tide_machine *machine, tide_device *device,
@@ -109,6 +140,7 @@ tide_status load_step(const tide_model *model, const model_args *args, const tid
     if (status != TIDE_OK) return status;
     o.machine = machine;
     o.device = device;
+    tell_rate(&o);
     return tide_step_create(model, &o, out);
 }
 
@@ -123,7 +155,9 @@ static const char *model_option(const model_args *a) {
     if (a->classes) return "--classes";
     if (a->optimizer) return "--optimizer";
     if (a->weight_decay.given) return "--weight-decay";
+    if (a->dtype) return "--dtype";
     if (a->fused_update) return "--fused-update";
+    if (a->micro) return "--micro";
     if (a->accumulate) return "--accumulate";
     if (a->clip_norm.given) return "--clip-norm";
     return a->inference ? "--inference" : NULL;

@@ -31,6 +31,20 @@ static tide_status read_ids(const char *text, uint32_t vocabulary, tokens *t) {
     }
 }
 
+static tide_status encode_prompt(const tide_tokenizer *tokenizer, const char *prompt, uint32_t vocabulary, tokens *t) {
+    uint32_t *ids;
+    size_t n;
+    if (tide_tokenizer_size(tokenizer) > vocabulary)
+        return complain(TIDE_E_ARGUMENT, "the tokenizer has %" PRIu32 " tokens, the model %" PRIu32,
+                        tide_tokenizer_size(tokenizer), vocabulary);
+    tide_status status = tide_tokenizer_encode(tokenizer, prompt, strlen(prompt), &ids, &n);
+    if (status != TIDE_OK) return status;
+    memcpy(t->data, ids, n * sizeof *ids); /* never more than bytes */
+    t->n = n;
+    free(ids);
+    return TIDE_OK;
+}
+
 /* A newline begins a text that nobody began. */
 static tide_status read_prompt(const prediction *p, uint32_t vocabulary, tokens *t) {
     const predict_options *o = p->options;
@@ -39,8 +53,10 @@ static tide_status read_prompt(const prediction *p, uint32_t vocabulary, tokens 
     t->data = malloc(t->room * sizeof *t->data);
     if (!t->data) return complain(TIDE_E_MEMORY, "out of host memory");
     if (o->ids) return read_ids(o->ids, vocabulary, t);
+    if (p->data->tokenizer) return encode_prompt(p->data->tokenizer, prompt, vocabulary, t);
     if (vocabulary != BYTES)
-        return complain(TIDE_E_ARGUMENT, "a vocabulary of %" PRIu32 " is no bytes: give the tokens by --ids",
+        return complain(TIDE_E_ARGUMENT,
+                        "a vocabulary of %" PRIu32 " is no bytes: give its --tokenizer, or tokens by --ids",
                         vocabulary);
     for (; *prompt; prompt++) t->data[t->n++] = (unsigned char)*prompt;
     return TIDE_OK;
@@ -71,21 +87,41 @@ static uint32_t draw(const prediction *p, float *probabilities, uint32_t vocabul
 
 /* ---- output ---- */
 
+/* The bytes of a token; in `own` where the token is its byte. */
+static const char *token_bytes(const prediction *p, uint32_t token, char *own, size_t *size) {
+    if (p->data->tokenizer) return tide_tokenizer_bytes(p->data->tokenizer, token, size);
+    *own = (char)token;
+    *size = 1;
+    return own;
+}
+
 /* What a terminal could take for a command becomes a question mark. */
-static char *as_text(const tokens *t) {
-    char *text = malloc(t->n + 1);
-    for (uint64_t i = 0; text && i < t->n; i++) {
-        bool plain = t->data[i] >= 32 ? t->data[i] != 127 : t->data[i] == '\n' || t->data[i] == '\t';
-        text[i] = plain ? (char)t->data[i] : '?';
+static char plain(char c) {
+    unsigned char byte = (unsigned char)c;
+    return (byte >= 32 && byte != 127) || byte == '\n' || byte == '\t' ? c : '?';
+}
+
+static char *as_text(const prediction *p, const tokens *t) {
+    size_t room = 1, n = 0, size;
+    char own;
+    for (uint64_t i = 0; i < t->n; i++) {
+        (void)token_bytes(p, t->data[i], &own, &size);
+        room += size;
     }
-    if (text) text[t->n] = '\0';
+    char *text = malloc(room);
+    for (uint64_t i = 0; text && i < t->n; i++) {
+        const char *bytes = token_bytes(p, t->data[i], &own, &size);
+        for (size_t k = 0; k < size; k++) text[n++] = plain(bytes[k]);
+    }
+    if (text) text[n] = '\0';
     return text;
 }
 
 static tide_status print_tokens(const prediction *p, const tokens *t, const choice *next, uint32_t n_next) {
     json_out j;
-    char *text = p->options->ids ? NULL : as_text(t);
-    if (!text && !p->options->ids) return complain(TIDE_E_MEMORY, "out of host memory");
+    bool as_ids = p->options->ids && !p->data->tokenizer;
+    char *text = as_ids ? NULL : as_text(p, t);
+    if (!text && !as_ids) return complain(TIDE_E_MEMORY, "out of host memory");
     if (p->options->json) {
         json_begin(&j, stdout);
         json_text(&j, "model", tide_model_name(p->model));

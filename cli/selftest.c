@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 void selftest_head(selftest *s, const char *title) { fprintf(s->out, "\n%s\n", title); }
@@ -70,12 +71,32 @@ static void print_device(const selftest *s) {
         fprintf(s->out, "peak     %.0f GFLOP/s by its data sheet\n", s->info.flops_per_s / 1e9);
 }
 
+/* As --measure writes it, under the device's name without a number or UUID. */
+static void print_profile(selftest *s) {
+    char name[sizeof s->info.name], *text = NULL;
+    size_t size = 0;
+    tide_machine machine;
+    tide_measure_options options;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(s->info.name, ":"), s->info.name);
+    tide_measure_options_init(&options);
+    options.name = name;
+    options.disk_path = s->disk_path;
+    selftest_head(s, "machine");
+    tide_status status = tide_machine_measure(s->device, &options, &machine);
+    if (status == TIDE_OK) status = tide_machine_write_memory(&machine, &text, &size);
+    selftest_check(s, "measured; other commands take what follows by --machine FILE", status, true);
+    if (status == TIDE_OK) fprintf(s->out, "\n%.*s", (int)size, text);
+    free(text);
+}
+
 void selftest_run(selftest *s) {
     print_device(s);
     selftest_contract(s);
     selftest_kernels(s);
+    selftest_libraries(s);
     selftest_training(s);
     selftest_speed(s);
     selftest_memory(s);
+    if (s->measures) print_profile(s);
     fprintf(s->out, "\n%" PRIu32 " checks passed, %" PRIu32 " failed\n", s->passed, s->failed);
 }

@@ -1,5 +1,5 @@
 /* The shapes of a model's values, as far as they are known: a program has bytes, a model's step also remembers the
- * layers its ops came from. A shape counts only if its floats are exactly the bytes. */
+ * layers its ops came from. A shape counts only if its numbers are exactly the bytes. */
 #include <stdlib.h>
 
 #include "cli.h"
@@ -10,12 +10,13 @@ typedef struct shaper {
     tide_shape *shapes; /* per tensor; n = 0: not known */
 } shaper;
 
-static bool has_bytes(tide_shape s, uint64_t bytes) {
-    return s.n > 0 && (uint64_t)s.n * (uint64_t)s.c * (uint64_t)s.h * (uint64_t)s.w * sizeof(float) == bytes;
+static bool has_bytes(tide_shape s, const tide_tensor *tensor) {
+    uint64_t unit = tensor->dtype == TIDE_BF16 || tensor->dtype == TIDE_F16 ? 2 : sizeof(float);
+    return s.n > 0 && (uint64_t)s.n * (uint64_t)s.c * (uint64_t)s.h * (uint64_t)s.w * unit == tensor->size_bytes;
 }
 
 static void set(const shaper *s, tide_id tensor, tide_shape shape) {
-    if (s->shapes[tensor].n == 0 && has_bytes(shape, tide_program_tensor(s->program, tensor)->size_bytes))
+    if (s->shapes[tensor].n == 0 && has_bytes(shape, tide_program_tensor(s->program, tensor)))
         s->shapes[tensor] = shape;
 }
 

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "busy.h"
+
 #define TEST_SEED UINT64_C(0x74657374) /* other samples than those it learned from */
 
 static bool is_built_in(const char *name) { return strcmp(name, "digits") == 0 || strcmp(name, "grammar") == 0; }
@@ -20,9 +22,9 @@ static bool wants_files(const data_args *a) { return a->data && !is_built_in(a->
 
 /* ---- the model's shape ---- */
 
-/* 256 bytes for language models, unless the spec says a vocabulary. */
-static void fill_vocabulary(const char *spec, model_args *model) {
-    const model_args bytes = {.batch = 1, .classes = 256};
+/* 256 bytes for language models, or what the tokenizer has, unless the spec says a vocabulary. */
+static void fill_vocabulary(const char *spec, const tide_tokenizer *tokenizer, model_args *model) {
+    const model_args bytes = {.batch = 1, .classes = tokenizer ? tide_tokenizer_size(tokenizer) : 256};
     tide_model *probe;
     if (model->classes || load_model(spec, &bytes, &probe) != TIDE_OK) return;
     tide_model_destroy(probe);
@@ -58,6 +60,7 @@ static tide_status open_pictures(const data_args *a, const char *spec, model_arg
     o.width = (uint32_t)in.w;
     o.seed = a->seed;
     o.no_augment = a->no_augment;
+    o.threads = a->threads ? a->threads : count_cores();
     status = tide_picture_folder_open(a->data, &o, &d->pictures);
     if (status == TIDE_OK && !model->classes) model->classes = tide_picture_folder_classes(d->pictures);
     return status;
@@ -69,9 +72,12 @@ tide_status prepare_data(const data_args *a, const char *spec, model_args *model
     tide_status status = load_model(spec, &any, &probe);
     if (status != TIDE_OK) return status;
     bool tokens = tide_model_takes_tokens(probe);
-    if (tokens) fill_vocabulary(spec, model);
+    if (a->tokenizer && !tokens) status = complain(TIDE_E_ARGUMENT, "--tokenizer is for language models");
+    if (a->tokenizer && tokens) status = tide_tokenizer_open(a->tokenizer, &d->tokenizer);
+    if (tokens && status == TIDE_OK) fill_vocabulary(spec, d->tokenizer, model);
     bool pictures = !tokens && wants_files(a) && tide_picture_folder_is(a->data);
-    if (a->no_augment && !pictures) status = complain(TIDE_E_ARGUMENT, "--no-augment is for folders of pictures");
+    if (a->no_augment && !pictures && status == TIDE_OK)
+        status = complain(TIDE_E_ARGUMENT, "--no-augment is for folders of pictures");
     if (pictures && status == TIDE_OK) status = open_pictures(a, spec, model, d);
     if (!tokens && wants_files(a) && !pictures && status == TIDE_OK)
         status = tide_data_files_open(a->data, 0, a->seed, &d->files);
@@ -95,7 +101,11 @@ static void take(const tide_data *from, const char *option, uint64_t wanted, uin
 static tide_status open_files(const data_args *a, const tide_model *model, train_data *d) {
     bool tokens = tide_model_takes_tokens(model);
     tide_status status = TIDE_OK;
-    if (tokens) status = tide_data_files_open(a->data, (uint32_t)tide_model_input(model).c, a->seed, &d->files);
+    uint32_t context = (uint32_t)tide_model_input(model).c;
+    if (tokens && d->tokenizer)
+        status = tide_data_files_open_tokens(a->data, d->tokenizer, context, a->seed, &d->files);
+    else if (tokens)
+        status = tide_data_files_open(a->data, context, a->seed, &d->files);
     if (status != TIDE_OK) return status;
     take(d->pictures ? tide_picture_folder_train(d->pictures) : tide_data_files_train(d->files), "--samples",
          a->samples, UINT64_MAX, &d->train);
@@ -131,6 +141,7 @@ static tide_status open_digits(const data_args *a, const tide_model *model, trai
 
 tide_status open_data(const data_args *a, const tide_model *model, train_data *d) {
     if (wants_files(a)) return open_files(a, model, d);
+    if (d->tokenizer) return complain(TIDE_E_ARGUMENT, "--tokenizer is for a --data file of text");
     const char *own = tide_model_takes_tokens(model) ? "grammar" : "digits";
     if (a->data && strcmp(a->data, own) != 0)
         return complain(TIDE_E_ARGUMENT, "--data: %s learns from %s, not from \"%s\"", tide_model_name(model), own,
@@ -141,4 +152,5 @@ tide_status open_data(const data_args *a, const tide_model *model, train_data *d
 void close_data(train_data *d) {
     tide_data_files_close(d->files);
     tide_picture_folder_close(d->pictures);
+    tide_tokenizer_close(d->tokenizer);
 }

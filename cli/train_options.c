@@ -70,11 +70,11 @@ static tide_status check_mode(const train_options *o) {
         return complain(TIDE_E_ARGUMENT, "--plan-cache is for runs that follow a plan; leave --mode online out");
     if (o->plan_cache && access(o->plan_cache, R_OK | W_OK | X_OK) != 0)
         return complain(TIDE_E_IO, "--plan-cache: cannot use %s: %s", o->plan_cache, strerror(errno));
-    if (varies(&o->vary) &&
-        (o->record || o->decisions || o->model.accumulate || o->budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST))
+    if (varies(&o->vary) && (o->record || o->decisions || o->model.micro || o->model.accumulate ||
+                             o->budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST))
         return complain(
             TIDE_E_ARGUMENT,
-            "--record, --decisions, --accumulate and --budget min are for networks that do not change; leave"
+            "--record, --decisions, --micro, --accumulate and --budget min are for networks that do not change; leave"
             " %s out",
             o->vary.min_length ? "--min-length" : "--drop-path");
     return TIDE_OK;
@@ -136,8 +136,19 @@ static tide_status check_on_nan(train_options *o) {
     return TIDE_OK;
 }
 
+/* Before data is read and unpacked, which may take a while. */
+static tide_status check_search(const train_options *o) {
+    tide_effort effort;
+    tide_order order;
+    return parse_effort(o->effort, &effort) && parse_order(o->order, &order) ? TIDE_OK : TIDE_E_ARGUMENT;
+}
+
 tide_status check_train_options(train_options *o, const run_list *list) {
     tide_status status = check_mode(o);
+    if (status == TIDE_OK && !parse_bits(o->bits, &o->bits_any)) status = TIDE_E_ARGUMENT;
+    if (status == TIDE_OK && o->bits_any && o->verify_bits)
+        status = complain(TIDE_E_ARGUMENT, "--bits any lets the bits differ; leave --verify-bits out");
+    if (status == TIDE_OK) status = check_search(o);
     if (status == TIDE_OK) status = check_on_nan(o);
     if (status == TIDE_OK) status = check_save_args(&o->save);
     if (status == TIDE_OK) status = check_trainings(o, list);
@@ -160,15 +171,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
                          .vary = NO_VARIATION};
     const arg_option options[] = {
         MODEL_OPTIONS(o->model),
-        {"--data", ARG_TEXT, &o->data.data, "NAME|PATH",
-         "digits (drawn), grammar (sentences), a folder of pictures (PNG, JPEG; a folder per class), of MNIST, "
-         "CIFAR-10 or "
-         "CIFAR-100, a file of these or of text [by model]"},
-        {"--no-augment", ARG_FLAG, &o->data.no_augment, NULL,
-         "take pictures as they are, without random crops and flips"},
-        {"--samples", ARG_COUNT, &o->data.samples, "N", "samples of an epoch [8192, of files all]"},
-        {"--test-samples", ARG_COUNT, &o->data.test_samples, "N",
-         "samples of the evaluation at the end [1000; 100 of large images]"},
+        DATA_OPTIONS(o->data),
         {"--steps", ARG_COUNT, &o->steps, "N", "training steps [100]"},
         {"--epochs", ARG_COUNT, &o->epochs, "N", "or how often every sample is shown"},
         SAVE_OPTIONS(o->save),
@@ -182,6 +185,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--seed", ARG_U64, &o->data.seed, "N", "of weights, order and dropout [1]"},
         {"--policy", ARG_TEXT, &o->policy, "NAME", "see above [hybrid with a --budget, else liveness]"},
         {"--effort", ARG_TEXT, &o->effort, "low|normal|high", "how long the policy may search [normal]"},
+        ORDER_OPTION(o->order),
         {"--mode", ARG_TEXT, &o->mode, "NAME",
          "planned; online: delta, cache or dtr decide as it goes; auto: one step so, then planned [planned]"},
         {"--plan-cache", ARG_TEXT, &o->plan_cache, "FOLDER", "keep plans there, and begin with one of them [nowhere]"},
@@ -199,6 +203,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl, cuda or cuda:N, see `tidemark devices` [cpu]"},
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
+        BITS_OPTION(o->bits, "other roundings are accepted: variants of ops, and ranks on machines that differ"),
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},
         {"--record", ARG_TEXT, &o->record, "FILE", "write what was planned and measured, for `tidemark report`"},
         {"--log", ARG_TEXT, &o->log, "FILE",

@@ -17,14 +17,14 @@ typedef struct train_options {
     data_args data;
     schedule_args schedule;
     vary_args vary;
-    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *resume, *effort, *record,
-        *plan_cache, *on_nan, *log, *save_weights;
+    const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *resume, *effort, *order, *record,
+        *plan_cache, *on_nan, *log, *save_weights, *bits;
     weights_args weights;
     save_args save;
     budget_args budgets;
     size_arg total; /* of the process; stands for the arena until that is known */
     uint32_t steps, epochs, threads;
-    bool verify_bits, json, quiet, no_disk_checksums;
+    bool verify_bits, bits_any, json, quiet, no_disk_checksums;
 } train_options;
 
 /* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified: liveness,

@@ -35,6 +35,7 @@ void print_runs(const outcome *runs, int n, uint64_t steps) {
                show_bytes(runs[i].tier_bytes), show_ns(runs[i].step_ns), runs[i].n_reruns,
                show_loss((double)runs[i].losses[steps - 1]), accuracy_text(&runs[i], text), n > 1 ? "  " : "",
                bits_text(runs, i, n));
+    if (runs[0].bits_any) printf("bits may differ: --bits any accepts other roundings\n");
 }
 
 static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
@@ -67,6 +68,7 @@ void print_runs_json(FILE *stream, const char *model, const outcome *runs, int n
     json_begin(&j, stream);
     json_text(&j, "model", model);
     json_u64(&j, "steps", steps);
+    json_bool(&j, "bits_may_differ", runs[0].bits_any);
     json_open(&j, "runs", '[');
     for (int i = 0; i < n; i++) run_json(&j, &runs[i], n, steps);
     json_close(&j, '[');

@@ -18,6 +18,7 @@ typedef struct outcome {
     float *losses;               /* per step of this training */
     uint64_t hash;               /* of weights and states after the last step */
     tide_evaluation test;        /* at the end */
+    bool bits_any;               /* other roundings were accepted */
     bool same_bits;              /* as the first: every loss and the hash */
     struct train_record *record; /* NULL: this run is not recorded */
     bool unrecorded;             /* though it should have been */

@@ -60,7 +60,7 @@ void save_begin(saver *s, const save_args *args) {
     set_handlers(on_signal);
 }
 
-void save_end(void) { set_handlers(SIG_DFL); }
+void save_end(bool ignore) { set_handlers(ignore ? SIG_IGN : SIG_DFL); }
 
 /* ---- the checkpoints before the last ---- */
 
@@ -103,15 +103,17 @@ static bool is_due(const saver *s, uint64_t done) {
     return (when->steps && done % when->steps == 0) || (when->ns && now_ns() - s->saved_ns >= when->ns);
 }
 
-tide_status save_after_step(saver *s, tide_trainer *trainer, bool last) {
+bool save_interrupted(void) { return interrupted != 0; }
+
+tide_status save_after_step(saver *s, tide_trainer *trainer, bool last, bool stop) {
     const char *path = s->args->checkpoint;
     uint64_t done = tide_trainer_steps_done(trainer);
-    if (path && (last || interrupted || is_due(s, done))) {
+    if (path && (last || stop || is_due(s, done))) {
         tide_status status = save(s->args, trainer);
         if (status != TIDE_OK) return status;
         s->saved_ns = now_ns();
     }
-    if (!interrupted) return TIDE_OK;
+    if (!stop) return TIDE_OK;
     return complain(TIDE_E_CANCELLED, "interrupted after step %" PRIu64 "%s%s", done, path ? "; saved to " : "",
                     path ? path : "");
 }

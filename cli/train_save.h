@@ -32,8 +32,9 @@ typedef struct saver {
     uint64_t saved_ns; /* when it was saved last, or begun */
 } saver;
 void save_begin(saver *s, const save_args *args);
-void save_end(void);
-/* Between steps: saves when it is time to, and when the training ends here, which is TIDE_E_CANCELLED after a signal. */
-tide_status save_after_step(saver *s, tide_trainer *trainer, bool last);
+void save_end(bool ignore); /* from now on they end the process, or are ignored */
+/* Between steps: saves when it is time to, and when the training ends here: with its last step, or to stop, which is TIDE_E_CANCELLED. */
+tide_status save_after_step(saver *s, tide_trainer *trainer, bool last, bool stop);
+bool save_interrupted(void); /* such a signal came */
 
 #endif

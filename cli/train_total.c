@@ -6,9 +6,10 @@
 #include <sys/resource.h>
 
 #define MIB (UINT64_C(1) << 20)
-#define ROOM_BYTES (24 * MIB)   /* plans, kernels, pieces of states, what a mapping needs to be aligned */
-#define COPIERS_BYTES (8 * MIB) /* stacks of the threads that copy: small ones */
-enum { BATCHES = 4 };           /* the one at hand and the next, each also plain or on its way */
+#define ROOM_BYTES (24 * MIB)    /* plans, kernels, pieces of states, what a mapping needs to be aligned */
+#define COPIERS_BYTES (8 * MIB)  /* stacks of the threads that copy: small ones */
+#define PICTURE_BYTES (48 * MIB) /* of 12 million pixels, whole, with transparency */
+enum { BATCHES = 4 };            /* the one at hand and the next, each also plain or on its way */
 
 /* 0 where the system does not tell. */
 static uint64_t data_bytes(void) {
@@ -31,9 +32,9 @@ static uint64_t stack_bytes(void) {
 /* Training and evaluation each have a queue that computes, with OpenMP threads of its own; a thread loads batches. */
 static uint64_t stacks_to_come(uint32_t threads) { return (2 * (uint64_t)threads + 1) * stack_bytes() + COPIERS_BYTES; }
 
-static uint64_t batch_bytes(const tide_model *model) {
+static uint64_t sample_bytes(const tide_model *model) {
     tide_shape x = tide_model_input(model);
-    return (uint64_t)x.n * (uint64_t)x.c * (uint64_t)x.h * (uint64_t)x.w * sizeof(float);
+    return (uint64_t)x.c * (uint64_t)x.h * (uint64_t)x.w * sizeof(float);
 }
 
 /* UINT64_MAX: no limit that is known by now. */
@@ -42,15 +43,16 @@ static uint64_t ram_bytes(const tide_machine *machine, const tide_budget *host) 
     return host->kind == TIDE_BUDGET_BYTES ? host->bytes : UINT64_MAX;
 }
 
-tide_status share_total(uint64_t total_bytes, tide_device *device, const tide_model *model, const tide_machine *machine,
-                        tide_plan_options *plan) {
+tide_status share_total(uint64_t total_bytes, tide_device *device, const tide_model *model, uint64_t batch,
+                        const tide_machine *machine, uint32_t decoders, tide_plan_options *plan) {
     tide_device_info info;
     tide_status status = tide_device_get_info(device, &info);
     if (status != TIDE_OK) return status;
     uint64_t ram = ram_bytes(machine, &plan->host_budget);
     if (ram == UINT64_MAX)
         return complain(TIDE_E_ARGUMENT, "--total-budget with RAM tiers needs a --host-budget in bytes");
-    uint64_t beside = data_bytes() + stacks_to_come(info.threads) + BATCHES * batch_bytes(model) + ram + ROOM_BYTES;
+    uint64_t beside = data_bytes() + stacks_to_come(info.threads) + BATCHES * batch * sample_bytes(model) + ram +
+                      ROOM_BYTES + decoders * PICTURE_BYTES;
     if (beside >= total_bytes)
         return complain(TIDE_E_ARGUMENT, "--total-budget is too small: the process takes %.1f MiB beside the arena",
                         (double)beside / (double)MIB);

@@ -5,8 +5,9 @@
 #include "cli.h"
 
 /* plan->arena_budget, from the total and what the process has beside the arena: data and stacks as they are now, with device,
- * model and data open; stacks of threads to come; batches; RAM tiers; room to plan and for kernels. */
-tide_status share_total(uint64_t total_bytes, tide_device *device, const tide_model *model, const tide_machine *machine,
-                        tide_plan_options *plan);
+ * model and data open; stacks of threads to come; batches; pictures that `decoders` threads have in hand; RAM tiers; room to plan
+ * and for kernels. */
+tide_status share_total(uint64_t total_bytes, tide_device *device, const tide_model *model, uint64_t batch,
+                        const tide_machine *machine, uint32_t decoders, tide_plan_options *plan);
 
 #endif

@@ -1,6 +1,6 @@
 # The kernels of src/device/gpu/kernels as PTX, which a driver compiles for its GPU: build/<preset>/cuda/FAMILY.ptx, and
 # with TIDE_CUDA_CUBINS as FAMILY.fatbin, already compiled for the GPUs of TIDE_CUDA_ARCHITECTURES as far as this nvcc
-# knows them, with PTX of the newest one for those to come. Sets TIDE_HAVE_CUDA and TIDE_CUDA_IMAGES; the target
+# knows them, with PTX of the newest one for those to come. Sets TIDE_HAVE_CUDA, TIDE_HAVE_CUDA_LIBRARIES and TIDE_CUDA_IMAGES; the target
 # tidemark_ptx makes the PTX.
 set(TIDE_CUDA_ARCHITECTURES 75 80 86 89 90 100 120)
 set(TIDE_HAVE_CUDA OFF)
@@ -14,8 +14,14 @@ if(TIDE_CUDA)
     message(STATUS "without the CUDA device: no nvcc here, or no cuda.h")
   endif()
 endif()
+set(TIDE_HAVE_CUDA_LIBRARIES OFF) # cuBLAS and cuDNN, which are loaded at run time, too
 if(NOT TIDE_HAVE_CUDA)
   return()
+endif()
+if(EXISTS ${CUDA_HEADERS}/cublas_v2.h AND EXISTS ${CUDA_HEADERS}/cudnn.h)
+  set(TIDE_HAVE_CUDA_LIBRARIES ON)
+else()
+  message(STATUS "the CUDA device goes without cuBLAS and cuDNN: no cublas_v2.h or no cudnn.h beside cuda.h")
 endif()
 
 # -fmad=false: bits as on other devices. 256 lanes: TIDE__CUDA_LANES.

@@ -2,9 +2,9 @@
  * re-runs within the budget had an arena of that size. */
 #include "plan_graphs/graphs.h"
 
-#include "plan/decide/hybrid/generation.h"
+#include "plan/decide/hybrid/effort.h"
 
-/* The fastest that the same generators come by with such a load. */
+/* The fastest that the same descent comes by with such a load. */
 uint64_t fastest_by_load(const tide_program *p, const tide_machine *m, uint64_t budget) {
     tide_plan_options o;
     tide__plans plans;
@@ -14,9 +14,13 @@ uint64_t fastest_by_load(const tide_program *p, const tide_machine *m, uint64_t 
     tide__policy_input in = {.program = p, .machine = m, .options = &o, .argument = "nomove"};
     tide__plans_init(&in, 0, &plans);
     require(tide__generation_init(&in, &plans, &g));
-    require(tide__generation_run(&g));
-    const tide__state *fastest = tide__states_find(&g.states[0][1], budget);
+    tide__descent_options options = tide__effort_descent(&g, o.effort, 1);
+    tide__descent d;
+    tide__descent_init(&options, &d);
+    require(tide__descent_go(&g, 0, UINT64_MAX, &d));
+    const tide__state *fastest = tide__states_find(&d.states, budget);
     uint64_t ns = fastest ? fastest->run_ns : 0;
+    tide__descent_deinit(&d);
     tide__generation_deinit(&g);
     tide__plans_deinit(&plans);
     return ns;

@@ -1,4 +1,4 @@
-/* What holds between plans of one graph: each cell is compared with every cell that may do no more than it may. */
+/* What holds between plans of one graph by one variant: each cell is compared with every cell of less memory or less effort. */
 #include "plan_graphs/graphs.h"
 
 typedef struct position {
@@ -6,8 +6,8 @@ typedef struct position {
 } position;
 
 /* What `than` has less of. */
-typedef enum lack { LESS_MEMORY, LESS_EFFORT, LESS_LIBERTY, N_LACKS } lack;
-static const char *const lack_names[N_LACKS] = {"a smaller budget", "less effort", "a stricter variant"};
+typedef enum lack { LESS_MEMORY, LESS_EFFORT, N_LACKS } lack;
+static const char *const lack_names[N_LACKS] = {"a smaller budget", "less effort"};
 
 typedef struct broken {
     uint32_t slower[N_LACKS], refused[N_LACKS], arena, asked, refusals, impossible;
@@ -22,19 +22,16 @@ static void show(const graph *g, const question *q, position at, position than, 
 /* The fastest cell of those that differ from `at` by this lack alone; false: none of them fits. */
 static bool find_best(const graph *g, const question *q, position at, lack lacks, position *out) {
     uint64_t best = UINT64_MAX;
-    for (uint32_t v = 0; v < N_VARIANTS; v++)
-        for (uint32_t e = 0; e < N_EFFORTS; e++)
-            for (uint32_t b = 0; b < q->n_budgets; b++) {
-                bool lacking[N_LACKS] = {q->percents[b] < q->percents[at.budget], e < at.effort,
-                                         v != at.variant && at.variant == 0};
-                bool same[N_LACKS] = {b == at.budget, e == at.effort, v == at.variant};
-                bool differs = lacking[lacks];
-                for (uint32_t k = 0; k < N_LACKS; k++) differs = differs && (k == lacks || same[k]);
-                const cell *c = &g->cells[v][e][b];
-                if (!differs || !c->fits || c->step_ns >= best) continue;
-                best = c->step_ns;
-                *out = (position){v, e, b};
-            }
+    for (uint32_t e = 0; e < N_EFFORTS; e++)
+        for (uint32_t b = 0; b < q->n_budgets; b++) {
+            bool lacking[N_LACKS] = {q->percents[b] < q->percents[at.budget], e < at.effort};
+            bool same[N_LACKS] = {b == at.budget, e == at.effort};
+            bool differs = lacking[lacks] && same[1 - lacks];
+            const cell *c = &g->cells[at.variant][e][b];
+            if (!differs || !c->fits || c->step_ns >= best) continue;
+            best = c->step_ns;
+            *out = (position){at.variant, e, b};
+        }
     return best != UINT64_MAX;
 }
 

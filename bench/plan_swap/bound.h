@@ -2,7 +2,7 @@
 #ifndef TIDE_BENCH_PLAN_SWAP_BOUND_H
 #define TIDE_BENCH_PLAN_SWAP_BOUND_H
 
-#include "plan/decide/swaps.h"
+#include "plan/decide/swaps/swaps.h"
 
 /* Less than this load swapping alone does not reach on the clock s->slot_ns when compute waits for up to wait_ns in all,
  * wherever that is best. Any order of transfers counts, not only that of swaps.h; what tiers have room for does not. The

@@ -5,7 +5,7 @@
 #define TIDE_BENCH_PLAN_SWAP_PRICES_H
 
 #include "plan_swap/lines.h"
-#include "plan/decide/swaps.h"
+#include "plan/decide/swaps/swaps.h"
 
 typedef struct swap_price_channel {
     swap_line line;

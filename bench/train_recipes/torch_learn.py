@@ -131,23 +131,12 @@ class Network:
     def do_gelu(self, op, x):
         return F.gelu(x, approximate="tanh")
 
-    def heads(self, qkv, n, heads):
-        parts = qkv.reshape(n, -1, 3, heads, qkv.shape[-1] // (3 * heads))
-        return parts.permute(2, 0, 3, 1, 4)
-
-    def do_scores(self, op, qkv):
-        n, heads = op["y"][:2]
-        q, k, _ = self.heads(qkv, n, heads)
-        return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-
-    def do_causal_softmax(self, op, x):
-        future = torch.ones(x.shape[-2:], dtype=torch.bool).triu(1)
-        return x.masked_fill(future, float("-inf")).softmax(-1)
-
-    def do_values(self, op, prob, qkv):
-        n, heads = prob.shape[:2]
-        v = self.heads(qkv, n, heads)[2]
-        return (prob @ v).transpose(1, 2).reshape(qkv.shape[0], -1)
+    def do_attention(self, op, qkv):
+        heads, context = op["heads"], op["context"]
+        parts = qkv.reshape(-1, context, 3, heads, qkv.shape[-1] // (3 * heads))
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return y.transpose(1, 2).reshape(qkv.shape[0], -1)
 
     def do_slice(self, op, a):
         return a[op["step"] :: op["steps"]]

@@ -27,6 +27,13 @@ typedef struct tide_queue tide_queue;
 typedef struct tide_event tide_event;
 typedef struct tide_kernel tide_kernel;
 
+/* Libraries of other makers that a device can load for products and convolutions: cuBLAS and cuDNN of "cuda". */
+typedef enum tide_libraries {
+    TIDE_LIBRARIES_TRUSTED, /* once tide_device_trust() has been called for this GPU and these libraries */
+    TIDE_LIBRARIES_NONE,
+    TIDE_LIBRARIES_ALL
+} tide_libraries;
+
 typedef struct tide_device_options {
     size_t size;      /* sizeof(tide_device_options) */
     uint32_t threads; /* cpu: compute threads; 0: all cores this process may use. They wait asleep, see docs/faq.md */
@@ -34,6 +41,7 @@ typedef struct tide_device_options {
     const tide_machine *machine; /* sim: rates of its copies; NULL: default machine */
     void *memory;                /* host: where its one arena lies, borrowed; NULL: arenas are mapped */
     uint64_t memory_bytes;       /* host: of it */
+    tide_libraries libraries;
 } tide_device_options;
 TIDE_API void tide_device_options_init(tide_device_options *options);
 
@@ -44,6 +52,10 @@ TIDE_API const char *tide_device_name(uint32_t i);
  * is written) or "sim". TIDE_E_DEVICE when it is not available, saying which are. */
 TIDE_API tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out);
 TIDE_API void tide_device_close(tide_device *device); /* all its objects are destroyed before; NULL is fine */
+
+/* Somebody has compared the libraries of this device with its own kernels and found them to give the same bits every time:
+ * from now on devices opened for this GPU use them. Kept in the user's cache. `tidemark devices --selftest` does it. */
+TIDE_API tide_status tide_device_trust(tide_device *device);
 
 typedef struct tide_device_info {
     char name[64];         /* "cpu" */
@@ -138,6 +150,8 @@ typedef struct tide_step_args {
     uint64_t counter;    /* of the op, when it is random */
     float learning_rate;
 } tide_step_args;
+/* Whose variant i is: "cuDNN", "cuBLAS, TF32"; NULL: the device's own, or there is none. */
+TIDE_API const char *tide_kernel_variant_library(const tide_kernel *kernel, uint32_t variant);
 /* offsets: reads, writes, then the workspace if the variant has one; in the order of kernel_info. args may be NULL for ops
  * that draw no numbers and learn nothing: all zeros. */
 TIDE_API tide_status tide_kernel_enqueue(tide_kernel *kernel, uint32_t variant, tide_queue *queue, tide_arena *arena,

@@ -18,10 +18,11 @@ extern "C" {
 #define TIDE_MACHINE_MAX_CHANNELS 18
 #define TIDE_MACHINE_NAME_BYTES 64
 
-#define TIDE_TIER_TABLE(X)    \
-    X(TIDE_TIER_RAM, "ram")   \
-    X(TIDE_TIER_DISK, "disk") \
-    X(TIDE_TIER_CLIENT, "client") /* read-only: where inputs come from */
+#define TIDE_TIER_TABLE(X)                                                \
+    X(TIDE_TIER_RAM, "ram")                                               \
+    X(TIDE_TIER_DISK, "disk")                                             \
+    X(TIDE_TIER_CLIENT, "client") /* read-only: where inputs come from */ \
+    X(TIDE_TIER_PEER, "peer")     /* other ranks: messages go there and come from there, no bytes stay */
 
 typedef enum tide_tier_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
@@ -61,6 +62,7 @@ typedef struct tide_machine {
     uint64_t launch_ns;                   /* per op */
     double matrix_efficiency;             /* of flops_per_s, in (0, 1]: convolutions and matrix products */
     double vector_efficiency;             /* of bytes_per_s, in (0, 1]: everything else */
+    double half_flops_per_s; /* peak of products of bf16 or f16 added up in float32; 0: none, they run as float32 */
     uint32_t n_tiers, n_channels;
     tide_machine_tier tier[TIDE_MACHINE_MAX_TIERS];
     tide_machine_channel channel[TIDE_MACHINE_MAX_CHANNELS];
@@ -75,6 +77,8 @@ TIDE_API tide_status tide_machine_load(const char *name, tide_machine *out);
 TIDE_API tide_status tide_machine_read_memory(const void *text, size_t size, const char *name_in_errors,
                                               tide_machine *out);
 TIDE_API tide_status tide_machine_write(const tide_machine *m, const char *path);
+/* The same text; the caller frees it. */
+TIDE_API tide_status tide_machine_write_memory(const tide_machine *m, char **text, size_t *size);
 /* Hash of everything but the names; part of a plan's identity. */
 TIDE_API uint64_t tide_machine_fingerprint(const tide_machine *m);
 /* The queue that moves `out` or in between the arena and this tier; TIDE_NONE if there is none. */
@@ -87,6 +91,9 @@ TIDE_API uint64_t tide_machine_transfer_ns(const tide_machine *m, uint32_t chann
 TIDE_API uint64_t tide_machine_relocate_ns(const tide_machine *m, uint64_t bytes, uint64_t distance_bytes);
 /* The same machine without its tiers of a kind and their channels. `out` may be `m`. */
 TIDE_API void tide_machine_without(const tide_machine *m, tide_tier_kind kind, tide_machine *out);
+/* The same machine with channels to the other ranks of a job, at this rate each way; as it was if it has such. TIDE_E_ARGUMENT: it has
+ * no room for another tier. */
+TIDE_API tide_status tide_machine_add_peers(tide_machine *m, uint64_t bytes_per_s, uint64_t latency_ns);
 /* First tier of a kind; TIDE_NONE if there is none. */
 TIDE_API uint32_t tide_machine_find_tier(const tide_machine *m, tide_tier_kind kind);
 

@@ -79,12 +79,21 @@ typedef struct tide_step_options {
     bool inference;      /* forward only, batch norm from running statistics; one-shot in its weights: no update */
     bool client_weights; /* of inference: parameters are inputs, as the batch is, brought in where they are needed */
     bool fused_update;   /* update each weight right after its gradient; refused together with clip_norm */
-    uint32_t accumulate; /* micro-batches per step, each of the model's batch; 0 or 1: none */
+    /* Micro-batches per step, each of the model's batch; 0: one. Gradients and the loss are summed over them by a fixed binary
+     * tree (docs/micro.md), batch norm goes by micro-batch. */
+    uint32_t accumulate;
     float clip_norm;     /* 0: no clipping */
     bool skip_nonfinite; /* gradients whose norm is not finite update nothing; refused together with fused_update */
     const tide_machine *machine; /* costs by its roofline; NULL: costs are 0 */
     tide_device *device;         /* sizes, layouts, reorders and workspaces as this device has them; NULL: plain float32
                             shapes and an analytic model of workspaces */
+    tide_dtype dtype; /* of activations and their gradients: TIDE_F32; TIDE_BF16 or TIDE_F16, which only plans without a
+                         device know: weights, their gradients and optimizer states stay float32 (docs/costs.md) */
+    bool scores_only; /* of inference: no probabilities where a model can score its labels without (tide_step_scores) */
+    /* One rank of several that share the micro-batches: it computes micro_count of them from first_micro on, and gets the sums over
+     * the others by messages (docs/micro.md). micro_count and the number of ranks, accumulate / micro_count, are powers of two. 0: all
+     * of them. */
+    uint32_t first_micro, micro_count;
 } tide_step_options;
 TIDE_API void tide_step_options_init(tide_step_options *options);
 TIDE_API tide_status tide_step_create(const tide_model *model, const tide_step_options *options, tide_step **out);
@@ -93,11 +102,15 @@ TIDE_API const tide_program *tide_step_program(const tide_step *step);
 TIDE_API const tide_op_desc *tide_step_op_desc(const tide_step *step, tide_id op);
 TIDE_API uint64_t tide_step_op_flops(const tide_step *step, tide_id op);
 TIDE_API uint64_t tide_step_op_bytes(const tide_step *step, tide_id op); /* operand bytes touched */
-/* Inputs and results; micro in [0, accumulate). */
+/* Inputs and results; micro counts from 0 through those that the step computes itself. */
 TIDE_API tide_id tide_step_input(const tide_step *step, uint32_t micro);
 TIDE_API tide_id tide_step_label(const tide_step *step, uint32_t micro);
-TIDE_API tide_id tide_step_loss(const tide_step *step, uint32_t micro);          /* 1 float, kept */
-TIDE_API tide_id tide_step_probabilities(const tide_step *step, uint32_t micro); /* kept in inference steps */
+/* 1 float, kept: the sum over the micro-batches of the mean loss of each. */
+TIDE_API tide_id tide_step_loss(const tide_step *step);
+/* Kept in inference steps; TIDE_NONE where no op writes them: in training a language model's head, see ops.h. */
+TIDE_API tide_id tide_step_probabilities(const tide_step *step, uint32_t micro);
+/* With scores_only: 2 floats per label (HEAD_SCORE in ops.h), kept. TIDE_NONE where there are probabilities. */
+TIDE_API tide_id tide_step_scores(const tide_step *step, uint32_t micro);
 /* With skip_nonfinite: 1 float, kept; what scaled the gradients, NaN where they updated nothing. Else TIDE_NONE. */
 TIDE_API tide_id tide_step_update_scale(const tide_step *step);
 

@@ -28,7 +28,7 @@
  *   SGD                         w, dw                                   w'                    (must in place w)
  *   MOMENTUM                    w, v, dw                                w', v'                (must in place)
  *   ADAM, ADAMW                 w, m, v, dw                             w', m', v'            (must in place)
- *   GRAD_NORM                   dw...                                   scale (1 float: clip factor)
+ *   GRAD_NORM                   dw... [, sum]                           scale (1 float: clip factor), or sum'
  *   *update ops with clipping*  one more read, `scale`, at the end
  *   ACCUMULATE                  acc, dw                                 acc'                  (may in place acc)
  *   ZERO                        -                                       a
@@ -41,22 +41,20 @@
  *   GELU_BWD                    x, dy                                   dx                    (may in place dy)
  *   EMBEDDING_FWD               tokens (i32), table [, positions]       y
  *   EMBEDDING_BWD               tokens, dy                              dtable [, dpositions]
- *   SCORES_FWD                  qkv                                     scores
- *   SCORES_BWD                  qkv, dv, dscores                        dqkv
- *   CAUSAL_SOFTMAX_FWD          scores                                  prob                  (may in place)
- *   CAUSAL_SOFTMAX_BWD          prob, dprob                             dscores               (may in place dprob)
- *   VALUES_FWD                  prob, qkv                               y
- *   VALUES_BWD                  prob, qkv, dy                           dprob, dv
+ *   ATTENTION_FWD               qkv                                     y, lse (one per head and token)
+ *   ATTENTION_BWD               qkv, y, lse, dy                         dqkv
  *   SLICE                       a                                       b     the rows of one step
  *   STACK                       a0, a1, ... (steps, all alike)          b     the rows of all steps
  *   LSTM_FWD                    x [, h, c], w, bias                     h', c', gates
  *   LSTM_BWD_GATES              gates, c' [, c], dh' [, dc']            dgates [, dc]         (dgates may in place gates)
  *   LSTM_BWD_WEIGHTS            x [, h], dgates                         dw, dbias
  *   LSTM_BWD_DATA               w, dgates                               dx [, dh]
+ *   HEAD_LOSS                   x, w, label (i32 per row)               dx, dw, loss (1 float: mean over rows)
+ *   HEAD_SCORE                  x, w, label                             score (2 floats per row), loss
  *
  * Language models: a token is a row, so the activations of N samples of T tokens are (N * T, C, 1, 1), rows of a
  * sample next to each other, and a fully connected layer works on each token. Attention goes over qkv, the queries,
- * keys and values side by side in (N * T, 3 C, 1, 1); scores and probabilities are (N, heads, T, T).
+ * keys and values side by side in (N * T, 3 C, 1, 1); lse has one float per sample, head and token.
  *
  * What the names leave open, the same on every device:
  *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1));
@@ -69,14 +67,18 @@
  *   SOFTMAX_LOSS  over the channels of each pixel; a classifier's scores are images of one pixel
  *   GELU          the approximation by tanh
  *   EMBEDDING     y = table[token] + positions[place in its sample]; gradients are dense
- *   SCORES        query times key, divided by the root of C / heads; its gradient puts dv where it belongs
- *   CAUSAL_SOFTMAX   over the last dimension; tokens see themselves and those before, and all that has the scores'
- *                 shape is zero for those after (above the diagonal)
+ *   ATTENTION     softmax of the scores (query times key, divided by the root of C / heads) times the values; a token
+ *                 sees itself and those before. lse = log(sum of e^score) of a row. Works in tiles: nothing has a float
+ *                 for every pair of tokens
  *   SLICE, STACK  step s of S steps has rows s, s + S, s + 2 S ...: that token of each sample
  *   LSTM          gates is (N, 4 H): input, forget, candidate, output after their functions; w is (4 H, inputs + H)
  *                 over x and h. The first step has no h and c (they are zero), the last one no dc'
+ *   HEAD_LOSS     a fully connected layer without bias to y.c classes, the cross-entropy loss of its softmax and both
+ *                 gradients, in chunks of rows: the scores of all rows never exist at once
+ *   HEAD_SCORE    of every row the logarithm of its label's probability and the likeliest class, of equals the first
  *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6)); NaN where the norm is not finite: updates with
  *                 that scale change nothing
+ *                 with many gradients several groups of them, one after the other, hand on the sum of squares (a double)
  *   SGD, MOMENTUM, ADAM add weight_decay * w to the gradient; ADAMW shrinks w by lr * weight_decay instead
  */
 #ifndef TIDEMARK_OPS_H
@@ -134,18 +136,16 @@ extern "C" {
     X(TIDE_OP_GELU_BWD, "gelu.bwd")                     \
     X(TIDE_OP_EMBEDDING_FWD, "embedding")               \
     X(TIDE_OP_EMBEDDING_BWD, "embedding.bwd")           \
-    X(TIDE_OP_SCORES_FWD, "scores")                     \
-    X(TIDE_OP_SCORES_BWD, "scores.bwd")                 \
-    X(TIDE_OP_CAUSAL_SOFTMAX_FWD, "causal-softmax")     \
-    X(TIDE_OP_CAUSAL_SOFTMAX_BWD, "causal-softmax.bwd") \
-    X(TIDE_OP_VALUES_FWD, "values")                     \
-    X(TIDE_OP_VALUES_BWD, "values.bwd")                 \
+    X(TIDE_OP_ATTENTION_FWD, "attention")               \
+    X(TIDE_OP_ATTENTION_BWD, "attention.bwd")           \
     X(TIDE_OP_SLICE, "slice")                           \
     X(TIDE_OP_STACK, "stack")                           \
     X(TIDE_OP_LSTM_FWD, "lstm")                         \
     X(TIDE_OP_LSTM_BWD_GATES, "lstm.bwd-gates")         \
     X(TIDE_OP_LSTM_BWD_WEIGHTS, "lstm.bwd-weights")     \
-    X(TIDE_OP_LSTM_BWD_DATA, "lstm.bwd-data")
+    X(TIDE_OP_LSTM_BWD_DATA, "lstm.bwd-data")           \
+    X(TIDE_OP_HEAD_LOSS, "head-loss")                   \
+    X(TIDE_OP_HEAD_SCORE, "head-score")
 
 typedef enum tide_op_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
@@ -166,7 +166,7 @@ typedef struct tide_op_desc {
     int32_t needs_dx;    /* informative: 0 for the first layer, whose backward yields no dx */
     float eps, momentum; /* bn, layernorm: eps, share of the new value; adam: eps, 0 means 1e-8 */
     float drop_rate;     /* dropout */
-    float loss_scale;    /* softmax-loss.bwd: a factor on dx (1 / micro-batches of the step); 0 means 1 */
+    float loss_scale;    /* softmax-loss.bwd, head-loss: a factor on dx (1 / micro-batches of the step); 0 means 1 */
     int32_t lrn_size;
     float lrn_alpha, lrn_beta, lrn_k;
     uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */
@@ -174,8 +174,9 @@ typedef struct tide_op_desc {
     const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
     int64_t vocabulary;            /* embedding: rows of the table */
     int64_t positions;             /* embedding with positions: rows of their table, at least x.c; 0: x.c */
+    int32_t heads, context;        /* attention: heads of a token; tokens of a sample */
     int32_t steps, step;           /* slice, stack: number of steps; slice: which one */
-    int32_t has_prev, has_next;    /* lstm: there is a step before, after this one */
+    int32_t has_prev, has_next;    /* lstm, grad-norm: there is a step, or a group, before, after this one */
     uint32_t n_parts;              /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */
     const int64_t *part_channels;  /* concat: channels of each part, y.c in sum; owned by the caller, copied */
     float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */

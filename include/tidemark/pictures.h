@@ -1,4 +1,4 @@
-/* Pictures people have: PNG and JPEG files, one folder per class. They are decoded as they are needed, by the thread that loads
+/* Pictures people have: PNG and JPEG files, one folder per class. They are decoded as they are needed, by threads that load
  * batches, cut and resized to what the model takes, and normalised as torchvision's published weights expect it. */
 #ifndef TIDEMARK_PICTURES_H
 #define TIDEMARK_PICTURES_H
@@ -28,6 +28,7 @@ typedef struct tide_picture_folder_options {
      * flipped; by seed and the number of samples seen before. */
     bool no_augment;  /* as to look at instead */
     float least_area; /* the smallest part, as a share of the picture [0.08] */
+    uint32_t threads; /* that decode; 0: one. Their number changes no sample */
 } tide_picture_folder_options;
 TIDE_API void tide_picture_folder_options_init(tide_picture_folder_options *options);
 /* Is there a folder with a picture in it, as above? Names alone are looked at. */

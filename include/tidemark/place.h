@@ -28,6 +28,8 @@ typedef struct tide_buffer {
     uint32_t begin2, end2; /* a second lifetime at the same offset, after the first; begin2 == end2: none */
 } tide_buffer;
 
+/* Copies of these, names too (NULL is an empty one). What makes no sense is refused when they are placed. */
+TIDE_API tide_status tide_buffers_create(const tide_buffer *buffers, size_t n, tide_buffers **out);
 /* A CSV file (docs/formats.md); errors name file and line. */
 TIDE_API tide_status tide_buffers_read_csv(const char *path, tide_buffers **out);
 /* What policy liveness has to place; the program is borrowed until tide_buffers_destroy. */

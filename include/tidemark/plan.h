@@ -88,7 +88,8 @@ TIDE_API uint64_t tide_plan_arena_bytes(const tide_plan *plan);               /*
 TIDE_API uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier); /* what it needs of a tier */
 TIDE_API const char *tide_plan_policy(const tide_plan *plan);                 /* by which it was made */
 TIDE_API bool tide_plan_bits_any(const tide_plan *plan);                      /* variants of other bits were allowed */
-TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan);               /* of its content */
+TIDE_API bool tide_plan_is_reordered(const tide_plan *plan);    /* first runs are not in the program's order */
+TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan); /* of its content */
 TIDE_API const tide_prediction *tide_plan_prediction(const tide_plan *plan);
 
 /* ---- making plans ---- */
@@ -123,6 +124,16 @@ typedef enum tide_effort {
 #undef TIDE_ENUM_MEMBER
 } tide_effort;
 
+/* In which order ops may run. */
+#define TIDE_ORDER_TABLE(X)                                                                                       \
+    X(TIDE_ORDER_FREE, "free")       /* policy "hybrid" may reorder within dependencies where that saves bytes */ \
+    X(TIDE_ORDER_PROGRAM, "program") /* the program's: for clients that submit ops in their own order */
+typedef enum tide_order {
+#define TIDE_ENUM_MEMBER(e, name) e,
+    TIDE_ORDER_TABLE(TIDE_ENUM_MEMBER)
+#undef TIDE_ENUM_MEMBER
+} tide_order;
+
 /* How far planning is. */
 typedef struct tide_plan_progress {
     size_t size;       /* sizeof(tide_plan_progress) */
@@ -149,6 +160,7 @@ typedef struct tide_plan_options {
     void *progress_self;
     /* Of the arena, of every RAM tier and of every disk tier; they and `budgets` hold, whichever is less. */
     tide_budget arena_budget, host_budget, disk_budget;
+    tide_order order;
 } tide_plan_options;
 TIDE_API void tide_plan_options_init(tide_plan_options *options);
 /* Puts the three into options->budgets, in bytes, as each call below does by itself: to know them, or to settle them once
@@ -179,7 +191,7 @@ typedef struct tide_fit_report {
  * same arguments give the same plan. With policy "hybrid", and all else being equal, a larger budgets.arena_bytes never gives a
  * larger step_ns, nor a smaller one a larger arena; more effort never gives a larger step_ns; and what a smaller budget or
  * less effort fits is never refused. The same holds for "hybrid:nomove" and "hybrid:norerun", than which "hybrid" is never
- * slower. */
+ * slower, and TIDE_ORDER_FREE is never slower than TIDE_ORDER_PROGRAM. */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
 
@@ -195,7 +207,8 @@ TIDE_API tide_status tide_plan_frontier(const tide_program *program, const tide_
                                         const tide_plan_options *options, const uint64_t *budgets, size_t n,
                                         tide_fit_report *fits, tide_plan **plans);
 
-/* A lower bound on the step time of any plan for options->budgets.arena_bytes, whatever moves and is re-run; of those
+/* A lower bound on the step time of any plan for options->budgets.arena_bytes, whatever moves and is re-run, in the program's order
+ * and in the other one that policy "hybrid" plans in where options->order is free; of those
  * without moves or re-runs for the policies "hybrid:nomove" and "hybrid:norerun". From a relaxation, so the best plan may
  * well be above it. Some tenths of a second at most. Astronomic for some budgets in which no plan works. */
 TIDE_API tide_status tide_plan_bound(const tide_program *program, const tide_machine *machine,

@@ -28,7 +28,9 @@ typedef struct tide_program tide_program;
 typedef struct tide_program_builder tide_program_builder;
 
 /* X(enumerator, name in files). */
-#define TIDE_DTYPE_TABLE(X) X(TIDE_F32, "f32") X(TIDE_U8, "u8") X(TIDE_I32, "i32") X(TIDE_BYTES, "bytes")
+#define TIDE_DTYPE_TABLE(X) \
+    X(TIDE_F32, "f32")      \
+    X(TIDE_U8, "u8") X(TIDE_I32, "i32") X(TIDE_BYTES, "bytes") X(TIDE_BF16, "bf16") X(TIDE_F16, "f16")
 #define TIDE_CLASS_TABLE(X)                                  \
     X(TIDE_CLASS_INPUT, "input")                             \
     X(TIDE_CLASS_WEIGHT, "weight")                           \
@@ -79,16 +81,29 @@ typedef struct tide_variant {
     uint32_t bits_class;
 } tide_variant;
 
+/* A message between the ranks of a job, as an op that computes nothing: it sends the one tensor that it reads, or receives
+ * the one that it writes. It runs once, on a channel to peers, beside compute. Both sides give it the same number, and the
+ * numbers in a program ascend: all ranks take messages in one order, so that none waits for another in a circle. */
+typedef struct tide_message {
+    bool receives;
+    uint32_t peer;   /* the rank at the other end */
+    uint64_t number; /* below 2^48 */
+} tide_message;
+
 typedef struct tide_op {
     const char *name;
     tide_phase phase;
-    bool rerunnable;  /* false: a side effect; runs exactly once */
+    /* false: a side effect; runs exactly once. A plan may run ops in another order, within their dependencies
+     * (tide_plan_options.order). Ops that run once and have no `must` pair keep their order among themselves, as their effects
+     * are not in the values; in a program in which no op may run again (a log of accesses, say) all ops keep theirs. */
+    bool rerunnable;
     bool random;      /* draws from the counter-based generator at `counter`; a re-run replays it */
     uint64_t counter; /* 0 in a built program when not random */
     uint32_t n_reads, n_writes, n_inplace, n_variants; /* n_variants >= 1; variants[0] is the default */
     const tide_id *reads, *writes;                     /* no tensor twice in one list */
     const tide_inplace *inplace;
     const tide_variant *variants;
+    const tide_message *message; /* NULL: it computes */
 } tide_op;
 
 /* Of a repeating program: the value `from` at the end of this step is the value `to` at the start of the next. */
@@ -125,6 +140,11 @@ TIDE_API const tide_tensor *tide_program_tensor(const tide_program *p, tide_id t
 TIDE_API const tide_op *tide_program_op(const tide_program *p, tide_id op);
 TIDE_API const tide_carry *tide_program_carry(const tide_program *p, uint32_t i);
 TIDE_API tide_id tide_program_producer(const tide_program *p, tide_id tensor); /* TIDE_NONE if not written */
+/* Ops that send or receive. */
+TIDE_API uint32_t tide_program_message_count(const tide_program *p);
+/* Of a job, rank by rank: every message has a sender and a receiver that agree on its number and bytes. TIDE_E_ARGUMENT names
+ * the first that does not. */
+TIDE_API tide_status tide_program_match_messages(const tide_program *const *ranks, uint32_t n_ranks);
 /* Sum of the default variants' costs. */
 TIDE_API uint64_t tide_program_cost_ns(const tide_program *p);
 

@@ -39,6 +39,11 @@ TIDE_API tide_status tide_call_launch(const tide_call *call, tide_operands_fn fn
 /* Fills `data` with bytes [position, position + size) of a CLIENT tensor; called on a copy thread. */
 typedef tide_status (*tide_input_fn)(void *context, tide_id tensor, uint64_t position, void *data, uint64_t size_bytes);
 
+/* Sends, or fills, `data`: bytes [position, position + size) of a message of the program; returns when that is done. Called on a copy
+ * thread, for one direction after the other, and for both at once. */
+typedef tide_status (*tide_message_fn)(void *context, const tide_message *message, uint64_t position, void *data,
+                                       uint64_t size_bytes);
+
 typedef struct tide_run_options {
     size_t size; /* sizeof(tide_run_options) */
     tide_device *device;
@@ -61,6 +66,8 @@ typedef struct tide_run_options {
     const char *online; /* without a plan: the policy that decides as it goes, "delta", "cache" or "dtr" */
     bool
         journal; /* online: what a step did goes through the verifier afterwards. The default of debug builds (no NDEBUG) */
+    tide_message_fn message; /* of programs with messages, which need a plan */
+    void *message_context;
 } tide_run_options;
 TIDE_API void tide_run_options_init(tide_run_options *options);
 /* What a plan may use of these budgets: the device's pinned memory (device_info) comes off the host's RAM. A run does

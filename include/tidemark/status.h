@@ -35,7 +35,8 @@ extern "C" {
     X(TIDE_E_TIER_FULL, 12, 4, "a tier's byte budget is exhausted")                           \
     X(TIDE_E_CANCELLED, 13, 11, "cancelled")                                                  \
     X(TIDE_E_POISONED, 14, 1, "the run failed in mid-step and must resume from a checkpoint") \
-    X(TIDE_E_DIVERGED, 15, 12, "the training diverged: a loss or a weight is not finite")
+    X(TIDE_E_DIVERGED, 15, 12, "the training diverged: a loss or a weight is not finite")     \
+    X(TIDE_E_PEER, 16, 13, "a rank of the job was lost, or sent bytes that it did not mean")
 
 typedef enum tide_status {
 #define TIDE_STATUS_ENUM(code, number, exit_code, text) code = number,

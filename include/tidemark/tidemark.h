@@ -7,6 +7,7 @@
 #include <tidemark/heap.h>
 #include <tidemark/machine.h>
 #include <tidemark/nearest.h>
+#include <tidemark/net.h>
 #include <tidemark/nn.h>
 #include <tidemark/ops.h>
 #include <tidemark/pictures.h>
@@ -21,6 +22,7 @@
 #include <tidemark/session.h>
 #include <tidemark/source.h>
 #include <tidemark/status.h>
+#include <tidemark/tokens.h>
 #include <tidemark/train.h>
 
 #endif

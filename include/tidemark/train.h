@@ -25,6 +25,7 @@ typedef struct tide_data {
     /* The same to learn from, varied at random: a function of `draw`, the number of samples that the training saw before. NULL:
      * sample will do. */
     tide_status (*vary)(void *context, uint64_t index, uint64_t draw, float *pixels, int32_t *label);
+    uint32_t threads; /* that make the samples of a batch, where they take long; 0: one */
 } tide_data;
 
 /* Drawn digits: strokes with affine jitter, varying width and noise; a pure function of (seed, index), so nothing is
@@ -37,12 +38,14 @@ typedef struct tide_digits {
 /* `digits` is borrowed by the data set. */
 TIDE_API tide_status tide_data_digits(tide_digits *digits, uint64_t n_samples, tide_data *out);
 
-/* Text by bytes: samples of `context` bytes, each with the byte that follows as its label. */
+/* Text by bytes or tokens: samples of `context` of them, each with the one that follows as its label. */
 typedef struct tide_text {
     uint64_t seed;
     uint32_t context;
     const unsigned char *bytes; /* NULL: sentences by a small built-in grammar, a pure function of (seed, index) */
-    uint64_t n_bytes;
+    uint64_t n_bytes;           /* bytes, or tokens */
+    const uint32_t *tokens;     /* in place of bytes; NULL: none */
+    uint32_t vocabulary;        /* tokens are below this */
 } tide_text;
 /* `text` and its bytes are borrowed by the data set. Endless: n_samples says how many make an epoch. */
 TIDE_API tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_data *out);
@@ -100,6 +103,14 @@ typedef enum tide_train_mode {
                           all the way if no plan fits */
 } tide_train_mode;
 
+/* One of several ranks that train together, each with a trainer of its own and the same options: they share the micro-batches of
+ * a step (docs/micro.md), and all end up with the bits that one alone would have. Trainings from plans only. */
+typedef struct tide_peers {
+    uint32_t rank, count; /* a power of two that divides step.accumulate into powers of two */
+    tide_message_fn message;
+    void *context;
+} tide_peers;
+
 typedef struct tide_trainer_options {
     size_t size; /* sizeof(tide_trainer_options) */
     const tide_model *model;
@@ -122,6 +133,7 @@ typedef struct tide_trainer_options {
     bool disk_checksums;   /* see tide_run_options [true] */
     tide_train_mode mode;
     const char *plan_folder; /* where plans made with measured costs are kept for the next training; NULL: nowhere */
+    const tide_peers *peers; /* borrowed; NULL: none */
 } tide_trainer_options;
 TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 /* TIDE_E_FIT fills *fit (may be NULL). */
@@ -159,7 +171,7 @@ TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
  * new one is complete and on disk, so that it is whole at any time. A value that is not finite is TIDE_E_DIVERGED: the
  * file stays as it is. */
 TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);
-/* Goes on where the saved training stood, to the same bits: model, optimizer, weight decay, clipping, batch, accumulation,
+/* Goes on where the saved training stood, to the same bits: model, optimizer, weight decay, clipping, batch, micro-batches,
  * data set and seed must be the same, and for the same bits the threads; policy and budgets need not. The learning rate and
  * its schedule come from the file, unless options.own_schedule says otherwise. A file that does not fit is refused with
  * TIDE_E_FORMAT and changes nothing; after TIDE_E_IO in the middle of its arrays the trainer refuses to step until another
@@ -218,7 +230,7 @@ typedef struct tide_dynamic tide_dynamic;
 typedef struct tide_dynamic_options {
     size_t size;                  /* sizeof(tide_dynamic_options) */
     tide_session_options session; /* device, machine, budgets, policies */
-    tide_step_options step;       /* no accumulation; device and machine are filled in */
+    tide_step_options step;       /* one micro-batch; device and machine are filled in */
     uint64_t seed;                /* of weights and dropout */
     float learning_rate;
 } tide_dynamic_options;

@@ -1,75 +1,38 @@
-"""PyTorch inside budgets beside PyTorch alone: time, bytes and whether the bits are the same.
+"""PyTorch inside budgets beside PyTorch alone and its checkpointing: time, bytes and whether the bits are the same.
 
-    bench_torch.py [MODEL [BUDGET...]]      models: resnet18 transformer lstm; budgets: 100% 60% 40%
+    bench_torch.py [--steps N] [MODEL [BUDGET...]]      budgets: 100% 60% 40% min, and "policy:60%" for tide.policy
 
-Times are of the process (all threads), the median of the steps, so that other work on the machine matters less. Bytes of
-PyTorch alone are those of the planned arena without a budget. "checkpoint" is torch.utils.checkpoint around every block.
+Models: resnet50 and vit (torchvision), gpt2 (transformers, with dropout), lstm, unet, depth (torchvision's ConvNeXt, stochastic
+depth), and resnet18 and transformer, which are quick. Times are of the processor (all threads), the median of the steps, so that
+other work on the machine matters less; they are ratios to PyTorch alone. Bytes of PyTorch alone are those of the planned arena
+without a budget. "checkpoint" is torch.utils.checkpoint around every block, "replayed" is replay=True.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import time
+from typing import Callable
 
 import torch
+import torchvision
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tidemark
 import tidemark.torch as tide
+from tidemark.torch.policy import find_blocks
 
-STEPS = 8
-
-
-class Block(nn.Module):
-    """ResNet's basic block."""
-
-    def __init__(self, n_in: int, n_out: int, stride: int):
-        super().__init__()
-        self.conv1 = nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(n_out)
-        self.conv2 = nn.Conv2d(n_out, n_out, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(n_out)
-        self.relu = nn.ReLU(inplace=True)
-        self.short = nn.Identity()
-        if stride != 1 or n_in != n_out:
-            self.short = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.relu(self.bn1(self.conv1(x)))
-        return self.relu(self.bn2(self.conv2(y)) + self.short(x))
+Made = tuple[nn.Module, tuple, Callable[..., torch.Tensor]]
 
 
-class Stack(nn.Module):
-    """A head, blocks that can be checkpointed, and a tail."""
-
-    def __init__(self, head: nn.Module, blocks: list[nn.Module], tail: nn.Module):
-        super().__init__()
-        self.head, self.blocks, self.tail = head, nn.ModuleList(blocks), tail
-        self.checkpointed = False
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.head(x)
-        for block in self.blocks:
-            x = checkpoint(block, x, use_reentrant=False) if self.checkpointed else block(x)
-        return self.tail(x)
+def classify(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(model(x), y)
 
 
-def resnet18() -> tuple[nn.Module, tuple]:
-    head = nn.Sequential(
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
-    )
-    widths = [64, 64, 64, 128, 128, 256, 256, 512, 512]
-    blocks = [Block(a, b, 1 if a == b else 2) for a, b in zip(widths, widths[1:])]
-    tail = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
-    return Stack(head, blocks, tail), (torch.randn(16, 3, 128, 128), torch.randint(0, 1000, (16,)))
-
-
-def transformer() -> tuple[nn.Module, tuple]:
-    blocks = [nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.1, batch_first=True) for _ in range(6)]
-    model = Stack(nn.Embedding(2000, 256), blocks, nn.Sequential(nn.Linear(256, 2000), nn.Flatten(0, 1)))
-    return model, (torch.randint(0, 2000, (8, 128)), torch.randint(0, 2000, (8 * 128,)))
+def images(model: nn.Module, batch: int, size: int, classes: int = 1000) -> Made:
+    return model, (torch.randn(batch, 3, size, size), torch.randint(0, classes, (batch,))), classify
 
 
 class Lstm(nn.Module):
@@ -82,15 +45,69 @@ class Lstm(nn.Module):
         return self.head(self.lstm(self.embed(x))[0]).flatten(0, 1)
 
 
-def lstm() -> tuple[nn.Module, tuple]:
-    return Lstm(), (torch.randint(0, 2000, (16, 64)), torch.randint(0, 2000, (16 * 64,)))
+class Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.1, batch_first=True)
+        self.embed, self.layers = nn.Embedding(2000, 256), nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
+        self.head = nn.Linear(256, 2000)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layers(self.embed(x))).flatten(0, 1)
 
 
-MODELS = {"resnet18": resnet18, "transformer": transformer, "lstm": lstm}
+class Unet(nn.Module):
+    """Four levels with skip connections."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        widths = [width << i for i in range(4)]
+        self.down = nn.ModuleList(self._pair(a, b) for a, b in zip([3, *widths], widths))
+        self.up = nn.ModuleList(self._pair(a + b, b) for a, b in zip(widths[:0:-1], widths[-2::-1]))
+        self.head = nn.Conv2d(width, 10, 1)
+
+    @staticmethod
+    def _pair(n_in: int, n_out: int) -> nn.Module:
+        layers = []
+        for a in (n_in, n_out):
+            layers += [nn.Conv2d(a, n_out, 3, padding=1, bias=False), nn.BatchNorm2d(n_out), nn.ReLU(inplace=True)]
+        return nn.Sequential(*layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = []
+        for i, block in enumerate(self.down):
+            x = block(nn.functional.max_pool2d(x, 2) if i else x)
+            kept.append(x)
+        for block, skip in zip(self.up, reversed(kept[:-1])):
+            x = block(torch.cat([nn.functional.interpolate(x, scale_factor=2), skip], 1))
+        return self.head(x)
 
 
-def loss_fn(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return nn.functional.cross_entropy(model(x), y)
+def tokens(model: nn.Module, batch: int, length: int) -> Made:
+    return model, (torch.randint(0, 2000, (batch, length)), torch.randint(0, 2000, (batch * length,))), classify
+
+
+def unet() -> Made:
+    return Unet(), (torch.randn(4, 3, 128, 128), torch.randint(0, 10, (4, 128, 128))), classify
+
+
+def gpt2() -> Made:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    ids = torch.randint(0, 50257, (2, 256))
+    return GPT2LMHeadModel(GPT2Config()), (ids,), lambda m, ids: m(input_ids=ids, labels=ids, use_cache=False).loss
+
+
+MODELS: dict[str, Callable[[], Made]] = {
+    "resnet18": lambda: images(torchvision.models.resnet18(), 16, 128),
+    "transformer": lambda: tokens(Transformer(), 8, 128),
+    "lstm": lambda: tokens(Lstm(), 16, 64),
+    "unet": unet,
+    "depth": lambda: images(torchvision.models.convnext_tiny(stochastic_depth_prob=0.2), 4, 128),
+    "resnet50": lambda: images(torchvision.models.resnet50(), 16, 224),
+    "vit": lambda: images(torchvision.models.vit_b_16(), 4, 224),
+    "gpt2": gpt2,
+}
 
 
 def left(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -99,52 +116,89 @@ def left(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[torch.Tenso
     return [t.clone() for t in [*model.state_dict().values(), *state]]
 
 
-def train(name: str, budget: str | None, checkpointed: bool = False) -> tuple[float, list, tide.Report | None]:
-    """Seconds of processor time per step, what training leaves, and the report."""
-    torch.manual_seed(0)
-    model, batch = MODELS[name]()
-    if checkpointed:
-        model.checkpointed = True
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    step = tide.fit(model, optimizer, loss_fn, budget=budget or "100%")
-    if budget is None:
-        step.close()  # the same function, without a budget
-    times = []
-    for _ in range(STEPS):
-        begin = time.process_time()
-        step(*batch)
-        times.append(time.process_time() - begin)
-    step.close()
-    return statistics.median(times[3:]), left(model, optimizer), step.report if budget else None
+class Training:
+    """One training of a model: seconds of processor time per step, what it leaves, and the report."""
+
+    def __init__(self, name: str, steps: int, kind: str = "eager", budget: int | str = "100%"):
+        torch.manual_seed(0)
+        model, batch, loss_fn = MODELS[name]()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        self.policy = None
+        if kind == "checkpoint":
+            for block in find_blocks(model):
+                module = model.get_submodule(block)
+                module.forward = lambda *a, f=module.forward, **k: checkpoint(f, *a, use_reentrant=False, **k)
+        if kind == "policy":
+            self.policy = tide.policy(model, optimizer, loss_fn, batch, budget=budget).apply()
+        step = tide.fit(model, optimizer, loss_fn, budget=budget, replay=kind == "replayed")
+        if kind not in ("planned", "replayed"):
+            step.close()  # the same function, without a budget
+        torch.manual_seed(1)
+        times = []
+        for _ in range(steps):
+            begin = time.process_time()
+            step(*batch)
+            times.append(time.process_time() - begin)
+        step.close()
+        # A step to warm up and one to learn; replays begin after two more.
+        self.seconds = statistics.median(times[4:])
+        self.learning = times[1]
+        self.left, self.report = left(model, optimizer), step.report
 
 
-def differing(a: list[torch.Tensor], b: list[torch.Tensor]) -> int:
-    return sum(not torch.equal(x, y) for x, y in zip(a, b, strict=True))
+def differing(a: Training, b: Training) -> int:
+    return sum(not torch.equal(x, y) for x, y in zip(a.left, b.left, strict=True))
 
 
-def bench(name: str, budgets: list[str]) -> None:
-    eager, want, _ = train(name, None)
-    print(f"{name}: eager {eager:.2f} s of processor time a step")
-    if name != "lstm":
-        seconds, got, _ = train(name, None, checkpointed=True)
-        print(f"  checkpoint        {seconds / eager:5.2f} x, {differing(want, got)} tensors differ")
-    for budget in budgets:
+def train_smallest(name: str, steps: int) -> Training:
+    """In the smallest budget that works: an estimate does not know workspaces, so it goes up from there."""
+    model, batch, loss_fn = MODELS[name]()
+    guess = tide.estimate(model, torch.optim.AdamW(model.parameters()), loss_fn, batch)
+    size = tidemark.smallest(guess.program, guess.machine, effort="low").works_bytes
+    while True:
         try:
-            seconds, got, r = train(name, budget)
+            return Training(name, steps, "planned", size)
         except tidemark.FitError as error:
-            print(f"  {budget:<6} does not fit: {error}")
-            continue
-        print(
-            f"  {budget:<6} arena {r.arena_bytes / 2**20:7.1f} of {r.unconstrained_bytes / 2**20:7.1f} MiB  "
-            f"{seconds / eager:5.2f} x, {differing(want, got)} tensors differ, {r.reruns} re-runs, "
-            f"{(r.saved_bytes + r.loaded_bytes) / 2**20:.1f} MiB moved, {r.outside_peak_bytes} bytes outside"
-        )
+            size = max(error.needed_bytes, size * 9 // 8)
+
+
+def show(label: str, got: Training, eager: Training, extra: str) -> None:
+    print(f"  {label:<14} {got.seconds / eager.seconds:5.2f} x, {differing(eager, got)} tensors differ{extra}", flush=True)
+
+
+def bench(name: str, budgets: list[str], steps: int) -> None:
+    eager = Training(name, steps)
+    print(f"{name}: eager {eager.seconds:.2f} s of processor time a step", flush=True)
+    if name != "lstm":
+        show("checkpoint", Training(name, steps, "checkpoint"), eager, "")
+    for budget in budgets:
+        kinds = ["policy"] if budget.startswith("policy:") else ["planned", *(["replayed"] if budget == "100%" else [])]
+        for kind in kinds:
+            try:
+                size = budget.removeprefix("policy:")
+                got = train_smallest(name, steps) if budget == "min" else Training(name, steps, kind, size)
+            except (tidemark.FitError, ValueError) as error:
+                print(f"  {budget:<14} no: {error}", flush=True)
+                continue
+            r = got.report
+            extra = f", {got.policy}" if got.policy else (
+                f", arena {r.arena_bytes / 2**20:.1f} of {r.unconstrained_bytes / 2**20:.1f} MiB, {r.reruns} re-runs, "
+                f"{(r.saved_bytes + r.loaded_bytes) / 2**20:.1f} MiB moved, {r.outside_peak_bytes} bytes outside, "
+                f"learning took {got.learning / eager.seconds:.1f} steps"
+            )  # fmt: skip
+            if kind == "replayed":
+                extra += f", {r.replayed_steps} steps replayed{' (' + r.not_replayed + ')' if r.not_replayed else ''}"
+            show(budget if kind == "planned" else f"{budget} {kind}".replace("policy:", ""), got, eager, extra)
 
 
 def main() -> None:
-    names = sys.argv[1:2] or list(MODELS)
-    for name in names:
-        bench(name, sys.argv[2:] or ["100%", "60%", "40%"])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("model", nargs="?", choices=MODELS)
+    parser.add_argument("budgets", nargs="*", default=["100%", "60%", "40%", "min", "policy:60%"])
+    args = parser.parse_args()
+    for name in [args.model] if args.model else MODELS:
+        bench(name, args.budgets or ["100%", "60%", "40%"], max(args.steps, 6))
 
 
 if __name__ == "__main__":

@@ -154,3 +154,72 @@ def test_pulled_run_computes():
         if budget == whole:
             want = end[0]
     assert end[0] == want
+
+
+def test_placement(tmp_path):
+    b = tidemark.Buffer
+    placed = tidemark.place([b("a", 64, 0, 2), b("b", 32, 1, 3, align_bytes=32), b("c", 64, 2, 4), b("d", 8, 9, 9)])
+    assert (placed.height_bytes, placed.lower_bound_bytes, placed.optimal) == (96, 96, True)
+    assert placed.offsets[0] == placed.offsets[2] and placed.offsets[1] in (0, 64)
+    assert placed._repr_html_().count("<rect") == 3
+    fixed = tidemark.place([b("a", 64, 0, 2, fixed_offset=128), b("b", 64, 0, 1, second=(3, 4))])
+    assert fixed.offsets[0] == 128 and fixed._repr_html_().count("<rect") == 3
+    assert tidemark.place([]).height_bytes == 0
+    (tmp_path / "in.csv").write_text("id,lower,upper,size,alignment\nx,0,3,100,64\n")
+    assert tidemark.read_buffers(tmp_path / "in.csv") == [b("x", 100, 0, 3, 64)]
+
+
+def test_placement_of_a_program_is_that_of_its_plan():
+    p, m = chain(), machine()
+    buffers = tidemark.buffers_of(p, m)
+    assert tidemark.place(buffers).height_bytes == tidemark.Plan.create(p, m, policy="liveness").arena_bytes
+    assert {"x3", "w"} <= {b.name for b in buffers}
+
+
+def test_placement_refuses(tmp_path):
+    with pytest.raises(tidemark.ArgumentError, match="ends before it begins"):
+        tidemark.place([tidemark.Buffer("a", 1, 2, 1)])
+    with pytest.raises(tidemark.ArgumentError, match="unknown algorithm"):
+        tidemark.place([tidemark.Buffer("a", 1, 0, 1)], algorithm="luck")
+    (tmp_path / "bad.csv").write_text("id,lower\n")
+    with pytest.raises(tidemark.FormatError, match="bad.csv"):
+        tidemark.read_buffers(tmp_path / "bad.csv")
+
+
+def test_pool_learns_an_iteration():
+    with tidemark.Pool(plan_seconds=0) as pool:
+        for _ in range(40):
+            blocks = [pool.malloc(size) for size in (1 << 16, 3 << 14, 1 << 12, 5 << 13)]
+            assert len(set(blocks)) == 4
+            ctypes.memset(blocks[0], 7, 1 << 16)
+            for block in blocks:
+                pool.free(block)
+        stats = pool.stats
+        assert stats.n_mallocs == stats.n_frees == 160 and stats.n_planned > 100
+        assert stats.n_planned + stats.n_fallbacks == stats.n_watched
+        assert stats.plan_bytes >= stats.plan_load_bytes > 0 and stats.plan_algorithm
+        with pytest.raises(tidemark.ArgumentError):
+            pool.free(blocks[0])
+        pool.reset_peaks()
+        assert pool.stats.peak_live_bytes == 0 and pool.malloc(0) == 0
+    with pytest.raises(ValueError, match="closed"):
+        pool.malloc(1)
+    with pytest.raises(tidemark.ArgumentError):
+        tidemark.Pool(alignment=3)
+
+
+def test_reports_of_plans(tmp_path):
+    p, m = chain(), machine()
+    whole = tidemark.Plan.create(p, m, policy="liveness")
+    assert tidemark.PlanReport(whole).absences() == []
+    plan = tidemark.Plan.create(p, m, budget=whole.arena_bytes * 6 // 10)
+    report = tidemark.PlanReport(plan, budget=whole.arena_bytes * 6 // 10)
+    kinds = {a.kind for a in report.absences()}
+    assert kinds and kinds <= {"swap", "recompute"} and any(a.at_peak for a in report.absences())
+    assert all((a.tier is None) == (a.kind == "recompute") and a.to_ns >= a.from_ns for a in report.absences())
+    assert 0 <= report.peak_action < len(plan.actions())
+    for write in report.write_html, report.write_perfetto, report.write_memory_viz:
+        write(tmp_path / "out")
+        assert (tmp_path / "out").stat().st_size > 1000
+    with pytest.raises(tidemark.StorageError):
+        report.write_html(tmp_path / "no such folder" / "out")

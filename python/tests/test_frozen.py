@@ -70,10 +70,10 @@ def loss_fn(model, ids):
     return model(input_ids=ids, labels=ids, use_cache=False).loss
 
 
-def train(model, budget=None, steps=5, data=tokens):
+def train(model, budget=None, steps=5, data=tokens, replay=False):
     """Losses, what is trained, and the report."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
-    step = tide.fit(model, optimizer, loss_fn, budget=budget or "100%")
+    step = tide.fit(model, optimizer, loss_fn, budget=budget or "100%", replay=replay)
     if budget is None:
         step.close()  # the same function, without a budget
     torch.manual_seed(3)
@@ -110,6 +110,14 @@ def test_lora(folder, tied, dtype):
         assert report.read_bytes >= frozen_bytes(model) * 0.9  # the rotary table is no parameter
         frozen = [p for p in model.parameters() if not p.requires_grad]
         assert not any(allocator.load().tidemark_torch_address(p.untyped_storage()._cdata) for p in frozen)
+
+
+def test_replays_read_as_well(folder):
+    want = train(with_lora(in_memory(folder)), steps=8)
+    got = train(with_lora(in_files(folder, True)), 600 << 10, steps=8, replay=True)
+    assert_same(want, got)
+    assert got[2].replayed_steps == 4, got[2].not_replayed
+    assert got[2].read_bytes > 0 and got[2].outside_peak_bytes <= 64
 
 
 def test_a_step_that_deviates_reads_on(folder):

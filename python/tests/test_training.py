@@ -238,6 +238,13 @@ def test_a_budget_that_cannot_hold_is_refused():
         tide.fit(model, sgd(model.parameters()), loss_fn, budget="plenty")
 
 
+def test_other_devices_are_refused():
+    model = nn.Linear(2, 2, device="meta")
+    step = tide.fit(model, sgd(model.parameters()), loss_fn, budget="1MiB")
+    with pytest.raises(ValueError, match="on the CPU so far.*'meta'"):
+        step(*images(0))
+
+
 def test_close_gives_everything_back():
     model = resnet()
     step = tide.fit(model, sgd(model.parameters()), loss_fn, budget="50%")

@@ -29,6 +29,7 @@ typedef struct {
     const char *name; int phase; bool rerunnable, random; uint64_t counter;
     uint32_t n_reads, n_writes, n_inplace, n_variants;
     const tide_id *reads, *writes; const tide_inplace *inplace; const tide_variant *variants;
+    const void *message;
 } tide_op;
 typedef struct { tide_id from, to; } tide_carry;
 tide_status tide_program_builder_create(const char *name, bool repeating, tide_program_builder **out);
@@ -65,7 +66,7 @@ typedef struct {
 } tide_machine_channel;
 typedef struct {
     char name[64]; char source[64]; uint64_t memory_bytes, reserve_bytes; uint32_t align_bytes;
-    double flops_per_s, bytes_per_s; uint64_t launch_ns; double matrix_efficiency, vector_efficiency;
+    double flops_per_s, bytes_per_s; uint64_t launch_ns; double matrix_efficiency, vector_efficiency, half_flops_per_s;
     uint32_t n_tiers, n_channels; tide_machine_tier tier[9]; tide_machine_channel channel[18];
 } tide_machine;
 tide_status tide_machine_load(const char *name, tide_machine *out);
@@ -99,6 +100,7 @@ const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id);
 uint64_t tide_plan_arena_bytes(const tide_plan *plan);
 uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier);
 const char *tide_plan_policy(const tide_plan *plan);
+bool tide_plan_is_reordered(const tide_plan *plan);
 const tide_prediction *tide_plan_prediction(const tide_plan *plan);
 typedef struct { uint64_t arena_bytes; uint64_t tier_bytes[9]; } tide_budgets;
 void tide_budgets_init(tide_budgets *b);
@@ -106,7 +108,7 @@ typedef struct { int kind; uint64_t bytes; double share; } tide_budget;
 typedef struct {
     size_t size; const char *policy; const char *decisions; tide_budgets budgets; bool bits_any; int effort;
     void (*trying)(void *self, uint64_t budget_bytes); void *trying_self; void *progress, *progress_self;
-    tide_budget arena_budget, host_budget, disk_budget;
+    tide_budget arena_budget, host_budget, disk_budget; int order;
 } tide_plan_options;
 void tide_plan_options_init(tide_plan_options *options);
 typedef struct {
@@ -134,13 +136,77 @@ tide_status tide_plan_simulate(const tide_plan *plan, const tide_program *progra
                                tide_timeline **out);
 void tide_timeline_destroy(tide_timeline *timeline);
 
+/* ---- report.h ---- */
+typedef struct tide_report tide_report;
+typedef struct {
+    int kind; tide_id tensor, before, after; uint32_t tier, out, in; uint64_t from_ns, to_ns, cost_ns, wait_ns;
+    uint32_t last_run, next_run; bool at_peak;
+} tide_choice;
+typedef struct {
+    size_t size; const void *shapes; uint64_t budget_bytes, whole_bytes, whole_ns; const void *record;
+} tide_report_options;
+void tide_report_options_init(tide_report_options *options);
+tide_status tide_report_create(const tide_program *program, const tide_machine *machine, const tide_plan *plan,
+                               const tide_report_options *options, tide_report **out);
+void tide_report_destroy(tide_report *report);
+const tide_choice *tide_report_choices(const tide_report *report, size_t *n);
+uint32_t tide_report_peak_action(const tide_report *report);
+tide_status tide_report_write_html(const tide_report *report, const char *path);
+tide_status tide_report_write_perfetto(const tide_report *report, const char *path);
+tide_status tide_report_write_memory_viz(const tide_report *report, const char *path);
+
+/* ---- place.h ---- */
+typedef struct tide_buffers tide_buffers;
+typedef struct {
+    const char *name; uint64_t size_bytes, align_bytes, fixed_offset; uint32_t begin, end, begin2, end2;
+} tide_buffer;
+tide_status tide_buffers_create(const tide_buffer *buffers, size_t n, tide_buffers **out);
+tide_status tide_buffers_read_csv(const char *path, tide_buffers **out);
+tide_status tide_buffers_of_program(const tide_program *program, const tide_machine *machine, tide_buffers **out);
+void tide_buffers_destroy(tide_buffers *buffers);
+size_t tide_buffers_count(const tide_buffers *buffers);
+tide_buffer tide_buffers_get(const tide_buffers *buffers, size_t i);
+typedef struct {
+    size_t size; uint64_t capacity_bytes, seed; double seconds; const char *algorithm;
+} tide_place_options;
+void tide_place_options_init(tide_place_options *options);
+typedef struct {
+    size_t size; uint64_t height_bytes, lower_bound_bytes; bool optimal; const char *algorithm;
+} tide_place_result;
+tide_status tide_buffers_place(const tide_buffers *buffers, const tide_place_options *options, uint64_t *offsets,
+                               tide_place_result *result);
+
+/* ---- pool.h ---- */
+typedef struct tide_pool tide_pool;
+typedef struct {
+    tide_status (*alloc)(void *context, uint64_t size_bytes, uint64_t alignment, void **out);
+    void (*free)(void *context, void *block, uint64_t size_bytes); void *context;
+} tide_pool_backing;
+typedef struct {
+    size_t size; tide_pool_backing backing; uint64_t min_block_bytes, alignment; uint32_t max_plans, max_period_events;
+    double plan_seconds;
+} tide_pool_options;
+void tide_pool_options_init(tide_pool_options *options);
+tide_status tide_pool_create(const tide_pool_options *options, tide_pool **out);
+void tide_pool_destroy(tide_pool *pool);
+tide_status tide_pool_malloc(tide_pool *pool, uint64_t size_bytes, void **out);
+tide_status tide_pool_free(tide_pool *pool, void *block);
+typedef struct {
+    uint64_t n_mallocs, n_frees, n_watched, n_planned, n_fallbacks, n_conflicts, n_iterations, n_deviations, n_returns;
+    uint64_t longest_off_events, n_plans_made, n_plans_dropped, first_plan_event, plan_ns, live_bytes, peak_live_bytes;
+    uint64_t held_bytes, peak_held_bytes, region_bytes; uint32_t n_plans, period_events; uint64_t plan_bytes;
+    uint64_t plan_load_bytes; const char *plan_algorithm;
+} tide_pool_stats;
+void tide_pool_get_stats(tide_pool *pool, tide_pool_stats *out);
+void tide_pool_reset_peaks(tide_pool *pool);
+
 /* ---- device.h, run.h ---- */
 typedef struct tide_device tide_device;
 typedef struct tide_arena tide_arena;
 typedef struct tide_run tide_run;
 typedef struct {
     size_t size; uint32_t threads; uint64_t reserve_bytes; const tide_machine *machine; void *memory;
-    uint64_t memory_bytes;
+    uint64_t memory_bytes; int libraries;
 } tide_device_options;
 tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out);
 void tide_device_close(tide_device *device);
@@ -149,6 +215,7 @@ typedef struct {
     size_t size; tide_device *device; const tide_program *program; const tide_machine *machine; const tide_plan *plan;
     tide_budgets budgets; uint64_t arena_bytes; void *op, *op_context, *input, *input_context; const char *disk_path;
     bool disk_checksums; tide_run *host; const char *online; bool journal;
+    void *message, *message_context;
 } tide_run_options;
 typedef struct {
     tide_id op; uint32_t variant; bool rerun; void *queue; tide_arena *arena; const uint64_t *offsets;

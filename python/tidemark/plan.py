@@ -13,6 +13,7 @@ from .program import Program
 
 KINDS = ("run", "save", "load", "relocate")
 EFFORTS = ("low", "normal", "high")
+ORDERS = ("free", "program")
 
 
 class Action(NamedTuple):
@@ -93,12 +94,15 @@ def _prediction(p: object) -> Prediction:
 class _Options:
     """tide_plan_options, and the strings it points to."""
 
-    def __init__(self, machine: Machine, policy: str, budget: int | None, disk_bytes: int | None, effort: str):
+    def __init__(
+        self, machine: Machine, policy: str, budget: int | None, disk_bytes: int | None, effort: str, order: str
+    ):
         self.struct = ffi.new("tide_plan_options *")
         lib.tide_plan_options_init(self.struct)
         self._policy = ffi.new("char[]", policy.encode())
         self.struct.policy = self._policy
         self.struct.effort = EFFORTS.index(effort)
+        self.struct.order = ORDERS.index(order)
         self.struct.budgets.arena_bytes = UNLIMITED if budget is None else budget
         disk = machine.find_tier("disk")
         if disk is not None and disk_bytes is not None:
@@ -123,9 +127,13 @@ class Plan:
         disk_bytes: int | None = None,
         policy: str = "hybrid",
         effort: str = "normal",
+        order: str = "program",
     ) -> "Plan":
-        """Plans within a budget of arena bytes (None: unconstrained) and of disk bytes. FitError: it does not fit."""
-        options = _Options(machine, policy, budget, disk_bytes, effort)
+        """Plans within a budget of arena bytes (None: unconstrained) and of disk bytes. FitError: it does not fit.
+
+        order="free": ops may run in another order than the program's, for whoever computes as the plan says.
+        """
+        options = _Options(machine, policy, budget, disk_bytes, effort, order)
         fit, out = ffi.new("tide_fit_report *"), ffi.new("tide_plan **")
         status = lib.tide_plan_create(program._handle, machine._struct, options.struct, fit, out)
         if status:
@@ -243,9 +251,10 @@ def frontier(
     disk_bytes: int | None = None,
     policy: str = "hybrid",
     effort: str = "normal",
+    order: str = "program",
 ) -> list[Plan | None]:
     """Plans for several budgets at once; None where one does not fit."""
-    options = _Options(machine, policy, None, disk_bytes, effort)
+    options = _Options(machine, policy, None, disk_bytes, effort, order)
     out = ffi.new("tide_plan *[]", max(len(budgets), 1))
     check(
         lib.tide_plan_frontier(
@@ -264,9 +273,10 @@ def smallest(
     disk_bytes: int | None = None,
     policy: str = "hybrid",
     effort: str = "normal",
+    order: str = "program",
 ) -> Smallest:
     """The smallest budget in which a policy has a plan."""
-    options = _Options(machine, policy, None, disk_bytes, effort)
+    options = _Options(machine, policy, None, disk_bytes, effort, order)
     out = ffi.new("tide_smallest *")
     check(lib.tide_plan_smallest(program._handle, machine._struct, options.struct, tolerance, out))
     return Smallest(out.bound_bytes, out.failed_bytes, out.works_bytes)

@@ -9,7 +9,7 @@ from typing import Iterable, Sequence
 from ._abi import ffi, lib
 from .errors import check
 
-DTYPES = ("f32", "u8", "i32", "bytes")
+DTYPES = ("f32", "u8", "i32", "bytes", "bf16", "f16")
 CLASSES = ("input", "weight", "gradient", "optimizer", "activation", "activation-gradient", "workspace", "other")
 PHASES = ("forward", "backward", "update")
 STARTS = ("absent", "present", "client")

@@ -1,9 +1,9 @@
-"""The memory map of a plan as SVG: what `_repr_html_` shows in a notebook."""
+"""Memory maps as SVG: what `_repr_html_` shows in a notebook."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from .plan import Plan, Residency
@@ -20,31 +20,46 @@ COLOURS = {
 }
 
 
-def _label(plan: "Plan", r: "Residency") -> tuple[str, str]:
-    """Class and text of a residency."""
-    if r.tensor is None:
-        return "workspace", f"workspace, {r.size_bytes} bytes"
-    t = plan.program.tensor(r.tensor)
-    return t.cls, f"{t.name}, {r.size_bytes} bytes at {r.offset_bytes}"
+class Box(NamedTuple):
+    """Bytes that are taken for a while."""
+
+    begin: int
+    end: int
+    offset_bytes: int
+    size_bytes: int
+    cls: str
+    text: str
 
 
-def memory_map(plan: "Plan", width: int, height: int) -> str:
-    """One box per residency: issue order to the right, offsets upwards."""
-    residencies = plan.residencies()
-    last = max((r.end for r in residencies), default=1)
-    sx, sy = width / max(last, 1), height / max(plan.arena_bytes, 1)
-    boxes = []
-    for r in residencies:
-        w, h = (r.end - r.begin) * sx, r.size_bytes * sy
+def draw(boxes: list[Box], height_bytes: int, width: int, height: int) -> str:
+    """Time to the right, offsets upwards."""
+    last = max((b.end for b in boxes), default=1)
+    sx, sy = width / max(last, 1), height / max(height_bytes, 1)
+    rects = []
+    for b in boxes:
+        w, h = (b.end - b.begin) * sx, b.size_bytes * sy
         if w * h < 0.05:
             continue  # less than a speck
-        cls, text = _label(plan, r)
-        y = height - (r.offset_bytes + r.size_bytes) * sy
-        boxes.append(
-            f'<rect x="{r.begin * sx:.2f}" y="{y:.2f}" width="{w:.2f}" height="{h:.2f}" fill="{COLOURS[cls]}" '
-            f'stroke="#fff" stroke-width="0.2"><title>{escape(text)}</title></rect>'
+        y = height - (b.offset_bytes + b.size_bytes) * sy
+        rects.append(
+            f'<rect x="{b.begin * sx:.2f}" y="{y:.2f}" width="{w:.2f}" height="{h:.2f}" fill="{COLOURS[b.cls]}" '
+            f'stroke="#fff" stroke-width="0.2"><title>{escape(b.text)}</title></rect>'
         )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="memory map">{"".join(boxes)}</svg>'
+        f'role="img" aria-label="memory map">{"".join(rects)}</svg>'
     )
+
+
+def _box(plan: "Plan", r: "Residency") -> Box:
+    if r.tensor is None:
+        cls, text = "workspace", f"workspace, {r.size_bytes} bytes"
+    else:
+        t = plan.program.tensor(r.tensor)
+        cls, text = t.cls, f"{t.name}, {r.size_bytes} bytes at {r.offset_bytes}"
+    return Box(r.begin, r.end, r.offset_bytes, r.size_bytes, cls, text)
+
+
+def memory_map(plan: "Plan", width: int, height: int) -> str:
+    """One box per residency, in issue order."""
+    return draw([_box(plan, r) for r in plan.residencies()], plan.arena_bytes, width, height)

@@ -104,6 +104,10 @@ tide_status tide__stream_open_regular(const char *path, FILE **out) {
     return status;
 }
 
+tide_status tide__file_open_descriptor(int fd, const char *name, tide__file *out) {
+    return open_descriptor(fd, name, true, out);
+}
+
 void tide__file_close(tide__file *file) {
     if (file->mapped)
         munmap(file->owned, file->size);
@@ -118,6 +122,22 @@ void tide__file_drop(tide__file *file, size_t end) {
     if (!file->mapped || end <= file->dropped) return;
     (void)madvise((char *)file->owned + file->dropped, end - file->dropped, MADV_DONTNEED);
     file->dropped = end;
+}
+
+/* ---- without a name ---- */
+
+tide_status tide__scratch_open(const char *folder, const char *kind, char *path, size_t path_bytes, int *fd) {
+    if (!folder) folder = getenv("TMPDIR");
+    if (!folder || !folder[0]) folder = "/tmp";
+    int n = snprintf(path, path_bytes, "%s/tidemark-%s-XXXXXX", folder, kind);
+    if (n < 0 || (size_t)n >= path_bytes)
+        return tide__fail(TIDE_E_ARGUMENT, "the path of the %s file is too long", kind);
+    int made = mkostemp(path, O_CLOEXEC);
+    if (made < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot create the %s file %s", kind, path);
+    if (unlink(path) == 0) return *fd = made, TIDE_OK;
+    int error = errno;
+    close(made);
+    return tide__fail_errno(TIDE_E_IO, error, "cannot unlink the %s file %s", kind, path);
 }
 
 static void writer_free(tide__writer *w) {

@@ -26,10 +26,16 @@ tide_status tide__file_open(const char *path, tide__file *out);
 tide_status tide__file_open_regular(const char *path, tide__file *out);
 /* The same as a stream to read from. */
 tide_status tide__stream_open_regular(const char *path, FILE **out);
+/* The regular file behind a descriptor, which the caller closes. `name` is for messages. */
+tide_status tide__file_open_descriptor(int fd, const char *name, tide__file *out);
 void tide__file_close(tide__file *file);
 /* The caller is done with text[0, end): a mapping gives those pages back, so that a reader's peak memory does not
  * count the file. Cheap enough for every line. */
 void tide__file_drop(tide__file *file, size_t end);
+
+/* A file without a name, for bytes that do not fit memory: in `folder`, else $TMPDIR, else /tmp. `path`, for messages, is where it was
+ * for a moment: "FOLDER/tidemark-KIND-...". The caller closes *fd. */
+tide_status tide__scratch_open(const char *folder, const char *kind, char *path, size_t path_bytes, int *fd);
 
 typedef struct tide__writer {
     FILE *stream;           /* write with fprintf, fputs, fwrite; errors are sticky and reported by commit */

@@ -110,6 +110,12 @@ tide_status tide_device_get_info(const tide_device *device, tide_device_info *ou
     return device->v->get_info(device, out);
 }
 
+tide_status tide_device_trust(tide_device *device) {
+    TIDE_NEED(device);
+    if (!device->v->trust) return tide__fail(TIDE_E_UNSUPPORTED, "the device has no libraries");
+    return device->v->trust(device);
+}
+
 /* ---- memory ---- */
 
 tide_status tide_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out) {
@@ -265,6 +271,11 @@ tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel_info *ou
     TIDE_NEED(kernel, out);
     *out = kernel->info;
     return TIDE_OK;
+}
+
+const char *tide_kernel_variant_library(const tide_kernel *kernel, uint32_t variant) {
+    if (!kernel || variant >= kernel->info.n_variants || !kernel->device->v->variant_library) return NULL;
+    return kernel->device->v->variant_library(kernel, variant);
 }
 
 static tide_status check_operands(const tide_kernel *kernel, const tide_variant *variant, const tide_arena *arena,

@@ -57,6 +57,10 @@ typedef struct tide__device_vtable {
                               void *stored);
     tide_status (*piece_unpack)(const tide_kernel *kernel, uint32_t operand, const tide_piece *piece,
                                 const void *stored, float *plain);
+    /* Optional: NULL means that all variants are the device's own. */
+    const char *(*variant_library)(const tide_kernel *kernel, uint32_t variant);
+    /* Optional: NULL means that the device has no libraries to trust. */
+    tide_status (*trust)(tide_device *device);
 } tide__device_vtable;
 
 struct tide_device {

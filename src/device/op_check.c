@@ -147,25 +147,28 @@ static tide_status check_embedding(const tide_op_desc *d) {
     return check_shape(&(tide_shape){d->vocabulary, d->y.c, 1, 1}, "table");
 }
 
-const tide_shape *tide__attention_square(const tide_op_desc *d) {
-    return d->kind == TIDE_OP_SCORES_FWD || d->kind == TIDE_OP_SCORES_BWD ? &d->y : &d->x;
+static tide_status check_attention(const tide_op_desc *d) {
+    TIDE_TRY(check_both_rows(d));
+    if (d->heads < 1 || d->context < 1 || d->x.n != d->y.n || d->x.n % d->context != 0 || d->x.c != 3 * d->y.c ||
+        d->y.c % d->heads != 0)
+        return tide__fail(
+            TIDE_E_ARGUMENT,
+            "%d heads over %lld rows of %lld (queries, keys and values), %lld rows of %lld out, samples of %d",
+            d->heads, (long long)d->x.n, (long long)d->x.c, (long long)d->y.n, (long long)d->y.c, d->context);
+    return TIDE_OK;
 }
 
-static tide_status check_square(const tide_op_desc *d) {
-    const tide_shape *s = tide__attention_square(d);
-    TIDE_TRY(check_shape(s, "scores"));
-    return s->h == s->w ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "scores must be (N, heads, T, T)");
+#define CHUNK_FLOATS (INT64_C(16) << 20) /* of scores in a chunk */
+#define CHUNK_ROWS 64                    /* of a chunk at least, and what its rows are a multiple of */
+
+int64_t tide__head_rows(const tide_op_desc *d) {
+    const int64_t rows = CHUNK_FLOATS / d->y.c / CHUNK_ROWS * CHUNK_ROWS, most = rows > CHUNK_ROWS ? rows : CHUNK_ROWS;
+    return d->x.n < most ? d->x.n : most;
 }
 
-/* rows: qkv or y; width: of y. */
-static tide_status check_heads(const tide_op_desc *d, const tide_shape *rows, int64_t width) {
-    const tide_shape *square = tide__attention_square(d);
-    TIDE_TRY(check_square(d));
-    TIDE_TRY(check_rows(rows, "tokens"));
-    if (rows->n != square->n * square->h || width < 1 || width % square->c != 0)
-        return tide__fail(TIDE_E_ARGUMENT, "%lld heads over %lld rows of %lld for samples of %lld",
-                          (long long)square->c, (long long)rows->n, (long long)rows->c, (long long)square->h);
-    return check_shape(&(tide_shape){rows->n, 3 * width, 1, 1}, "qkv");
+static tide_status check_head(const tide_op_desc *d) {
+    TIDE_TRY(check_both_rows(d));
+    return check_fc(d);
 }
 
 static tide_status check_steps(const tide_op_desc *d) {
@@ -233,12 +236,10 @@ tide_status tide__op_check(const tide_op_desc *d) {
     case TIDE_OP_ZERO: return check_elements(d->elements);
     case TIDE_OP_EMBEDDING_FWD:
     case TIDE_OP_EMBEDDING_BWD: return check_embedding(d);
-    case TIDE_OP_SCORES_FWD:
-    case TIDE_OP_SCORES_BWD: return check_heads(d, &d->x, d->x.c % 3 == 0 ? d->x.c / 3 : 0);
-    case TIDE_OP_VALUES_FWD:
-    case TIDE_OP_VALUES_BWD: return check_heads(d, &d->y, d->y.c);
-    case TIDE_OP_CAUSAL_SOFTMAX_FWD:
-    case TIDE_OP_CAUSAL_SOFTMAX_BWD: return check_square(d);
+    case TIDE_OP_ATTENTION_FWD:
+    case TIDE_OP_ATTENTION_BWD: return check_attention(d);
+    case TIDE_OP_HEAD_LOSS:
+    case TIDE_OP_HEAD_SCORE: return check_head(d);
     case TIDE_OP_SLICE:
     case TIDE_OP_STACK: return check_steps(d);
     case TIDE_OP_LSTM_FWD:

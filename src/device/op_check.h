@@ -10,8 +10,8 @@
 /* TIDE_E_ARGUMENT with a text, or TIDE_E_UNSUPPORTED where no device has a kernel. Nothing is said about REORDER. */
 tide_status tide__op_check(const tide_op_desc *d);
 
-/* Of SCORES and CAUSAL_SOFTMAX ...: the (N, heads, T, T) of an attention op. */
-const tide_shape *tide__attention_square(const tide_op_desc *d);
+/* Head: rows of a chunk, whose scores lie in the workspace. The same on all devices. */
+int64_t tide__head_rows(const tide_op_desc *desc);
 
 /* Embedding: rows of the table of positions. */
 int64_t tide__position_rows(const tide_op_desc *desc);

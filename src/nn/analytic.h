@@ -9,10 +9,16 @@
 
 #define TIDE__MAX_VARIANTS 4
 
-/* Bytes of every operand, layout 0 everywhere; one variant without workspace. */
-tide_status tide__analytic_operands(const tide_op_desc *desc, tide_kernel_info *info);
+/* Of operands of 2 bytes per element; those of 4 have layout 0. */
+#define TIDE__LAYOUT_HALF 2
 
-/* Adds the variants of a convolution; work[0] is given, the work of the others is filled in. */
-void tide__analytic_variants(const tide_op_desc *desc, tide_kernel_info *info, tide__work work[TIDE__MAX_VARIANTS]);
+/* Bytes of every operand, one variant without workspace. `half`: activations and their gradients have 2 bytes per element, but
+ * tokens and the probabilities of a loss; parameters and sums per channel or row stay float32. */
+tide_status tide__analytic_operands(const tide_op_desc *desc, bool half, tide_kernel_info *info);
+
+/* Adds the variants of a convolution; work[0] is given, the work of the others is filled in. `half`: a product that reads a
+ * weight makes a copy of 2 bytes per element in its workspace first. */
+void tide__analytic_variants(const tide_op_desc *desc, bool half, tide_kernel_info *info,
+                             tide__work work[TIDE__MAX_VARIANTS]);
 
 #endif

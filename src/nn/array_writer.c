@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "nn/array_file.h"
 #include "nn/model.h"
+#include "nn/step.h"
 
 typedef enum entry_kind { COUNTER, STATE, COPY } entry_kind;
 
@@ -111,7 +112,7 @@ static tide_status write_header(const tide_trainer *t, const entry_vec *entries,
 /* ---- the data ---- */
 
 /* Batches that the statistics have seen: one per micro-batch. */
-static uint64_t batches_done(const tide_trainer *t) { return t->step * t->network.n_micros; }
+static uint64_t batches_done(const tide_trainer *t) { return t->step * tide__step_micros(&t->options.step); }
 
 static tide_status write_array(tide_trainer *t, const entry *e, FILE *stream, uint64_t at_bytes) {
     tide__network *n = &t->network;

@@ -24,7 +24,7 @@ static tide_status emit_backward(const visit *v, tide_op_kind kind, const tide_i
                                  tide_id writes[TIDE__MAX_WRITES]) {
     tide_op_desc desc = tide__layer_desc(v->tape->graph, v->index);
     desc.kind = kind;
-    if (kind == TIDE_OP_SOFTMAX_LOSS_BWD) desc.loss_scale = 1.0f / (float)v->tape->n_micros;
+    if (kind == TIDE_OP_SOFTMAX_LOSS_BWD) desc.loss_scale = 1.0f / (float)v->tape->n_all;
     tide__draft draft = {&desc, TIDE_BACKWARD, tide__layer_name(v->tape->graph, v->index), reads, n_reads, 0};
     return tide__emit(&v->tape->emit, &draft, writes);
 }
@@ -48,8 +48,7 @@ static tide_status contribute(tide__tape *tape, uint32_t layer, tide_id dx) {
     return TIDE_OK;
 }
 
-/* A gradient of the layer's i-th parameter. Other layers that read the parameter and other micro-batches add to the
- * sum. */
+/* A gradient of the layer's i-th parameter. Other layers that read the parameter add to it. */
 static tide_status collect(const visit *v, uint32_t i, tide_id grad) {
     tide__tape *tape = v->tape;
     uint32_t param = tide__layer_param(tape->graph, v->index, i);
@@ -57,14 +56,26 @@ static tide_status collect(const visit *v, uint32_t i, tide_id grad) {
     if (weight->grad == TIDE_NONE) return weight->grad = grad, TIDE_OK;
     tide__param here = tape->graph->params.data[param];
     here.layer = v->index;
-    tide_op_desc desc = {.kind = TIDE_OP_ACCUMULATE, .elements = tide__emitter_floats(&tape->emit, grad)};
-    tide_id reads[2] = {weight->grad}, writes[TIDE__MAX_WRITES];
     char name[TIDE__PARAM_NAME_BYTES];
     tide__param_name(tape->graph, &here, name);
-    tide__draft draft = {&desc, TIDE_BACKWARD, name, reads, 2, 0};
-    TIDE_TRY(tide__emit_in_layout_of(&tape->emit, &draft, grad, weight->grad, &reads[1]));
-    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
-    weight->grad = writes[0];
+    const tide__addend of = {TIDE_BACKWARD, name, param};
+    return tide__tape_add(tape, &of, 0, weight->grad, grad, &weight->grad);
+}
+
+/* The gradients of a micro-batch that are complete with this layer: those of its parameters, but for what it shares with an
+ * earlier one. */
+static tide_status sum_layer(tide__tape *tape, uint32_t layer) {
+    for (uint32_t i = 0; i < tape->graph->layers.data[layer].n_params; i++) {
+        uint32_t param = tide__layer_param(tape->graph, layer, i);
+        const tide__param *p = &tape->graph->params.data[param];
+        if (!p->trainable || p->layer != layer) continue;
+        char name[TIDE__PARAM_NAME_BYTES];
+        tide__param_name(tape->graph, p, name);
+        const tide__addend of = {TIDE_BACKWARD, name, param};
+        tide_id grad = tape->weights[param].grad;
+        tape->weights[param].grad = TIDE_NONE;
+        TIDE_TRY(tide__tape_sum(tape, &of, grad));
+    }
     return TIDE_OK;
 }
 
@@ -89,6 +100,12 @@ static tide_status backward_norm(const visit *v, tide_op_kind kind) {
     TIDE_TRY(collect(v, 0, writes[1]));
     TIDE_TRY(collect(v, 1, writes[2]));
     return contribute(v->tape, input_of(v, 0), writes[0]);
+}
+
+/* What came with the loss. */
+static tide_status backward_head(const visit *v) {
+    TIDE_TRY(collect(v, 0, v->node->aux[1]));
+    return v->layer->desc.needs_dx ? contribute(v->tape, input_of(v, 0), v->node->aux[0]) : TIDE_OK;
 }
 
 static tide_status backward_embedding(const visit *v) {
@@ -119,18 +136,6 @@ static tide_status backward_concat(const visit *v) {
     TIDE_TRY(emit_backward(v, TIDE_OP_CONCAT_BWD, &v->node->dy, 1, writes));
     for (uint32_t i = 0; i < v->layer->n_inputs; i++) TIDE_TRY(contribute(v->tape, input_of(v, i), writes[i]));
     return TIDE_OK;
-}
-
-/* ---- attention ---- */
-
-/* dv waits at qkv until the gradient of the scores is there: the two make dqkv together. */
-static tide_status backward_values(const visit *v) {
-    tide__node *qkv = &v->tape->nodes[input_of(v, 1)];
-    tide_id reads[3] = {v->x, qkv->y, v->node->dy}, writes[TIDE__MAX_WRITES];
-    if (!v->layer->desc.needs_dx) return TIDE_OK;
-    TIDE_TRY(emit_backward(v, TIDE_OP_VALUES_BWD, reads, 3, writes));
-    qkv->aux[0] = writes[1];
-    return contribute(v->tape, input_of(v, 0), writes[0]);
 }
 
 /* ---- steps ---- */
@@ -197,8 +202,8 @@ static tide_status backward_lstm(const visit *v) {
 
 static tide_status backward_layer(const visit *v) {
     const tide__node *n = v->node;
-    tide_id dv = v->tape->nodes[input_of(v, 0)].aux[0]; /* attention only */
-    tide_id label = v->tape->micros[v->tape->emit.micro].label;
+    tide_id label = tide__tape_micro(v->tape)->label;
+    if (v->index == v->tape->head) return backward_head(v);
     switch (v->layer->desc.kind) {
     case TIDE_OP_CONV_FWD: return backward_linear(v, TIDE_OP_CONV_BWD_WEIGHTS, TIDE_OP_CONV_BWD_DATA);
     case TIDE_OP_FC_FWD: return backward_linear(v, TIDE_OP_FC_BWD_WEIGHTS, TIDE_OP_FC_BWD_DATA);
@@ -206,7 +211,6 @@ static tide_status backward_layer(const visit *v) {
     case TIDE_OP_BN_FWD: return backward_norm(v, TIDE_OP_BN_BWD);
     case TIDE_OP_LAYERNORM_FWD: return backward_norm(v, TIDE_OP_LAYERNORM_BWD);
     case TIDE_OP_EMBEDDING_FWD: return backward_embedding(v);
-    case TIDE_OP_VALUES_FWD: return backward_values(v);
     case TIDE_OP_SLICE: return backward_slices(v);
     case TIDE_OP_STACK: return backward_stack(v);
     case TIDE_OP_LSTM_FWD: return backward_lstm(v);
@@ -218,21 +222,20 @@ static tide_status backward_layer(const visit *v) {
     case TIDE_OP_DROPOUT_FWD: return backward_plain(v, TIDE_OP_DROPOUT_BWD, READS(n->aux[0], n->dy));
     case TIDE_OP_LRN_FWD: return backward_plain(v, TIDE_OP_LRN_BWD, READS(v->x, n->y, n->dy));
     case TIDE_OP_GELU_FWD: return backward_plain(v, TIDE_OP_GELU_BWD, READS(v->x, n->dy));
-    case TIDE_OP_SCORES_FWD: return backward_plain(v, TIDE_OP_SCORES_BWD, READS(v->x, dv, n->dy));
-    case TIDE_OP_CAUSAL_SOFTMAX_FWD: return backward_plain(v, TIDE_OP_CAUSAL_SOFTMAX_BWD, READS(n->y, n->dy));
+    case TIDE_OP_ATTENTION_FWD: return backward_plain(v, TIDE_OP_ATTENTION_BWD, READS(v->x, n->y, n->aux[0], n->dy));
     case TIDE_OP_SOFTMAX_LOSS_FWD: return backward_plain(v, TIDE_OP_SOFTMAX_LOSS_BWD, READS(n->y, label));
     default: return tide__fail(TIDE_E_INTERNAL, "op kind %d has no gradient", (int)v->layer->desc.kind);
     }
 }
 
 tide_status tide__tape_backward(tide__tape *tape) {
-    bool update = tape->options->fused_update && tide__tape_is_last_micro(tape);
-    for (uint32_t i = (uint32_t)tape->graph->layers.count; i-- > 1;) {
+    uint32_t n = tape->head == TIDE_NONE ? (uint32_t)tape->graph->layers.count : tape->head + 1;
+    for (uint32_t i = n; i-- > 1;) {
         const tide__layer *layer = &tape->graph->layers.data[i];
         if (!layer->needs_grad) continue;
         visit v = {tape, i, layer, &tape->nodes[i], tape->nodes[tide__layer_input(tape->graph, i, 0)].y};
         TIDE_TRY(backward_layer(&v));
-        if (update) TIDE_TRY(tide__tape_update_layer(tape, i));
+        TIDE_TRY(sum_layer(tape, i));
     }
     return TIDE_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "nn/parts.h"
 #include "nn/schedule.h"
+#include "nn/step.h"
 
 static const char format_name[] = "tidemark-checkpoint";
 /* 3: optimizer state is row-major as well; that is still read. */
@@ -40,10 +41,6 @@ static void write_text(FILE *f, const char *key, const char *text) {
 static void write_u64(FILE *f, const char *key, uint64_t value) { fprintf(f, ",\"%s\":\"%" PRIu64 "\"", key, value); }
 static void write_float(FILE *f, const char *key, float value) { fprintf(f, ",\"%s\":\"%.9g\"", key, (double)value); }
 
-static uint64_t micros_of(const tide_trainer *t) {
-    return t->options.step.accumulate > 1 ? t->options.step.accumulate : 1;
-}
-
 static void write_schedule(FILE *f, float rate, const tide_schedule *s) {
     write_float(f, "learning_rate", rate);
     write_text(f, "schedule", curve_names[s->curve]);
@@ -62,7 +59,7 @@ void tide__checkpoint_write_keys(FILE *f, const tide_trainer *t) {
     write_text(f, "data", o->data->name);
     write_u64(f, "samples", o->data->n_samples);
     write_u64(f, "batch", t->batch);
-    write_u64(f, "accumulate", micros_of(t));
+    write_u64(f, "accumulate", tide__step_micros(&o->step));
     write_float(f, "weight_decay", o->step.weight_decay);
     write_float(f, "clip_norm", o->step.clip_norm);
     write_u64(f, "seed", o->seed);
@@ -129,7 +126,7 @@ tide_status tide__checkpoint_check_keys(const tide_trainer *t, const tide__safet
     TIDE_TRY(check_text(s, "data", o->data->name));
     TIDE_TRY(check_u64(s, "samples", o->data->n_samples));
     TIDE_TRY(check_u64(s, "batch", t->batch));
-    TIDE_TRY(check_u64(s, "accumulate", micros_of(t)));
+    TIDE_TRY(check_u64(s, "accumulate", tide__step_micros(&o->step)));
     TIDE_TRY(check_float(s, "weight_decay", o->step.weight_decay));
     TIDE_TRY(check_float(s, "clip_norm", o->step.clip_norm));
     TIDE_TRY(check_u64(s, "seed", o->seed));

@@ -46,22 +46,21 @@ static const stream_work streams[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_GELU_BWD] = {OVER_X, 16, ALONE},
     [TIDE_OP_EMBEDDING_FWD] = {OVER_Y, 1, ALONE},
     [TIDE_OP_EMBEDDING_BWD] = {OVER_Y, 2, ALONE},
-    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = {OVER_X, 5, ALONE},
-    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {OVER_X, 4, ALONE},
     [TIDE_OP_LSTM_BWD_GATES] = {OVER_Y, 25, ALONE},
 };
 
 static bool is_upconv(tide_op_kind kind) { return kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS; }
 
-static bool is_scores(tide_op_kind kind) { return kind == TIDE_OP_SCORES_FWD || kind == TIDE_OP_SCORES_BWD; }
-static bool is_values(tide_op_kind kind) { return kind == TIDE_OP_VALUES_FWD || kind == TIDE_OP_VALUES_BWD; }
+static bool is_attention(tide_op_kind kind) { return kind == TIDE_OP_ATTENTION_FWD || kind == TIDE_OP_ATTENTION_BWD; }
 
 static bool is_lstm(tide_op_kind kind) {
     return kind == TIDE_OP_LSTM_FWD || kind == TIDE_OP_LSTM_BWD_WEIGHTS || kind == TIDE_OP_LSTM_BWD_DATA;
 }
 
+static bool is_head(tide_op_kind kind) { return kind == TIDE_OP_HEAD_LOSS || kind == TIDE_OP_HEAD_SCORE; }
+
 static bool is_matrix(tide_op_kind kind) {
-    return kind <= TIDE_OP_FC_BWD_WEIGHTS || is_upconv(kind) || is_scores(kind) || is_values(kind) || is_lstm(kind);
+    return kind <= TIDE_OP_FC_BWD_WEIGHTS || is_upconv(kind) || is_attention(kind) || is_lstm(kind) || is_head(kind);
 }
 
 /* Four gates, each over x and, after the first step, h. */
@@ -70,12 +69,19 @@ static bool lstm_flops(const tide_op_desc *d, uint64_t *out) {
     return tide__shape_elements(d->y, out) && tide__mul(*out, 4 * 2, out) && tide__mul(*out, depth, out);
 }
 
-/* Every score or probability meets one row of a head, in one product forward and in two backward. */
+/* Every query meets on average half of the keys of its sample: in two products forward, in five backward, which makes
+ * the scores again. */
 static bool attention_flops(const tide_op_desc *d, uint64_t *out) {
-    bool scores = is_scores(d->kind), forward = d->kind == TIDE_OP_SCORES_FWD || d->kind == TIDE_OP_VALUES_FWD;
-    int64_t head = scores ? d->x.c / 3 / d->y.c : d->y.c / d->x.c;
-    return tide__shape_elements(scores ? d->y : d->x, out) && tide__mul(*out, (uint64_t)head, out) &&
-           tide__mul(*out, forward ? 2 : 4, out);
+    uint64_t products = d->kind == TIDE_OP_ATTENTION_FWD ? 2 : 5;
+    return tide__shape_elements(d->y, out) && tide__mul(*out, (uint64_t)d->context, out) &&
+           tide__mul(*out, products, out);
+}
+
+/* One product for the scores, two for the gradients. */
+static bool head_flops(const tide_op_desc *d, uint64_t *out) {
+    uint64_t products = d->kind == TIDE_OP_HEAD_LOSS ? 3 : 1;
+    return tide__shape_elements(d->y, out) && tide__mul(*out, (uint64_t)d->x.c, out) &&
+           tide__mul(*out, 2 * products, out);
 }
 
 /* Multiply-adds per element of y. */
@@ -89,7 +95,8 @@ static bool matrix_depth(const tide_op_desc *d, uint64_t *out) {
 static bool matrix_flops(const tide_op_desc *d, uint64_t *out) {
     uint64_t outputs, depth;
     if (is_lstm(d->kind)) return lstm_flops(d, out);
-    if (is_scores(d->kind) || is_values(d->kind)) return attention_flops(d, out);
+    if (is_attention(d->kind)) return attention_flops(d, out);
+    if (is_head(d->kind)) return head_flops(d, out);
     return tide__shape_elements(d->y, &outputs) && matrix_depth(d, &depth) && tide__mul(outputs, depth, out) &&
            tide__mul(*out, 2, out) && tide__add(*out, d->bias ? outputs : 0, out);
 }
@@ -119,7 +126,8 @@ tide_status tide__op_cost_ns(const tide_machine *m, tide_op_kind kind, tide__wor
     bool matrix = is_matrix(kind);
     double of_flops = matrix ? m->matrix_efficiency * work.speed : 1.0;
     double of_bytes = matrix ? 1.0 : m->vector_efficiency;
-    double compute = (double)work.flops / (m->flops_per_s * (of_flops < 1.0 ? of_flops : 1.0));
+    double peak = matrix && work.half && m->half_flops_per_s > 0 ? m->half_flops_per_s : m->flops_per_s;
+    double compute = (double)work.flops / (peak * (of_flops < 1.0 ? of_flops : 1.0));
     double memory = (double)work.bytes / (m->bytes_per_s * of_bytes);
     double ns = (double)m->launch_ns + 1e9 * (compute > memory ? compute : memory);
     if (!(ns <= MAX_COST_NS))

@@ -10,6 +10,7 @@
 typedef struct tide__work {
     uint64_t flops, bytes;
     double speed; /* of the matrix units, relative to the machine's matrix_efficiency; 1 for the default variant */
+    bool half;    /* its products are of bf16 or f16 */
 } tide__work;
 
 /* Multiply-add = 2 flops. TIDE_E_OVERFLOW if they do not fit 64 bits. */

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "nn/bpe.h"
 #include "nn/gunzip.h"
 #include "nn/images.h"
 
@@ -52,10 +54,9 @@ static bool find_name(const char *folder, const char *const *names, char path[MA
 
 /* In place of a packed file, what it unpacks to. */
 static tide_status unpack(const char *path, tide__file *file) {
-    tide__file unpacked = {0};
-    tide_status status = tide__gunzip(file->text, file->size, &unpacked.owned, &unpacked.size);
+    tide__file unpacked;
+    tide_status status = tide__gunzip(file->text, file->size, &unpacked);
     if (status != TIDE_OK) return tide__fail_in(status, "%s", path);
-    unpacked.text = unpacked.owned;
     tide__file_close(file);
     *file = unpacked;
     return TIDE_OK;
@@ -195,15 +196,66 @@ static tide_status finish_images(tide_data_files *f) {
     return TIDE_OK;
 }
 
-static tide_status finish_text(tide_data_files *f, const tide__file *file, uint32_t context, uint64_t seed) {
-    uint64_t n_test = file->size / 10, n_train = file->size - n_test;
-    const unsigned char *bytes = (const unsigned char *)file->text;
+typedef struct token_writer {
+    FILE *stream;
+    const char *path;
+} token_writer;
+
+static tide_status write_tokens(void *context, const uint32_t *tokens, size_t n) {
+    const token_writer *w = context;
+    if (fwrite(tokens, sizeof *tokens, n, w->stream) == n) return TIDE_OK;
+    return tide__fail_errno(TIDE_E_IO, errno, "cannot write tokens to %s", w->path);
+}
+
+/* A file without a name has them: four bytes each would be a lot of memory. */
+static tide_status encode(const tide_tokenizer *tokenizer, const tide__file *text, tide__file *out) {
+    char path[MAX_PATH_BYTES];
+    int fd;
+    TIDE_TRY(tide__scratch_open(NULL, "tokens", path, sizeof path, &fd));
+    token_writer w = {fdopen(fd, "r+"), path};
+    if (!w.stream) {
+        close(fd);
+        return tide__fail_memory();
+    }
+    tide_status status = tide__bpe_encode(tokenizer, text->text, text->size, write_tokens, &w);
+    if (status == TIDE_OK && fflush(w.stream) != 0)
+        status = tide__fail_errno(TIDE_E_IO, errno, "cannot write tokens to %s", path);
+    if (status == TIDE_OK) status = tide__file_open_descriptor(fd, path, out);
+    fclose(w.stream);
+    return status;
+}
+
+/* In place of the text, its tokens. */
+static tide_status take_tokens(tide_data_files *f, const tide_tokenizer *tokenizer, tide__file *text) {
+    tide__file tokens;
+    TIDE_TRY(encode(tokenizer, text, &tokens));
+    tide_status status = tide__vec_push(&f->files, tokens);
+    if (status == TIDE_OK)
+        *text = tokens;
+    else
+        tide__file_close(&tokens);
+    return status;
+}
+
+/* tokenizer NULL: bytes. */
+static tide_status finish_text(tide_data_files *f, tide__file *file, const tide_tokenizer *tokenizer, uint32_t context,
+                               uint64_t seed) {
     if (!context) return tide__fail(TIDE_E_FORMAT, "neither an idx file nor CIFAR-10; a text is for language models");
+    if (tokenizer) TIDE_TRY(take_tokens(f, tokenizer, file));
+    uint64_t n = tokenizer ? file->size / sizeof(uint32_t) : file->size, n_test = n / 10, n_train = n - n_test;
     if (n_test <= context)
-        return tide__fail(TIDE_E_FORMAT, "a text of %zu bytes: the last tenth is too short to test %u tokens",
-                          file->size, context);
-    f->train_text = (tide_text){.seed = seed, .context = context, .bytes = bytes, .n_bytes = n_train};
-    f->test_text = (tide_text){seed ^ TEST_SEED, context, bytes + n_train, n_test};
+        return tide__fail(TIDE_E_FORMAT, "a text of %llu %s: the last tenth is too short to test %u tokens",
+                          (unsigned long long)n, tokenizer ? "tokens" : "bytes", context);
+    f->train_text = (tide_text){.seed = seed, .context = context, .n_bytes = n_train};
+    f->test_text = (tide_text){.seed = seed ^ TEST_SEED, .context = context, .n_bytes = n_test};
+    if (tokenizer) {
+        f->train_text.tokens = (const uint32_t *)(const void *)file->text;
+        f->test_text.tokens = f->train_text.tokens + n_train;
+        f->train_text.vocabulary = f->test_text.vocabulary = tide_tokenizer_size(tokenizer);
+    } else {
+        f->train_text.bytes = (const unsigned char *)file->text;
+        f->test_text.bytes = f->train_text.bytes + n_train;
+    }
     TIDE_TRY(tide_data_text(&f->train_text, n_train / context, &f->train));
     return tide_data_text(&f->test_text, n_test / context, &f->test);
 }
@@ -221,7 +273,11 @@ static tide_status open_folder(tide_data_files *f, const char *folder) {
     if (find_name(folder, cifar, batch)) return open_cifar(f, folder);
     f->format = tide__cifar_100.name;
     if (find_name(folder, cifar_100, batch)) return open_cifar_100(f, folder);
-    return tide__fail(TIDE_E_FORMAT, "%s: neither %s nor %s is in this folder", folder, train_images[0], cifar[0]);
+    return tide__fail(
+        TIDE_E_FORMAT,
+        "%s: no data set: neither %s (MNIST), %s (CIFAR-10) nor %s (CIFAR-100), nor folders named by class with "
+        "PNG or JPEG pictures in them",
+        folder, train_images[0], cifar[0], cifar_100[0]);
 }
 
 static bool is_cifar(const tide__file *file, const char *path) {
@@ -232,7 +288,8 @@ static bool is_cifar(const tide__file *file, const char *path) {
 }
 
 /* With a context it is a text, whatever it looks like. */
-static tide_status open_single(tide_data_files *f, const char *path, uint32_t context, uint64_t seed) {
+static tide_status open_single(tide_data_files *f, const char *path, const tide_tokenizer *tokenizer, uint32_t context,
+                               uint64_t seed) {
     tide__file file;
     TIDE_TRY(open_file(f, path, &file));
     if (!context && tide__is_idx(file.text, file.size)) {
@@ -243,28 +300,43 @@ static tide_status open_single(tide_data_files *f, const char *path, uint32_t co
         f->format = tide__cifar_10.name;
         return add_cifar(f, &tide__cifar_10, path, &f->train_images);
     }
-    tide_status status = finish_text(f, &file, context, seed);
+    tide_status status = finish_text(f, &file, tokenizer, context, seed);
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", path);
 }
 
-static tide_status open_all(tide_data_files *f, const char *path, uint32_t context, uint64_t seed) {
+static tide_status open_all(tide_data_files *f, const char *path, const tide_tokenizer *tokenizer, uint32_t context,
+                            uint64_t seed) {
     struct stat info;
     if (stat(path, &info) != 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot open %s", path);
-    TIDE_TRY(S_ISDIR(info.st_mode) ? open_folder(f, path) : open_single(f, path, context, seed));
+    if (context && S_ISDIR(info.st_mode))
+        return tide__fail(TIDE_E_ARGUMENT, "%s is a folder; a language model learns from one file of text", path);
+    TIDE_TRY(S_ISDIR(info.st_mode) ? open_folder(f, path) : open_single(f, path, tokenizer, context, seed));
     tide_status status = f->format ? finish_images(f) : TIDE_OK;
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", path);
 }
 
-tide_status tide_data_files_open(const char *path, uint32_t context, uint64_t seed, tide_data_files **out) {
-    TIDE_NEED(path, out);
+static tide_status open_set(const char *path, const tide_tokenizer *tokenizer, uint32_t context, uint64_t seed,
+                            tide_data_files **out) {
     tide_data_files *f = calloc(1, sizeof *f);
     if (!f) return tide__fail_memory();
-    tide_status status = open_all(f, path, context, seed);
+    tide_status status = open_all(f, path, tokenizer, context, seed);
     if (status == TIDE_OK)
         *out = f;
     else
         tide_data_files_close(f);
     return status;
+}
+
+tide_status tide_data_files_open(const char *path, uint32_t context, uint64_t seed, tide_data_files **out) {
+    TIDE_NEED(path, out);
+    return open_set(path, NULL, context, seed, out);
+}
+
+tide_status tide_data_files_open_tokens(const char *path, const tide_tokenizer *tokenizer, uint32_t context,
+                                        uint64_t seed, tide_data_files **out) {
+    TIDE_NEED(path, tokenizer, out);
+    if (context == 0) return tide__fail(TIDE_E_ARGUMENT, "a text by tokens needs a context");
+    return open_set(path, tokenizer, context, seed, out);
 }
 
 void tide_data_files_close(tide_data_files *f) {

@@ -122,6 +122,7 @@ static tide_status open_network(tide_dynamic *d, played *p) {
     n->n_micros = 1;
     n->session = d->session;
     if (p->inference) tide__step_for_inference(&step);
+    step.scores_only = p->inference;
     TIDE_TRY(tide__step_create_runnable(p->model, &step, &n->step));
     n->program = tide_step_program(n->step);
     return TIDE_OK;
@@ -294,7 +295,7 @@ tide_status tide_dynamic_step(tide_dynamic *d, const tide_model *model, const fl
     TIDE_TRY(tide__dynamic_find(d, model, false, &p));
     TIDE_TRY(tide__dynamic_play(d, p, plain, labels, &args, report));
     d->n_steps++;
-    return tide__network_read(&p->network, tide_step_loss(p->network.step, 0), loss, sizeof *loss);
+    return tide__network_read(&p->network, tide_step_loss(p->network.step), loss, sizeof *loss);
 }
 
 /* In the order of their names, because models may come up in any order. */

@@ -68,6 +68,7 @@ static tide_status add_tensor(tide__emitter *e, tide_tensor tensor, tide__origin
 static tide_status add_leaf(tide__emitter *e, const tide__leaf *leaf, tide__origin origin, tide_id *out) {
     tide_tensor tensor = leaf->tensor;
     TIDE_TRY(make_name(e, leaf->name, leaf->role ? "." : "", leaf->role ? leaf->role : "", &tensor.name));
+    tensor.dtype = tide__recipe_dtype(e->recipes, origin.recipe, origin.operand, tensor.dtype);
     return add_tensor(e, tensor, origin, out);
 }
 
@@ -174,6 +175,7 @@ static tide_status add_write(tide__emitter *e, const tide__draft *draft, const t
     tide_tensor tensor = {.dtype = write->dtype, .cls = write->cls, .keep = write->keep};
     char number[12];
     number_text(number, rule->numbered ? i : draft->again, rule->numbered);
+    tensor.dtype = tide__recipe_dtype(e->recipes, origin.recipe, origin.operand, tensor.dtype);
     TIDE_TRY(make_name(e, draft->name, write->suffix, number, &tensor.name));
     return add_tensor(e, tensor, origin, out);
 }
@@ -207,4 +209,41 @@ tide_status tide__emit(tide__emitter *e, const tide__draft *draft, tide_id write
     number_text(number, draft->again, false);
     TIDE_TRY(make_name(e, draft->name, rule->suffix, number, &op.name));
     return add_op(e, rule, recipe, op);
+}
+
+/* ---- messages ---- */
+
+static tide_status add_message(tide__emitter *e, const tide__draft *draft, const tide_message *message, tide_op op) {
+    static const tide_variant only = {0};
+    char number[12];
+    number_text(number, draft->again, false);
+    TIDE_TRY(make_name(e, draft->name, message->receives ? ".receive" : ".send", number, &op.name));
+    op.phase = draft->phase;
+    op.n_variants = 1;
+    op.variants = &only;
+    op.message = message;
+    TIDE_TRY(tide__vec_reserve(&e->ops, 1));
+    TIDE_TRY(tide_program_builder_op(e->builder, &op, NULL));
+    e->ops.data[e->ops.count++] = NULL;
+    return TIDE_OK;
+}
+
+tide_status tide__emit_send(tide__emitter *e, const tide__draft *draft, tide_id tensor, uint32_t peer,
+                            uint64_t number) {
+    const tide_message message = {.receives = false, .peer = peer, .number = number};
+    return add_message(e, draft, &message, (tide_op){.n_reads = 1, .reads = &tensor});
+}
+
+tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, tide_id like, uint32_t peer, uint64_t number,
+                               tide_id *out) {
+    const tide_message message = {.receives = true, .peer = peer, .number = number};
+    tide_tensor tensor = {.dtype = TIDE_F32, .cls = e->tensors.data[like].cls};
+    char text[12];
+    tide_id id;
+    number_text(text, draft->again, false);
+    TIDE_TRY(make_name(e, draft->name, ".received", text, &tensor.name));
+    TIDE_TRY(add_tensor(e, tensor, e->tensors.data[like], &id));
+    TIDE_TRY(add_message(e, draft, &message, (tide_op){.n_writes = 1, .writes = &id}));
+    *out = id;
+    return TIDE_OK;
 }

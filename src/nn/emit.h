@@ -21,7 +21,7 @@ typedef struct tide__origin {
 typedef struct tide__emitter {
     tide_program_builder *builder;
     tide__recipes *recipes;
-    TIDE_VEC(const tide__recipe *) ops; /* per op */
+    TIDE_VEC(const tide__recipe *) ops; /* per op; NULL: a message */
     TIDE_VEC(tide__origin) tensors;     /* per tensor */
     uint64_t counter;                   /* of the next random op */
     uint32_t micro;                     /* micro-batch being unrolled; names of later ones end in "@1", "@2" ... */
@@ -56,6 +56,11 @@ tide_status tide__emit(tide__emitter *e, const tide__draft *draft, tide_id write
 /* The value of `tensor` in the layout of `like`: itself or a reordered copy. */
 tide_status tide__emit_in_layout_of(tide__emitter *e, const tide__draft *draft, tide_id tensor, tide_id like,
                                     tide_id *out);
+/* Messages to and from another rank: of `tensor`, and of a new one with the size and layout of `like`. draft->name, phase and
+ * again name them; the rest of it is not looked at. */
+tide_status tide__emit_send(tide__emitter *e, const tide__draft *draft, tide_id tensor, uint32_t peer, uint64_t number);
+tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, tide_id like, uint32_t peer, uint64_t number,
+                               tide_id *out);
 uint64_t tide__emitter_floats(const tide__emitter *e, tide_id tensor); /* as stored */
 
 #endif

@@ -62,8 +62,24 @@ static tide_status read_labels(const tide__probabilities *r, const int32_t *labe
     return TIDE_OK;
 }
 
+/* Where the step has scored its labels: pairs of the logarithm of a probability and the likeliest class. */
+static tide_status add_scores(const tide__network *n, const int32_t *labels, uint64_t limit, score *sum) {
+    const tide_id tensor = tide_step_scores(n->step, 0);
+    const uint64_t bytes = tide_program_tensor(n->program, tensor)->size_bytes;
+    float *pairs = malloc(bytes);
+    if (!pairs) return tide__fail_memory();
+    tide_status status = tide__network_read_part(n, tensor, 0, pairs, bytes);
+    for (uint64_t i = 0; status == TIDE_OK && i < limit; i++) {
+        sum->right += pairs[2 * i + 1] == (float)labels[i];
+        sum->loss -= (double)pairs[2 * i];
+    }
+    free(pairs);
+    return status;
+}
+
 static tide_status add_labels(const tide_trainer *t, tide__network *n, const int32_t *labels, uint64_t limit,
                               score *sum) {
+    if (tide_step_scores(n->step, 0) != TIDE_NONE) return add_scores(n, labels, limit, sum);
     tide__probabilities r;
     tide_status status = tide__probabilities_open(n, t->options.device, &r);
     if (status == TIDE_OK) status = read_labels(&r, labels, limit, sum);
@@ -126,6 +142,7 @@ static tide_status try_evaluation(tide_trainer *t, const attempt *a, tide__netwo
     tide_step_options step = t->options.step;
     uint64_t *arena = &options.plan.budgets.arena_bytes, used = tide__run_guest_bytes(t->network.run);
     tide__step_for_inference(&step);
+    step.scores_only = true;
     step.client_weights = a->borrows;
     options.plan.policy = a->policy;
     options.plan.decisions = NULL;

@@ -2,7 +2,11 @@
  * y and what else backward wants. Leaves are created at their first use, in the layout of that use. */
 #include "nn/tape.h"
 
-bool tide__tape_is_last_micro(const tide__tape *tape) { return tape->emit.micro + 1 == tape->n_micros; }
+bool tide__tape_is_last_micro(const tide__tape *tape) {
+    return tape->emit.micro + 1 == tape->first_micro + tape->n_micros;
+}
+
+tide__micro *tide__tape_micro(const tide__tape *tape) { return &tape->micros[tape->emit.micro - tape->first_micro]; }
 
 /* ---- leaves ---- */
 
@@ -16,11 +20,15 @@ tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_des
     leaf.tensor = (tide_tensor){.cls = p->trainable ? TIDE_CLASS_WEIGHT : TIDE_CLASS_OTHER,
                                 .start = tape->options->client_weights ? TIDE_START_CLIENT : TIDE_START_PRESENT,
                                 .keep = tape->options->inference && !tape->options->client_weights};
-    TIDE_TRY(tide__emit_leaf(&tape->emit, &leaf, &weight->now));
+    uint32_t micro = tape->emit.micro;
+    tape->emit.micro = 0; /* a parameter belongs to the step */
+    tide_status status = tide__emit_leaf(&tape->emit, &leaf, &weight->now);
+    tape->emit.micro = micro;
+    if (status != TIDE_OK) return status;
     weight->start = weight->now;
     weight->state = (uint32_t)tape->states.count;
     tide_state state = {.cls = leaf.tensor.cls, .trainable = p->trainable, .at_start = weight->start};
-    state.at_end = TIDE_NONE;
+    state.at_end = state.op = TIDE_NONE;
     state.shape = p->shape;
     state.rank = p->rank;
     state.init = p->init;
@@ -49,7 +57,7 @@ static tide_status read_layer(tide__tape *tape, uint32_t input, const tide_op_de
     if (node->y == TIDE_NONE) {
         tide_dtype dtype = desc->kind == TIDE_OP_EMBEDDING_FWD ? TIDE_I32 : TIDE_F32;
         TIDE_TRY(client_leaf(tape, desc, operand, "input", dtype, &node->y));
-        tape->micros[tape->emit.micro].input = node->y;
+        tide__tape_micro(tape)->input = node->y;
     }
     *out = node->y;
     return TIDE_OK;
@@ -74,36 +82,77 @@ static tide_status list_reads(tide__tape *tape, uint32_t index, const tide_op_de
         TIDE_TRY(tide__tape_param(tape, param, desc, n, &reads[n]));
         n++;
     }
-    if (desc->kind == TIDE_OP_SOFTMAX_LOSS_FWD) {
+    if (desc->kind == TIDE_OP_SOFTMAX_LOSS_FWD || desc->kind == TIDE_OP_HEAD_LOSS || desc->kind == TIDE_OP_HEAD_SCORE) {
         TIDE_TRY(client_leaf(tape, desc, n, "label", TIDE_I32, &reads[n]));
-        tape->micros[tape->emit.micro].label = reads[n++];
+        tide__tape_micro(tape)->label = reads[n++];
     }
     tape->reads.count = n;
     return TIDE_OK;
 }
 
-/* Running statistics: a side effect, so an op of its own that is never re-run. */
-static tide_status update_statistics(tide__tape *tape, uint32_t index) {
+/* Running statistics: a side effect, so an op of its own that is never re-run. Where its rank received them from another, the op
+ * tells how the state is stored. */
+tide_status tide__tape_update_statistics(tide__tape *tape, const tide__statistics *s) {
+    uint32_t index = s->layer;
     const tide__layer *layer = &tape->graph->layers.data[index];
-    const tide__node *node = &tape->nodes[index];
     uint32_t mean = tide__layer_param(tape->graph, index, 2), var = tide__layer_param(tape->graph, index, 3);
     tide_op_desc desc = layer->desc;
     desc.kind = TIDE_OP_BN_STATS;
-    tide_id reads[4] = {node->aux[0], node->aux[1]}, writes[TIDE__MAX_WRITES];
+    tide_id reads[4] = {s->mean, s->inv_std}, writes[TIDE__MAX_WRITES];
     TIDE_TRY(tide__tape_param(tape, mean, &desc, 2, &reads[2]));
     TIDE_TRY(tide__tape_param(tape, var, &desc, 3, &reads[3]));
     tide__draft draft = {&desc, TIDE_FORWARD, tide__layer_name(tape->graph, index), reads, 4, 0};
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
-    tape->weights[mean].now = writes[0];
-    tape->weights[var].now = writes[1];
+    for (uint32_t k = 0; k < 2; k++) {
+        tide__weight *weight = &tape->weights[k ? var : mean];
+        tide_state *state = &tape->states.data[weight->state];
+        weight->now = writes[k];
+        if (state->op != TIDE_NONE) continue;
+        state->op = (tide_id)(tape->emit.ops.count - 1);
+        state->operand = 2 + k;
+    }
     return TIDE_OK;
 }
 
-static tide_status record_loss(tide__tape *tape, const tide__node *node) {
-    tide__micro *micro = &tape->micros[tape->emit.micro];
-    micro->prob = node->y;
-    micro->loss = node->aux[0];
-    return tape->options->inference ? tide_program_builder_keep(tape->emit.builder, micro->prob) : TIDE_OK;
+/* At once, or with several ranks when it is this one's turn. */
+static tide_status note_statistics(tide__tape *tape, uint32_t index) {
+    const tide__node *node = &tape->nodes[index];
+    const tide__statistics s = {index, tape->emit.micro, node->aux[0], node->aux[1]};
+    tide_op_desc desc = tape->graph->layers.data[index].desc;
+    tide_id leaf;
+    desc.kind = TIDE_OP_BN_STATS;
+    if (tape->n_ranks == 1) return tide__tape_update_statistics(tape, &s);
+    for (uint32_t k = 2; k < 4; k++)
+        TIDE_TRY(tide__tape_param(tape, tide__layer_param(tape->graph, index, k), &desc, k, &leaf));
+    return tide__vec_push(&tape->statistics, s);
+}
+
+/* The loss, and in inference what is known about each label. */
+static tide_status record_loss(tide__tape *tape, const tide__draft *draft, const tide_id *writes) {
+    const tide_op_desc *desc = draft->desc;
+    const tide__addend of = {TIDE_FORWARD, draft->name, (uint32_t)tape->graph->params.count};
+    tide__micro *micro = tide__tape_micro(tape);
+    micro->prob = desc->kind == TIDE_OP_SOFTMAX_LOSS_FWD ? writes[0] : TIDE_NONE;
+    micro->score = desc->kind == TIDE_OP_HEAD_SCORE ? writes[0] : TIDE_NONE;
+    TIDE_TRY(tide__tape_sum(tape, &of, writes[desc->kind == TIDE_OP_HEAD_LOSS ? 2 : 1]));
+    return tape->options->inference ? tide_program_builder_keep(tape->emit.builder, writes[0]) : TIDE_OK;
+}
+
+/* The head and the loss as one op, with both gradients in training. */
+static tide_status forward_head(tide__tape *tape, const char *loss_name) {
+    tide_op_desc desc = tide__layer_desc(tape->graph, tape->head);
+    tide_id writes[TIDE__MAX_WRITES];
+    tide__draft draft = {.desc = &desc, .phase = TIDE_FORWARD, .name = loss_name};
+    desc.kind = tape->options->inference ? TIDE_OP_HEAD_SCORE : TIDE_OP_HEAD_LOSS;
+    desc.loss_scale = 1.0f / (float)tape->n_all;
+    TIDE_TRY(list_reads(tape, tape->head, &desc));
+    draft.reads = tape->reads.data;
+    draft.n_reads = (uint32_t)tape->reads.count;
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    tide__node *node = &tape->nodes[tape->head];
+    node->aux[0] = writes[0]; /* dx and dw, for backward */
+    node->aux[1] = writes[1];
+    return record_loss(tape, &draft, writes);
 }
 
 static tide_status forward_layer(tide__tape *tape, uint32_t index) {
@@ -117,15 +166,16 @@ static tide_status forward_layer(tide__tape *tape, uint32_t index) {
     draft.n_reads = (uint32_t)tape->reads.count;
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     *node = (tide__node){.y = writes[0], .aux = {writes[1], writes[2]}, .dy = TIDE_NONE, .dc = TIDE_NONE};
-    if (desc.kind == TIDE_OP_BN_FWD) return update_statistics(tape, index);
-    return desc.kind == TIDE_OP_SOFTMAX_LOSS_FWD ? record_loss(tape, node) : TIDE_OK;
+    if (desc.kind == TIDE_OP_BN_FWD) return note_statistics(tape, index);
+    return desc.kind == TIDE_OP_SOFTMAX_LOSS_FWD ? record_loss(tape, &draft, writes) : TIDE_OK;
 }
 
 tide_status tide__tape_forward(tide__tape *tape) {
     uint32_t n = (uint32_t)tape->graph->layers.count;
     for (uint32_t i = 0; i < n; i++)
         tape->nodes[i] = (tide__node){.y = TIDE_NONE, .aux = {TIDE_NONE, TIDE_NONE}, .dy = TIDE_NONE, .dc = TIDE_NONE};
-    for (uint32_t i = 1; i < n; i++)
+    const uint32_t plain = tape->head == TIDE_NONE ? n : tape->head;
+    for (uint32_t i = 1; i < plain; i++)
         if (!is_skipped(tape, i)) TIDE_TRY(forward_layer(tape, i));
-    return TIDE_OK;
+    return plain < n ? forward_head(tape, tide__layer_name(tape->graph, n - 1)) : TIDE_OK;
 }

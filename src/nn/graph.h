@@ -104,9 +104,7 @@ uint32_t tide__graph_embedding(tide__graph *g, const char *name, uint32_t x, uin
                                uint32_t positions);
 uint32_t tide__graph_layernorm(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_gelu(tide__graph *g, const char *name, uint32_t x);
-uint32_t tide__graph_scores(tide__graph *g, const char *name, uint32_t qkv, uint32_t heads, uint32_t context);
-uint32_t tide__graph_causal_softmax(tide__graph *g, const char *name, uint32_t x);
-uint32_t tide__graph_values(tide__graph *g, const char *name, uint32_t prob, uint32_t qkv);
+uint32_t tide__graph_attention(tide__graph *g, const char *name, uint32_t qkv, uint32_t heads, uint32_t context);
 /* Fully connected without bias, by the first parameter of layer `owner` as it is: its outputs are the rows of it. */
 uint32_t tide__graph_tied_fc(tide__graph *g, const char *name, uint32_t x, uint32_t owner);
 

@@ -50,34 +50,19 @@ uint32_t tide__graph_gelu(tide__graph *g, const char *name, uint32_t x) {
     return tide__graph_append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_GELU_FWD});
 }
 
-/* ---- attention ---- */
-
-static tide_status append_scores(tide__graph *g, const char *name, uint32_t qkv, int64_t heads, int64_t context) {
+static tide_status append_attention(tide__graph *g, const char *name, uint32_t qkv, int64_t heads, int64_t context) {
     tide_shape x = tide__layer_shape(g, qkv);
     if (heads == 0 || context == 0 || x.c % (3 * heads) != 0 || x.n % context != 0)
         return tide__fail(TIDE_E_ARGUMENT, "layer %s%s: %lld heads over %lld rows of %lld for samples of %lld",
                           g->prefix, name, (long long)heads, (long long)x.n, (long long)x.c, (long long)context);
-    tide_op_desc desc = {.kind = TIDE_OP_SCORES_FWD, .x = x, .y = {x.n / context, heads, context, context}};
+    tide_op_desc desc = {.kind = TIDE_OP_ATTENTION_FWD, .x = x, .y = {x.n, x.c / 3, 1, 1}};
+    desc.heads = (int32_t)heads;
+    desc.context = (int32_t)context;
     return tide__graph_append(g, name, &desc, &qkv, 1);
 }
 
-uint32_t tide__graph_scores(tide__graph *g, const char *name, uint32_t qkv, uint32_t heads, uint32_t context) {
-    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_scores(g, name, qkv, heads, context));
-}
-
-uint32_t tide__graph_causal_softmax(tide__graph *g, const char *name, uint32_t x) {
-    return tide__graph_append_same(g, name, x, (tide_op_desc){.kind = TIDE_OP_CAUSAL_SOFTMAX_FWD});
-}
-
-static tide_status append_values(tide__graph *g, const char *name, uint32_t prob, uint32_t qkv) {
-    tide_shape x = tide__layer_shape(g, prob), y = tide__layer_shape(g, qkv);
-    y.c /= 3;
-    tide_op_desc desc = {.kind = TIDE_OP_VALUES_FWD, .x = x, .y = y};
-    return tide__graph_append(g, name, &desc, (uint32_t[]){prob, qkv}, 2);
-}
-
-uint32_t tide__graph_values(tide__graph *g, const char *name, uint32_t prob, uint32_t qkv) {
-    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_values(g, name, prob, qkv));
+uint32_t tide__graph_attention(tide__graph *g, const char *name, uint32_t qkv, uint32_t heads, uint32_t context) {
+    return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_attention(g, name, qkv, heads, context));
 }
 
 /* ---- the way out ---- */

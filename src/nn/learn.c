@@ -55,7 +55,7 @@ static tide_status take_times(tide_trainer *t, const tide_timeline *timeline) {
     TIDE_TRY(open_costs(t));
     for (uint32_t i = 0; i < timeline->n_actions; i++) {
         tide_action a = tide_plan_action(plan, i);
-        if (a.kind != TIDE_RUN) continue;
+        if (a.kind != TIDE_RUN || a.queue != 0) continue; /* messages take what the other side makes them take */
         uint64_t took = timeline->end_ns[i] - timeline->start_ns[i];
         t->learning.costs[a.op] = default_cost(tide_program_op(t->network.program, a.op), a.variant, took);
     }

@@ -1,12 +1,14 @@
 /* See network.h. */
 #include "nn/network.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/size.h"
+#include "nn/crew.h"
 #include "nn/step.h"
 #include "plan/budget.h"
 
@@ -45,6 +47,9 @@ static tide_status give_input(void *context, tide_id tensor, uint64_t position, 
 
 /* ---- opening ---- */
 
+/* Of a network of which nothing is known. */
+enum { PEER_BYTES_PER_S = 1000000000, PEER_LATENCY_NS = 100000 };
+
 /* The plan from measured costs may want more of the budget than the first one; no plan wants all of a huge one. */
 static uint64_t arena_for_plans(const tide_trainer_options *o, const tide_plan *plan) {
     uint64_t needed = tide_plan_arena_bytes(plan), budget = o->plan.budgets.arena_bytes;
@@ -71,6 +76,7 @@ static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide_
     run.disk_checksums = o->disk_checksums;
     run.host = host;
     run.online = online_policy(o);
+    if (o->peers) run.message = o->peers->message, run.message_context = o->peers->context;
     return tide_run_create(&run, &n->run);
 }
 
@@ -80,6 +86,7 @@ tide_status tide__network_set_budgets(tide_trainer_options *o, const tide_progra
     TIDE_TRY(tide_device_get_info(o->device, &info));
     *machine = *o->machine;
     if (machine->align_bytes < info.align_bytes) machine->align_bytes = info.align_bytes;
+    if (o->peers) TIDE_TRY(tide_machine_add_peers(machine, PEER_BYTES_PER_S, PEER_LATENCY_NS));
     if (o->mode == TIDE_MODE_ONLINE) plan.policy = online_policy(o);
     TIDE_TRY(tide__budget_settle(program, machine, &plan, &plan));
     plan.policy = o->plan.policy;
@@ -163,7 +170,8 @@ static tide_status open_all(tide_trainer_options *o, const tide_step_options *st
     tide_step_options with_device = *step;
     with_device.device = o->device;
     with_device.machine = o->machine;
-    n->n_micros = step->accumulate > 1 ? step->accumulate : 1;
+    n->first_micro = step->first_micro;
+    n->n_micros = step->micro_count ? step->micro_count : tide__step_micros(step);
     TIDE_TRY(tide__step_create_runnable(o->model, &with_device, &n->step));
     n->program = tide_step_program(n->step);
     TIDE_TRY(open_plan(o, host ? host->run : NULL, fit, n));
@@ -210,9 +218,24 @@ tide_status tide__data_sample(const tide_data *data, tide__order_fn order, const
                               float *pixels, int32_t *labels) {
     const uint64_t none = UINT64_MAX;
     uint64_t draw = none, index = order(context, i, &draw);
-    bool can_vary = data->size >= sizeof *data && data->vary; /* clients may know an older tide_data */
+    bool can_vary = data->size >= offsetof(tide_data, threads) && data->vary; /* clients may know an older tide_data */
     return draw != none && can_vary ? data->vary(data->context, index, draw, pixels, labels)
                                     : data->sample(data->context, index, pixels, labels);
+}
+
+typedef struct filling {
+    const tide_data *data;
+    tide__order_fn order;
+    const void *context;
+    uint64_t first, pixels, n_labels; /* the first sample; per sample */
+    float *plain;
+    int32_t *labels;
+} filling;
+
+static tide_status fill_sample(void *context, uint64_t i) {
+    const filling *f = context;
+    return tide__data_sample(f->data, f->order, f->context, f->first + i, f->plain + i * f->pixels,
+                             f->labels + i * f->n_labels);
 }
 
 tide_status tide__network_fill(const tide__network *n, const tide__batch *b, const tide_data *data,
@@ -221,10 +244,10 @@ tide_status tide__network_fill(const tide__network *n, const tide__batch *b, con
     uint64_t labels = data->labels ? data->labels : 1;
     uint64_t batch =
         tide_program_tensor(n->program, tide_step_label(n->step, 0))->size_bytes / sizeof(int32_t) / labels;
+    uint32_t threads = data->size >= sizeof *data && data->threads ? data->threads : 1;
     for (uint32_t m = 0; m < n->n_micros; m++) {
-        for (uint64_t i = 0; i < batch; i++)
-            TIDE_TRY(tide__data_sample(data, order, context, m * batch + i, n->plain + i * pixels,
-                                       &b->labels[m][i * labels]));
+        filling f = {data, order, context, (n->first_micro + m) * batch, pixels, labels, n->plain, b->labels[m]};
+        TIDE_TRY(tide__crew_run(threads, batch, fill_sample, &f));
         TIDE_TRY(tide__network_pack_input(n, m, n->plain, b->inputs[m]));
     }
     return TIDE_OK;
@@ -251,7 +274,7 @@ tide_status tide__network_write_part(const tide__network *n, tide_id tensor, uin
 
 void tide__step_for_inference(tide_step_options *step) {
     step->inference = true;
-    step->accumulate = 0;
+    step->accumulate = step->first_micro = step->micro_count = 0;
     step->fused_update = false;
     step->clip_norm = 0;
     step->skip_nonfinite = false;

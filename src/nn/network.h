@@ -20,12 +20,12 @@ typedef struct tide__network {
     tide_plan *plan; /* NULL: online */
     bool recalled;   /* it comes from a folder */
     tide_run *run;
-    tide_session *session; /* instead of the run, of networks that change: their values are the session's */
-    const tide_id *ids;    /* then: per tensor, its id in the session */
-    uint32_t n_micros;
-    tide__batch batch;                  /* of the step at hand */
-    float *plain;                       /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
-    bool borrows;                       /* batch and plain are the host's */
+    tide_session *session;          /* instead of the run, of networks that change: their values are the session's */
+    const tide_id *ids;             /* then: per tensor, its id in the session */
+    uint32_t first_micro, n_micros; /* that it computes itself */
+    tide__batch batch;              /* of the step at hand */
+    float *plain;                   /* one micro-batch of pixels, row-major: scratch of tide__network_fill */
+    bool borrows;                   /* batch and plain are the host's */
     const struct tide__network *lender; /* parameters are read from this one, step by step; NULL: they are its own */
     tide_id *lent;                      /* then: per tensor, the lender's value that it is, or TIDE_NONE */
     tide__op_timer *timer;              /* borrowed; NULL: ops are not timed */

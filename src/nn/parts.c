@@ -174,7 +174,7 @@ tide_status tide__parts_step(tide_trainer *t, const tide_step_args *args, float 
     tide_id scale = tide_step_update_scale(played->network.step);
     if (scale != TIDE_NONE)
         TIDE_TRY(tide__network_read(&played->network, scale, &t->update_scale, sizeof t->update_scale));
-    return tide__network_read(&played->network, tide_step_loss(played->network.step, 0), loss, sizeof *loss);
+    return tide__network_read(&played->network, tide_step_loss(played->network.step), loss, sizeof *loss);
 }
 
 tide_status tide__parts_look(tide_trainer *t, const tide_data *data, tide__order_fn order, const void *context,

@@ -37,6 +37,7 @@ struct tide_picture_folder {
     TIDE_VEC(size_t) classes;
     tide__picture_rule rule;
     bool augments;
+    uint32_t threads;
     gallery train, test;
 };
 
@@ -219,6 +220,7 @@ static void describe(tide_picture_folder *f, gallery *g) {
                           .labels = 1,
                           .sample = sample,
                           .vary = f->augments ? vary : NULL,
+                          .threads = f->threads,
                           .context = g};
 }
 
@@ -240,6 +242,7 @@ tide_status tide_picture_folder_open(const char *path, const tide_picture_folder
     if (!f) return tide__fail_memory();
     f->rule = rule;
     f->augments = !o.no_augment;
+    f->threads = o.threads;
     tide_status status = list_pictures(f, path);
     if (status != TIDE_OK) {
         tide_picture_folder_close(f);

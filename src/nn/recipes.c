@@ -8,8 +8,8 @@
 #include "base/size.h"
 #include "nn/analytic.h"
 
-void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machine *machine) {
-    *r = (tide__recipes){.device = device, .machine = machine};
+void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machine *machine, tide_dtype dtype) {
+    *r = (tide__recipes){.device = device, .machine = machine, .dtype = dtype};
 }
 
 static void free_recipe(tide__recipe *recipe) {
@@ -38,6 +38,11 @@ const tide_operand_info *tide__recipe_operand(const tide__recipe *recipe, uint32
     uint32_t n_reads = recipe->info.n_reads;
     bool alike = recipe->desc.kind == TIDE_OP_GRAD_NORM || recipe->desc.kind == TIDE_OP_STACK;
     return i < n_reads ? &recipe->info.read[alike ? 0 : i] : &recipe->info.write[i - n_reads];
+}
+
+/* The analytic model has one layout for values of float32 and one for those of the shorter type. */
+tide_dtype tide__recipe_dtype(const tide__recipes *r, const tide__recipe *recipe, uint32_t i, tide_dtype otherwise) {
+    return !r->device && tide__recipe_operand(recipe, i)->layout == TIDE__LAYOUT_HALF ? r->dtype : otherwise;
 }
 
 /* ---- keys ---- */
@@ -84,6 +89,7 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         (uint64_t)d->vocabulary,
         (uint64_t)d->positions,
         pair_word(d->steps, d->step),
+        pair_word(d->heads, d->context),
         pair_word(d->has_prev, d->has_next),
         (uint64_t)(uintptr_t)d->part_channels,
     };
@@ -142,8 +148,9 @@ static uint64_t operand_bytes(const tide__recipe *recipe) {
 /* Costs that the source of `info` did not give, by the machine's roofline. */
 static tide_status fill_costs(const tide__recipes *r, tide__recipe *recipe) {
     tide__work work[TIDE__MAX_VARIANTS];
-    for (int i = 0; i < TIDE__MAX_VARIANTS; i++) work[i] = (tide__work){recipe->flops, recipe->bytes, 1.0};
-    if (!r->device) tide__analytic_variants(&recipe->desc, &recipe->info, work);
+    bool half = r->dtype != TIDE_F32;
+    for (int i = 0; i < TIDE__MAX_VARIANTS; i++) work[i] = (tide__work){recipe->flops, recipe->bytes, 1.0, half};
+    if (!r->device) tide__analytic_variants(&recipe->desc, half, &recipe->info, work);
     for (uint32_t i = 0; i < recipe->info.n_variants; i++) {
         uint64_t *cost = &recipe->info.variant[i].cost_ns;
         if (*cost == 0) TIDE_TRY(tide__op_cost_ns(r->machine, recipe->desc.kind, work[i], cost));
@@ -155,7 +162,7 @@ static tide_status fill(const tide__recipes *r, tide__recipe *recipe) {
     if (r->device)
         TIDE_TRY(query_device(r->device, recipe));
     else
-        TIDE_TRY(tide__analytic_operands(&recipe->desc, &recipe->info));
+        TIDE_TRY(tide__analytic_operands(&recipe->desc, r->dtype != TIDE_F32, &recipe->info));
     TIDE_TRY(tide__op_flops(&recipe->desc, &recipe->flops));
     recipe->bytes = operand_bytes(recipe);
     return fill_costs(r, recipe);

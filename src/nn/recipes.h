@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "nn/cost.h"
 
-#define TIDE__DESC_KEY_WORDS 31
+#define TIDE__DESC_KEY_WORDS 32
 
 typedef struct tide__recipe {
     tide_op_desc desc;
@@ -27,12 +27,13 @@ typedef struct tide__recipe {
 typedef struct tide__recipes {
     tide_device *device;         /* NULL: the analytic model */
     const tide_machine *machine; /* NULL: costs are 0 */
+    tide_dtype dtype;            /* of activations, in the analytic model */
     TIDE_VEC(tide__recipe *) all;
     uint32_t *slots; /* open addressing; index + 1, 0 = empty */
     size_t n_slots;  /* a power of two */
 } tide__recipes;
 
-void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machine *machine);
+void tide__recipes_init(tide__recipes *r, tide_device *device, const tide_machine *machine, tide_dtype dtype);
 void tide__recipes_deinit(tide__recipes *r);
 /* Nobody is going to run them: the device may go. */
 void tide__recipes_drop_kernels(tide__recipes *r);
@@ -40,5 +41,7 @@ tide_status tide__recipes_find(tide__recipes *r, const tide_op_desc *desc, const
 
 /* Of operand i, reads first, then writes. Of reads that are too many to be listed the first stands for all. */
 const tide_operand_info *tide__recipe_operand(const tide__recipe *recipe, uint32_t i);
+/* That of operand i where it is an activation of 2 bytes, else `otherwise`. */
+tide_dtype tide__recipe_dtype(const tide__recipes *r, const tide__recipe *recipe, uint32_t i, tide_dtype otherwise);
 
 #endif

@@ -21,8 +21,6 @@
     { suffix_, TIDE_CLASS_OPTIMIZER, TIDE_F32, true }
 #define OTHER(suffix_) \
     { suffix_, TIDE_CLASS_OTHER, TIDE_F32, false }
-#define KEPT(suffix_) \
-    { suffix_, TIDE_CLASS_OTHER, TIDE_F32, true }
 
 #define OP(suffix_, n, ...) .suffix = suffix_, .write = {__VA_ARGS__}, .n_writes = n
 #define FORWARD OP("", 1, ACTIVATION(""))
@@ -52,7 +50,7 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_AVGPOOL_FWD] = {FORWARD},
     [TIDE_OP_AVGPOOL_BWD] = {INPUT_GRADIENT(".bwd")},
     [TIDE_OP_ADD] = {FORWARD, MAY(0, 0)},
-    [TIDE_OP_SOFTMAX_LOSS_FWD] = {OP("", 2, ACTIVATION(".prob"), KEPT(""))},
+    [TIDE_OP_SOFTMAX_LOSS_FWD] = {OP("", 2, ACTIVATION(".prob"), OTHER(""))},
     [TIDE_OP_SOFTMAX_LOSS_BWD] = {INPUT_GRADIENT(".bwd"), MAY(0, 0)},
     [TIDE_OP_DROPOUT_FWD] = {OP("", 2, ACTIVATION(""), BYTE_ACTIVATION(".mask")), MAY(0, 0), .random = true},
     [TIDE_OP_DROPOUT_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
@@ -81,18 +79,16 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_GELU_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
     [TIDE_OP_EMBEDDING_FWD] = {FORWARD},
     [TIDE_OP_EMBEDDING_BWD] = {OP(".bwd", 2, GRADIENT(".weight.grad"), GRADIENT(".positions.grad"))},
-    [TIDE_OP_SCORES_FWD] = {FORWARD},
-    [TIDE_OP_SCORES_BWD] = {INPUT_GRADIENT(".bwd")},
-    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = {FORWARD, MAY(0, 0)},
-    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
-    [TIDE_OP_VALUES_FWD] = {FORWARD},
-    [TIDE_OP_VALUES_BWD] = {OP(".bwd", 2, ACTIVATION_GRADIENT(".dprob"), ACTIVATION_GRADIENT(".dv"))},
+    [TIDE_OP_ATTENTION_FWD] = {OP("", 2, ACTIVATION(""), ACTIVATION(".lse"))},
+    [TIDE_OP_ATTENTION_BWD] = {INPUT_GRADIENT(".bwd")},
     [TIDE_OP_SLICE] = {FORWARD},
     [TIDE_OP_STACK] = {FORWARD},
     [TIDE_OP_LSTM_FWD] = {OP("", 3, ACTIVATION(""), ACTIVATION(".c"), ACTIVATION(".gates"))},
     [TIDE_OP_LSTM_BWD_GATES] = {OP(".bwd-gates", 2, ACTIVATION_GRADIENT(".dgates"), ACTIVATION_GRADIENT(".dc")),
                                 MAY(0, 0)},
     [TIDE_OP_LSTM_BWD_WEIGHTS] = {WEIGHT_GRADIENTS},
+    [TIDE_OP_HEAD_LOSS] = {OP("", 3, ACTIVATION_GRADIENT(".dx"), GRADIENT(".weight.grad"), OTHER(""))},
+    [TIDE_OP_HEAD_SCORE] = {OP("", 2, ACTIVATION(".score"), OTHER(""))},
     [TIDE_OP_LSTM_BWD_DATA] = {OP(".bwd-data", 2, ACTIVATION_GRADIENT(".dx"), ACTIVATION_GRADIENT(".dh"))},
 };
 
@@ -100,7 +96,10 @@ static const tide__op_rule gradient_sum = {OP(".sum-dy", 1, ACTIVATION_GRADIENT(
 
 static const tide__op_rule gradient_of_steps = {INPUT_GRADIENT(".bwd")};
 
+static const tide__op_rule loss_sum = {OP(".accumulate", 1, OTHER(".sum")), MAY(0, 0), .flat = true};
+
 const tide__op_rule *tide__op_rule_of(tide_op_kind kind, tide_phase phase) {
+    if (kind == TIDE_OP_ACCUMULATE && phase == TIDE_FORWARD) return &loss_sum;
     if (kind == TIDE_OP_ADD && phase == TIDE_BACKWARD) return &gradient_sum;
     if ((kind == TIDE_OP_SLICE || kind == TIDE_OP_STACK) && phase == TIDE_BACKWARD) return &gradient_of_steps;
     return kind < TIDE_OP_KIND_COUNT && rules[kind].n_writes > 0 ? &rules[kind] : NULL;

@@ -25,7 +25,8 @@ typedef struct tide__op_rule {
     bool flat;     /* works on the stored floats: any layout will do, writes keep that of the read they take over */
 } tide__op_rule;
 
-/* NULL for a kind that no step contains. In the backward phase ADD sums gradients, SLICE and STACK move them. */
+/* NULL for a kind that no step contains. In the backward phase ADD sums gradients, SLICE and STACK move them;
+ * in the forward phase ACCUMULATE sums losses. */
 const tide__op_rule *tide__op_rule_of(tide_op_kind kind, tide_phase phase);
 
 /* Writes of this op: the rule's number, less the missing gradient of a bias, of positions or of the step before; one per part of a concatenation. */

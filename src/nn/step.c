@@ -17,7 +17,7 @@ struct tide_step {
     const tide__recipe **ops; /* per op */
     tide__micro *micros;
     uint32_t n_micros;
-    tide_id update_scale;
+    tide_id loss, update_scale;
     tide_state *states;
     uint32_t n_states;
 };
@@ -25,6 +25,23 @@ struct tide_step {
 void tide_step_options_init(tide_step_options *options) { *options = (tide_step_options){.size = sizeof *options}; }
 
 static bool is_plain(float value) { return isfinite(value) && value >= 0; }
+
+static bool is_power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+uint32_t tide__step_micros(const tide_step_options *o) { return o->accumulate > 1 ? o->accumulate : 1; }
+
+/* The micro-batches of one rank are a subtree of all, and so are those of each pair of ranks, and so on. */
+static tide_status check_share(const tide_step_options *o) {
+    uint32_t all = tide__step_micros(o), own = o->micro_count ? o->micro_count : all;
+    if (own == all && o->first_micro == 0) return TIDE_OK;
+    if (all % own != 0 || o->first_micro >= all || o->first_micro % own != 0)
+        return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches from %u on are not the share of one rank of %u", own,
+                          o->first_micro, all);
+    if (!is_power_of_two(own) || !is_power_of_two(all / own))
+        return tide__fail(TIDE_E_ARGUMENT, "%u ranks with %u micro-batches each: both must be powers of two", all / own,
+                          own);
+    return o->inference ? tide__fail(TIDE_E_ARGUMENT, "only steps of training are shared by ranks") : TIDE_OK;
+}
 
 static tide_status check_options(const tide_step_options *o, const tide__graph *g) {
     if ((unsigned)o->optimizer > TIDE_ADAMW)
@@ -39,21 +56,42 @@ static tide_status check_options(const tide_step_options *o, const tide__graph *
     if (o->fused_update && o->skip_nonfinite)
         return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot be skipped: gradients of other layers "
                                            "may still turn out not to be finite");
+    if (o->dtype != TIDE_F32 && o->dtype != TIDE_BF16 && o->dtype != TIDE_F16)
+        return tide__fail(TIDE_E_ARGUMENT, "activations are of f32, bf16 or f16");
+    if (o->dtype != TIDE_F32 && o->device)
+        return tide__fail(TIDE_E_UNSUPPORTED, "devices compute in f32: bf16 and f16 are for plans without a device");
     if (o->accumulate > MAX_UNROLLED_LAYERS / g->layers.count)
         return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches of %zu layers are too many", o->accumulate,
                           g->layers.count);
+    TIDE_TRY(check_share(o));
     return o->machine ? tide_machine_validate(o->machine) : TIDE_OK;
 }
 
 /* ---- building ---- */
 
+/* A projection without bias that nothing but the loss reads: its scores, a row per token and a column per word, would be
+ * the largest values of a language model. They exist only where their probabilities are asked for. */
+static uint32_t find_head(const tide__graph *g, const tide_step_options *o) {
+    const uint32_t last = (uint32_t)g->layers.count - 1, before = tide__layer_input(g, last, 0);
+    const tide__layer *layer = &g->layers.data[before];
+    const bool plain = layer->desc.kind == TIDE_OP_FC_FWD && !layer->desc.bias && layer->n_consumers == 1;
+    if (!plain || layer->desc.x.h != 1 || layer->desc.x.w != 1) return TIDE_NONE;
+    return o->inference ? (o->scores_only ? before : TIDE_NONE) : before;
+}
+
 static tide_status tape_init(tide__tape *tape, const tide__graph *graph, const tide_step_options *options) {
     *tape = (tide__tape){.graph = graph, .options = options, .clip_scale = TIDE_NONE};
-    tape->n_micros = options->accumulate > 1 ? options->accumulate : 1;
+    tape->head = find_head(graph, options);
+    tape->n_all = tide__step_micros(options);
+    tape->n_micros = options->micro_count ? options->micro_count : tape->n_all;
+    tape->n_ranks = tape->n_all / tape->n_micros;
+    tape->first_micro = options->first_micro;
     tape->nodes = malloc(graph->layers.count * sizeof *tape->nodes);
     tape->weights = malloc((graph->params.count + 1) * sizeof *tape->weights);
     tape->micros = malloc(tape->n_micros * sizeof *tape->micros);
-    if (!tape->nodes || !tape->weights || !tape->micros) return tide__fail_memory();
+    while (tape->n_micros >> tape->n_levels) tape->n_levels++;
+    tape->partials = malloc((graph->params.count + 1) * tape->n_levels * sizeof *tape->partials);
+    if (!tape->nodes || !tape->weights || !tape->micros || !tape->partials) return tide__fail_memory();
     for (size_t i = 0; i < graph->params.count; i++)
         tape->weights[i] = (tide__weight){TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE};
     return TIDE_OK;
@@ -64,16 +102,31 @@ static void tape_deinit(tide__tape *tape) {
     free(tape->nodes);
     free(tape->weights);
     free(tape->micros);
+    free(tape->partials);
     tide__vec_free(&tape->states);
     tide__vec_free(&tape->reads);
+    tide__vec_free(&tape->pending);
+    tide__vec_free(&tape->statistics);
+}
+
+/* Random ops of one micro-batch. */
+static uint32_t count_draws(const tide__graph *graph) {
+    uint32_t n = 0;
+    for (size_t i = 1; i < graph->layers.count; i++)
+        n += tide__op_rule_of(graph->layers.data[i].desc.kind, TIDE_FORWARD)->random;
+    return n;
 }
 
 static tide_status unroll(tide__tape *tape) {
+    uint32_t draws = count_draws(tape->graph);
     for (uint32_t micro = 0; micro < tape->n_micros; micro++) {
-        tape->emit.micro = micro;
+        tape->emit.micro = tape->first_micro + micro;
+        tape->emit.counter = (uint64_t)tape->emit.micro * draws;
         TIDE_TRY(tide__tape_forward(tape));
         if (!tape->options->inference) TIDE_TRY(tide__tape_backward(tape));
     }
+    TIDE_TRY(tide__tape_share_rest(tape));
+    if (tape->n_ranks > 1) TIDE_TRY(tide__tape_chain_statistics(tape));
     if (tape->options->inference || tape->options->fused_update) return TIDE_OK;
     return tide__tape_update(tape);
 }
@@ -112,7 +165,6 @@ static tide_status describe_states(tide_step *step) {
     memset(state_of, 0xff, n_tensors * sizeof *state_of);
     for (uint32_t i = 0; i < step->n_states; i++) {
         state_of[step->states[i].at_start] = i;
-        step->states[i].op = TIDE_NONE;
         step->states[i].name = tide_program_tensor(step->program, step->states[i].at_start)->name;
     }
     for (tide_id op = tide_program_op_count(step->program); op-- > 0;) {
@@ -137,6 +189,7 @@ static void take_over(tide_step *step, tide__tape *tape) {
     tape->states.data = NULL;
     step->micros = tape->micros;
     step->n_micros = tape->n_micros;
+    step->loss = tape->loss;
     step->update_scale = tape->options->skip_nonfinite ? tape->clip_scale : TIDE_NONE;
     tape->micros = NULL;
 }
@@ -170,7 +223,7 @@ tide_status tide__step_create_runnable(const tide_model *model, const tide_step_
     TIDE_TRY(check_options(options, &model->graph));
     tide_step *step = calloc(1, sizeof *step);
     if (!step) return tide__fail_memory();
-    tide__recipes_init(&step->recipes, options->device, options->machine);
+    tide__recipes_init(&step->recipes, options->device, options->machine, options->dtype);
     tide_status status = build(model, options, step);
     if (status != TIDE_OK) {
         tide_step_destroy(step);
@@ -206,7 +259,9 @@ static const tide__recipe *recipe_of(const tide_step *step, tide_id op) {
     return op < tide_program_op_count(step->program) ? step->ops[op] : NULL;
 }
 
-tide_kernel *tide__step_kernel(const tide_step *step, tide_id op) { return step->ops[op]->kernel; }
+tide_kernel *tide__step_kernel(const tide_step *step, tide_id op) {
+    return step->ops[op] ? step->ops[op]->kernel : NULL;
+}
 
 const tide_op_desc *tide_step_op_desc(const tide_step *step, tide_id op) {
     const tide__recipe *recipe = recipe_of(step, op);
@@ -231,12 +286,14 @@ tide_id tide_step_label(const tide_step *step, uint32_t micro) {
     return micro < step->n_micros ? step->micros[micro].label : TIDE_NONE;
 }
 
-tide_id tide_step_loss(const tide_step *step, uint32_t micro) {
-    return micro < step->n_micros ? step->micros[micro].loss : TIDE_NONE;
-}
+tide_id tide_step_loss(const tide_step *step) { return step->loss; }
 
 tide_id tide_step_probabilities(const tide_step *step, uint32_t micro) {
     return micro < step->n_micros ? step->micros[micro].prob : TIDE_NONE;
+}
+
+tide_id tide_step_scores(const tide_step *step, uint32_t micro) {
+    return micro < step->n_micros ? step->micros[micro].score : TIDE_NONE;
 }
 
 tide_id tide_step_update_scale(const tide_step *step) { return step->update_scale; }

@@ -6,7 +6,9 @@
 
 /* tide_step_create for a step that is to run: options->device is borrowed until tide_step_destroy. */
 tide_status tide__step_create_runnable(const tide_model *model, const tide_step_options *options, tide_step **out);
-/* Of a runnable step; equal ops share one. */
+/* Micro-batches of all ranks together. */
+uint32_t tide__step_micros(const tide_step_options *options);
+/* Of a runnable step; equal ops share one; NULL for messages. */
 tide_kernel *tide__step_kernel(const tide_step *step, tide_id op);
 
 #endif

@@ -11,9 +11,9 @@
 /* Values of one layer in the current micro-batch; TIDE_NONE until they exist. */
 typedef struct tide__node {
     tide_id y;
-    tide_id aux[2];  /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss; lstm: c, gates;
-                     * qkv of attention: in backward dv, on its way into dqkv */
-    tide_id dy;      /* gradient of y, the sum over the consumers seen so far */
+    tide_id aux[2]; /* bn: mean, inv_std; maxpool: index; dropout: mask; loss: the loss; lstm: c, gates; attention: lse;
+                     * head: dx, dw, which come with the loss */
+    tide_id dy;     /* gradient of y, the sum over the consumers seen so far */
     uint32_t n_sums; /* ops that made it, beyond the first contribution */
     tide_id dc;      /* lstm: gradient of c, from the next step */
 } tide__node;
@@ -22,26 +22,49 @@ typedef struct tide__node {
 typedef struct tide__weight {
     tide_id start;  /* its value at the start */
     tide_id now;    /* its newest value: another one after an update or new running statistics */
-    tide_id grad;   /* sum over the micro-batches so far */
+    tide_id grad;   /* of the micro-batch at hand, as far as it is there; in the end the sum over all of them */
     uint32_t state; /* its entry in `states` */
 } tide__weight;
 
 /* Per micro-batch. */
 typedef struct tide__micro {
-    tide_id input, label, loss, prob;
+    tide_id input, label;
+    tide_id prob, score; /* of inference, one of them; TIDE_NONE */
 } tide__micro;
+
+/* A sum on its way to and from another rank. */
+typedef struct tide__exchange {
+    uint32_t slot, level;
+    tide_id own, received;
+} tide__exchange;
+
+/* What a micro-batch has for the running statistics of a batch norm. */
+typedef struct tide__statistics {
+    uint32_t layer, micro;
+    tide_id mean, inv_std;
+} tide__statistics;
 
 typedef struct tide__tape {
     const tide__graph *graph;
     const tide_step_options *options;
-    uint32_t n_micros;
+    uint32_t first_micro, n_micros; /* that this step computes */
+    uint32_t n_all, n_ranks;        /* micro-batches and ranks of the job */
+    uint32_t head;                  /* the layer before the loss where one op does both; TIDE_NONE */
     tide__emitter emit;
     tide__node *nodes;     /* per layer */
     tide__weight *weights; /* per parameter */
     tide__micro *micros;
-    TIDE_VEC(tide_id) reads;     /* scratch: of the op being made */
-    tide_id clip_scale;          /* TIDE_NONE without clipping */
-    TIDE_VEC(tide_state) states; /* names and ops are filled in by step.c */
+    TIDE_VEC(tide_id) reads; /* scratch: of the op being made */
+    tide_id *partials;       /* per slot (a parameter, or behind them the loss): n_levels sums, see tree.c */
+    uint32_t n_levels;
+    tide_id loss;        /* sum over the micro-batches */
+    tide_id clip_scale;  /* TIDE_NONE without clipping */
+    uint64_t n_messages; /* of all ranks, so far */
+    TIDE_VEC(tide__exchange) pending;
+    size_t first_pending;                  /* those before are done */
+    uint64_t pending_bytes;                /* of one direction */
+    TIDE_VEC(tide__statistics) statistics; /* of several ranks: by micro-batch, then layer */
+    TIDE_VEC(tide_state) states;           /* names and ops are filled in by step.c */
 } tide__tape;
 
 /* Forward ops of one micro-batch; fills nodes and micros. */
@@ -52,13 +75,35 @@ tide_status tide__tape_backward(tide__tape *tape);
 /* Clipping, then the updates of all parameters. */
 tide_status tide__tape_update(tide__tape *tape);
 
-/* Update of the trainable parameters of one layer, not of those it shares with an earlier one. */
-tide_status tide__tape_update_layer(tide__tape *tape, uint32_t layer);
+/* Update of a parameter, if it is trainable. */
+tide_status tide__tape_update_param(tide__tape *tape, uint32_t param);
+
+/* The sum over this rank's micro-batches is there: it becomes the loss or the parameter's gradient, with fused updates an update; with
+ * several ranks later, tide__tape_share_rest at the latest. */
+tide_status tide__tape_share(tide__tape *tape, uint32_t slot, tide_id own);
+tide_status tide__tape_share_rest(tide__tape *tape);
+tide_status tide__tape_update_statistics(tide__tape *tape, const tide__statistics *statistics);
+/* With several ranks, after all micro-batches. */
+tide_status tide__tape_chain_statistics(tide__tape *tape);
+
+/* Something that is summed over the micro-batches. */
+typedef struct tide__addend {
+    tide_phase phase;
+    const char *name; /* of what it is a sum of */
+    uint32_t slot;    /* in `partials` */
+} tide__addend;
+
+/* left + right, in the layout of left; `again` ends the names if it is not 0. */
+tide_status tide__tape_add(tide__tape *tape, const tide__addend *of, uint32_t again, tide_id left, tide_id right,
+                           tide_id *out);
+/* The value of the micro-batch at hand goes into its sum, which is shared after the last one. */
+tide_status tide__tape_sum(tide__tape *tape, const tide__addend *of, tide_id value);
 
 /* The parameter's tensor, created on first use as operand `operand` of `desc`. */
 tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
                              tide_id *out);
 
 bool tide__tape_is_last_micro(const tide__tape *tape);
+tide__micro *tide__tape_micro(const tide__tape *tape); /* the one at hand */
 
 #endif

@@ -88,12 +88,14 @@ static tide_status grammar_sample(void *context, uint64_t index, float *tokens, 
 
 /* ---- a text of the client's ---- */
 
+static uint32_t token_at(const tide_text *t, uint64_t i) { return t->tokens ? t->tokens[i] : t->bytes[i]; }
+
 static tide_status window_sample(void *context, uint64_t index, float *tokens, int32_t *labels) {
     const tide_text *t = context;
     uint64_t first = tide__random_u64(t->seed, index, 0) % (t->n_bytes - t->context);
     for (uint64_t i = 0; i < t->context; i++) {
-        tokens[i] = (float)t->bytes[first + i];
-        labels[i] = t->bytes[first + i + 1];
+        tokens[i] = (float)token_at(t, first + i);
+        labels[i] = (int32_t)token_at(t, first + i + 1);
     }
     return TIDE_OK;
 }
@@ -101,18 +103,21 @@ static tide_status window_sample(void *context, uint64_t index, float *tokens, i
 tide_status tide_data_text(tide_text *text, uint64_t n_samples, tide_data *out) {
     TIDE_NEED(text, out);
     if (!text->context || !n_samples) return tide__fail(TIDE_E_ARGUMENT, "a text needs a context and a sample");
-    if (text->bytes && text->n_bytes <= text->context)
-        return tide__fail(TIDE_E_ARGUMENT, "a text of %llu bytes has no %u of them and one to follow",
-                          (unsigned long long)text->n_bytes, text->context);
+    bool from_file = text->bytes || text->tokens;
+    if (from_file && text->n_bytes <= text->context)
+        return tide__fail(TIDE_E_ARGUMENT, "a text of %llu %s has no %u of them and one to follow",
+                          (unsigned long long)text->n_bytes, text->tokens ? "tokens" : "bytes", text->context);
+    if (text->tokens && (text->vocabulary == 0 || text->vocabulary > UINT32_C(1) << 24)) /* exact as floats */
+        return tide__fail(TIDE_E_ARGUMENT, "a vocabulary of %u tokens", text->vocabulary);
     *out = (tide_data){.size = sizeof *out,
-                       .name = text->bytes ? "text" : "grammar",
+                       .name = from_file ? "text" : "grammar",
                        .n_samples = n_samples,
                        .channels = text->context,
                        .height = 1,
                        .width = 1,
-                       .classes = BYTES,
+                       .classes = text->tokens ? text->vocabulary : BYTES,
                        .labels = text->context,
-                       .sample = text->bytes ? window_sample : grammar_sample,
+                       .sample = from_file ? window_sample : grammar_sample,
                        .context = text};
     return TIDE_OK;
 }

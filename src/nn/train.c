@@ -8,6 +8,7 @@
 #include "nn/parts.h"
 #include "nn/schedule.h"
 #include "nn/states.h"
+#include "nn/step.h"
 #include "nn/trainer.h"
 
 void tide_trainer_options_init(tide_trainer_options *options) {
@@ -37,6 +38,24 @@ tide_status tide__check_data(const tide_model *model, const tide_data *d) {
     return TIDE_OK;
 }
 
+static tide_status check_peers(const tide_trainer_options *o) {
+    uint32_t micros = tide__step_micros(&o->step);
+    if (!o->peers->message || o->peers->rank >= o->peers->count)
+        return tide__fail(TIDE_E_ARGUMENT, "rank %u of %u, or no function for messages", o->peers->rank,
+                          o->peers->count);
+    if (micros % o->peers->count != 0)
+        return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches cannot be shared by %u ranks", micros, o->peers->count);
+    if (o->n_parts || o->mode != TIDE_MODE_PLANNED)
+        return tide__fail(TIDE_E_UNSUPPORTED, "several ranks train from plans, a network that does not change");
+    return TIDE_OK;
+}
+
+/* Each takes a run of micro-batches. */
+static void take_share(tide_trainer_options *o) {
+    o->step.micro_count = tide__step_micros(&o->step) / o->peers->count;
+    o->step.first_micro = o->peers->rank * o->step.micro_count;
+}
+
 static tide_status check_options(const tide_trainer_options *o) {
     if (!o->model || !o->device || !o->machine || !o->data)
         return tide__fail(TIDE_E_ARGUMENT, "training needs a model, a device, a machine and data");
@@ -46,6 +65,7 @@ static tide_status check_options(const tide_trainer_options *o) {
         return tide__fail(TIDE_E_ARGUMENT, "there is no mode %d of training", (int)o->mode);
     TIDE_TRY(tide__check_data(o->model, o->data));
     TIDE_TRY(tide__parts_check(o));
+    if (o->peers) TIDE_TRY(check_peers(o));
     return tide__schedule_check(&o->schedule);
 }
 
@@ -58,24 +78,21 @@ static tide_status init_states(tide__network *n, uint64_t seed) {
 
 /* ---- life ---- */
 
-/* They come with a step, so that nobody waits for them apart. */
-static tide_status watch_losses(tide_trainer *t) {
+/* It comes with a step, so that nobody waits for it apart. */
+static tide_status watch_loss(tide_trainer *t) {
     const tide__network *n = &t->network;
-    t->losses = calloc(n->n_micros, sizeof *t->losses);
-    if (!t->losses) return tide__fail_memory();
-    for (uint32_t m = 0; m < n->n_micros; m++)
-        TIDE_TRY(tide_run_watch(n->run, tide_step_loss(n->step, m), &t->losses[m], sizeof t->losses[m]));
+    TIDE_TRY(tide_run_watch(n->run, tide_step_loss(n->step), &t->loss_sum, sizeof t->loss_sum));
     tide_id scale = tide_step_update_scale(n->step);
     return scale == TIDE_NONE ? TIDE_OK : tide_run_watch(n->run, scale, &t->update_scale, sizeof t->update_scale);
 }
 
 static tide_status open_trainer(tide_trainer *t, tide_fit_report *fit) {
     tide_trainer_options *o = &t->options;
-    uint64_t micros = o->step.accumulate > 1 ? o->step.accumulate : 1;
-    t->batch = micros * (uint64_t)tide_model_input(o->model).n;
+    t->batch = tide__step_micros(&o->step) * (uint64_t)tide_model_input(o->model).n;
+    if (o->peers) take_share(o);
     if (o->n_parts) return tide__parts_open(t); /* parameters have their first values */
     TIDE_TRY(tide__network_open(o, &o->step, NULL, fit, &t->network));
-    TIDE_TRY(watch_losses(t));
+    TIDE_TRY(watch_loss(t));
     tide__learning_open(t);
     tide__loader_open(&t->loader, &t->network, o->data, o->device);
     return init_states(&t->network, o->seed);
@@ -105,7 +122,6 @@ void tide_trainer_destroy(tide_trainer *t) {
     tide__learning_close(t);
     tide__parts_close(t);
     tide__network_close(&t->network);
-    free(t->losses);
     free(t);
 }
 
@@ -132,11 +148,7 @@ static tide_status check_finite(tide_trainer *t, float loss) {
                       (unsigned long long)t->step, isnan(loss) ? "no number" : "infinite");
 }
 
-static float mean_loss(const tide_trainer *t) {
-    double sum = 0;
-    for (uint32_t m = 0; m < t->network.n_micros; m++) sum += (double)t->losses[m];
-    return (float)(sum / t->network.n_micros);
-}
+static float mean_loss(const tide_trainer *t) { return t->loss_sum / (float)tide__step_micros(&t->options.step); }
 
 /* The batch at hand, and the one after it begins to load. */
 static tide_status load_batch(tide_trainer *t) {

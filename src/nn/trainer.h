@@ -23,7 +23,7 @@ struct tide_trainer {
     uint64_t step;             /* steps done */
     uint64_t seen;             /* samples given out */
     uint64_t batch;            /* samples per step */
-    float *losses;             /* of the micro-batches of the last step */
+    float loss_sum;            /* of the last step, over its micro-batches */
     float update_scale;        /* of the last step; NaN: its update was skipped */
     uint64_t skipped;          /* steps without an update */
     uint32_t skipped_in_a_row;

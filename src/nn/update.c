@@ -5,6 +5,8 @@
 #include <float.h>
 #include <stdlib.h>
 
+#include "base/size.h"
+
 /* What an optimizer is made of. Betas and eps are the usual ones (momentum's mu is beta1). */
 typedef struct optimizer {
     tide_op_kind kind;
@@ -28,7 +30,8 @@ static tide_status add_state(tide__tape *tape, const char *param_name, const cha
     tide__leaf leaf = {.name = param_name, .role = role};
     leaf.tensor = (tide_tensor){.cls = TIDE_CLASS_OPTIMIZER, .start = TIDE_START_PRESENT};
     TIDE_TRY(tide__emit_leaf_like(&tape->emit, &leaf, weight, out));
-    tide_state state = {.cls = TIDE_CLASS_OPTIMIZER, .at_start = *out, .at_end = TIDE_NONE, .shape = param->shape};
+    tide_state state = {
+        .cls = TIDE_CLASS_OPTIMIZER, .at_start = *out, .at_end = TIDE_NONE, .op = TIDE_NONE, .shape = param->shape};
     state.rank = param->rank;
     return tide__vec_push(&tape->states, state);
 }
@@ -57,7 +60,7 @@ static tide_status emit_update(tide__tape *tape, uint32_t param) {
 }
 
 /* Updates belong to the step, not to a micro-batch: their names carry no number. */
-static tide_status update_param(tide__tape *tape, uint32_t param) {
+tide_status tide__tape_update_param(tide__tape *tape, uint32_t param) {
     if (!tape->graph->params.data[param].trainable) return TIDE_OK;
     uint32_t micro = tape->emit.micro;
     tape->emit.micro = 0;
@@ -66,43 +69,68 @@ static tide_status update_param(tide__tape *tape, uint32_t param) {
     return status;
 }
 
-tide_status tide__tape_update_layer(tide__tape *tape, uint32_t layer) {
-    const tide__layer *l = &tape->graph->layers.data[layer];
-    for (uint32_t i = 0; i < l->n_params; i++) {
-        uint32_t param = tide__layer_param(tape->graph, layer, i);
-        if (tape->graph->params.data[param].layer == layer) TIDE_TRY(update_param(tape, param));
-    }
+/* ---- clipping by the global norm ---- */
+
+/* Gradients of one op: all of a small network, else no more than the largest one and these. */
+#define GROUP_FLOATS (UINT64_C(16) << 20)
+
+typedef struct norms {
+    tide_id *grads; /* of all parameters, and room for a sum */
+    uint64_t *elements;
+    uint32_t n;
+} norms;
+
+/* The group from `first` on; its end. */
+static uint32_t group_end(const norms *l, uint32_t first, uint64_t most) {
+    uint64_t floats = l->elements[first];
+    uint32_t end = first + 1;
+    while (end < l->n && l->elements[end] <= most && floats <= most - l->elements[end]) floats += l->elements[end++];
+    return end;
+}
+
+/* One group: the clip factor after the last, else the sum of squares so far. */
+static tide_status emit_group(tide__tape *tape, const norms *l, uint32_t first, uint32_t end, uint32_t group,
+                              tide_id *sum) {
+    tide_op_desc desc = {.kind = TIDE_OP_GRAD_NORM, .n_grads = end - first, .grad_elements = l->elements + first};
+    desc.clip_norm = tape->options->clip_norm > 0 ? tape->options->clip_norm : FLT_MAX; /* no finite norm reaches it */
+    desc.has_prev = group > 0;
+    desc.has_next = end < l->n;
+    for (uint32_t i = first; i < end; i++) desc.elements += l->elements[i];
+    const tide_id behind = l->grads[end]; /* its place is lent to the sum */
+    tide_id writes[TIDE__MAX_WRITES];
+    tide__draft draft = {&desc, TIDE_UPDATE, "grad-norm", l->grads + first, end - first + (group > 0), group};
+    if (group > 0) l->grads[end] = *sum;
+    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+    l->grads[end] = behind;
+    *sum = writes[0];
     return TIDE_OK;
 }
 
-/* ---- clipping by the global norm ---- */
-
-static tide_status emit_norm(tide__tape *tape, const tide_id *grads, const uint64_t *elements, uint32_t n) {
-    tide_op_desc desc = {.kind = TIDE_OP_GRAD_NORM, .n_grads = n, .grad_elements = elements};
-    desc.clip_norm = tape->options->clip_norm > 0 ? tape->options->clip_norm : FLT_MAX; /* no finite norm reaches it */
-    for (uint32_t i = 0; i < n; i++) desc.elements += elements[i];
-    tide_id writes[TIDE__MAX_WRITES];
-    tide__draft draft = {&desc, TIDE_UPDATE, "grad-norm", grads, n, 0};
-    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
-    tape->clip_scale = writes[0];
-    return tape->options->skip_nonfinite ? tide_program_builder_keep(tape->emit.builder, writes[0]) : TIDE_OK;
+static tide_status emit_norm(tide__tape *tape, const norms *l) {
+    uint64_t most = GROUP_FLOATS;
+    for (uint32_t i = 0; i < l->n; i++) most = tide__max_u64(most, l->elements[i]);
+    for (uint32_t first = 0, end, group = 0; first < l->n; first = end, group++) {
+        end = group_end(l, first, most);
+        TIDE_TRY(emit_group(tape, l, first, end, group, &tape->clip_scale));
+    }
+    if (!tape->options->skip_nonfinite) return TIDE_OK;
+    return tide_program_builder_keep(tape->emit.builder, tape->clip_scale);
 }
 
 static tide_status clip(tide__tape *tape) {
     size_t n_params = tape->graph->params.count;
-    tide_id *grads = malloc(n_params * sizeof *grads);
-    uint64_t *elements = malloc(n_params * sizeof *elements);
-    tide_status status = grads && elements ? TIDE_OK : tide__fail_memory();
-    uint32_t n = 0;
+    norms l = {malloc((n_params + 1) * sizeof *l.grads), malloc(n_params * sizeof *l.elements), 0};
+    tide_status status = l.grads && l.elements ? TIDE_OK : tide__fail_memory();
     for (size_t i = 0; i < n_params && status == TIDE_OK; i++) {
         if (!tape->graph->params.data[i].trainable) continue;
-        grads[n] = tape->weights[i].grad;
-        elements[n] = tide__emitter_floats(&tape->emit, grads[n]);
-        n++;
+        l.grads[l.n] = tape->weights[i].grad;
+        l.elements[l.n] = tide__emitter_floats(&tape->emit, l.grads[l.n]);
+        l.n++;
     }
-    if (status == TIDE_OK) status = emit_norm(tape, grads, elements, n);
-    free(grads);
-    free(elements);
+    if (status == TIDE_OK) l.grads[l.n] = TIDE_NONE;
+    if (status == TIDE_OK) status = emit_norm(tape, &l);
+    free(l.grads);
+    free(l.elements);
     return status;
 }
 
@@ -111,6 +139,6 @@ static tide_status clip(tide__tape *tape) {
 tide_status tide__tape_update(tide__tape *tape) {
     tape->emit.micro = 0;
     if (tape->options->clip_norm > 0 || tape->options->skip_nonfinite) TIDE_TRY(clip(tape));
-    for (uint32_t i = 0; i < tape->graph->params.count; i++) TIDE_TRY(update_param(tape, i));
+    for (uint32_t i = 0; i < tape->graph->params.count; i++) TIDE_TRY(tide__tape_update_param(tape, i));
     return TIDE_OK;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "plan/decide/tiers.h"
+#include "plan/decide/swaps/tiers.h"
 
 /* Policies decide on loads, budgets bind the arena, and placement may stay above the load. */
 enum { MAX_TRIES = 8, MAX_STALLS = 3 };

@@ -37,6 +37,8 @@ static tide_status check_budget(const char *name, const tide_budget *b, bool may
 static tide_status check(const tide_plan_options *o) {
     if ((unsigned)o->effort > TIDE_EFFORT_HIGH)
         return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: there is no effort %d", (int)o->effort);
+    if ((unsigned)o->order > TIDE_ORDER_PROGRAM)
+        return tide__fail(TIDE_E_ARGUMENT, "tide_plan_options: there is no order %d", (int)o->order);
     TIDE_TRY(check_budget("arena_budget", &o->arena_budget, true));
     TIDE_TRY(check_budget("host_budget", &o->host_budget, false));
     return check_budget("disk_budget", &o->disk_budget, false);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/options.h"
 #include "plan/place/csv.h"
@@ -11,7 +12,7 @@
 _Static_assert(sizeof TIDE_PLACE_ALGORITHMS == sizeof TIDE__PLACE_ALGORITHMS, "the same list");
 
 struct tide_buffers {
-    tide__place_table table; /* of a CSV file: it owns the items then */
+    tide__place_table table; /* of a CSV file or a client's: it owns the items then */
     tide__place_item *items;
     size_t n;
     const tide_program *program; /* else: and the tensor of each item; TIDE_NONE: a workspace */
@@ -22,6 +23,38 @@ static tide_status fill_from_csv(const char *path, tide_buffers *b) {
     TIDE_TRY(tide__place_csv_read(path, &b->table));
     b->items = b->table.items;
     b->n = b->table.n;
+    return TIDE_OK;
+}
+
+/* Bytes of all names, each with its 0. */
+static size_t names_bytes(const tide_buffer *from, size_t n) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) bytes += (from[i].name ? strlen(from[i].name) : 0) + 1;
+    return bytes;
+}
+
+static tide_status fill_from_client(const tide_buffer *from, size_t n, tide_buffers *b) {
+    tide__place_table *t = &b->table;
+    t->items = calloc(n + 1, sizeof *t->items);
+    t->ids = calloc(n + 1, sizeof *t->ids);
+    t->id_bytes = malloc(names_bytes(from, n) + 1);
+    if (!t->items || !t->ids || !t->id_bytes) return tide__fail_memory();
+    char *at = t->id_bytes;
+    for (size_t i = 0; i < n; i++) {
+        const tide_buffer *f = &from[i];
+        t->items[i] = (tide__place_item){.size = f->size_bytes,
+                                         .align = f->align_bytes,
+                                         .fixed = f->fixed_offset,
+                                         .begin = f->begin,
+                                         .end = f->end,
+                                         .begin2 = f->begin2,
+                                         .end2 = f->end2};
+        const char *name = f->name ? f->name : "";
+        t->ids[i] = memcpy(at, name, strlen(name) + 1);
+        at += strlen(name) + 1;
+    }
+    b->items = t->items;
+    b->n = t->n = n;
     return TIDE_OK;
 }
 
@@ -42,6 +75,13 @@ tide_status tide_buffers_read_csv(const char *path, tide_buffers **out) {
     if (!path || !out) return tide__fail(TIDE_E_ARGUMENT, "buffers need a path and a place for their handle");
     tide_buffers *b = calloc(1, sizeof *b);
     return b ? finish(b, fill_from_csv(path, b), out) : tide__fail_memory();
+}
+
+tide_status tide_buffers_create(const tide_buffer *buffers, size_t n, tide_buffers **out) {
+    if ((n && !buffers) || !out) return tide__fail(TIDE_E_ARGUMENT, "buffers need a list and a place for their handle");
+    if (n > UINT32_MAX) return tide__fail(TIDE_E_ARGUMENT, "%zu buffers are too many", n);
+    tide_buffers *b = calloc(1, sizeof *b);
+    return b ? finish(b, fill_from_client(buffers, n, b), out) : tide__fail_memory();
 }
 
 tide_status tide_buffers_of_program(const tide_program *program, const tide_machine *machine, tide_buffers **out) {

@@ -8,8 +8,8 @@
 #include "base/size.h"
 #include "plan/place_plan.h"
 #include "plan/place_workspaces.h"
-#include "plan/relocate.h"
-#include "plan/schedule.h"
+#include "plan/relocate/relocate.h"
+#include "plan/schedule/schedule.h"
 
 tide_status tide__evaluate_begin(const tide__policy_input *in, tide_plan **out) {
     const char *name = in->options->policy ? in->options->policy : "liveness";

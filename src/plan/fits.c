@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "plan/budget.h"
-#include "plan/decide/least.h"
-#include "plan/decide/shuttle.h"
+#include "plan/decide/bounds/least.h"
+#include "plan/decide/hybrid/shuttle.h"
 
 /* A policy that searches has a plan wherever there is a shuttle, which is quick to make. */
 static bool can_shuttle(const char *name, const char *argument) {

@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 #include "plan/place_groups.h"
-#include "plan/schedule.h"
+#include "plan/schedule/schedule.h"
 
 /* How far the exact search goes where the heuristics stay above the load: some 0.1 s, counted in nodes, so that it is
  * the same on every machine. A node takes time in proportion to the items; fewer nodes than items lead nowhere. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/decide/workspaces.h"
+#include "plan/decide/policies/workspaces.h"
 
 typedef struct filler {
     const tide_program *program;

@@ -6,9 +6,10 @@
 #include "base/size.h"
 #include "plan/ask.h"
 #include "plan/budget.h"
-#include "plan/decide/bound.h"
+#include "plan/decide/bounds/bound.h"
+#include "plan/order/order.h"
 #include "plan/refuse.h"
-#include "plan/schedule.h"
+#include "plan/schedule/schedule.h"
 
 static tide_status fail_unknown_policy(const char *name) {
     char known[256] = "";
@@ -55,11 +56,25 @@ tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *pla
     return TIDE_OK;
 }
 
+/* No plan for the bytes is faster, in the orders that options->order has the policy look at. */
+static tide_status bound_step(const tide__policy_input *in, bool reorders, uint64_t budget_bytes, uint64_t *bound_ns) {
+    tide__policy_input other = *in;
+    tide__order *order = NULL;
+    uint64_t own_ns, other_ns = UINT64_MAX;
+    TIDE_TRY(tide__bound_step(in, budget_bytes, &own_ns));
+    if (reorders && in->options->order == TIDE_ORDER_FREE) TIDE_TRY(tide__order_find(in->program, &order));
+    if (order) other.program = order->program;
+    tide_status status = order ? tide__bound_step(&other, budget_bytes, &other_ns) : TIDE_OK;
+    tide__order_destroy(order);
+    if (status == TIDE_OK) *bound_ns = tide__min_u64(own_ns, other_ns);
+    return status;
+}
+
 /* What the policy has to offer for the budgets of in->options, or whatever the budgets are. */
 static tide_status fill_pool(const tide__policy *policy, const tide__policy_input *in, tide__plans *plans) {
     if (!policy->generate) return tide__ask(policy, in, plans);
-    if (in->options->progress) TIDE_TRY(tide__bound_step(in, plans->wanted_bytes, &plans->bound_ns));
-    return policy->generate(in, plans);
+    if (in->options->progress) TIDE_TRY(bound_step(in, true, plans->wanted_bytes, &plans->bound_ns));
+    return tide__order_generate(policy, in, plans);
 }
 
 static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
@@ -184,5 +199,5 @@ tide_status tide_plan_bound(const tide_program *program, const tide_machine *mac
     bool is_restricted = strncmp(name, "hybrid:", 7) == 0;
     tide__policy_input in = {
         .program = program, .machine = machine, .options = &settled, .argument = is_restricted ? name + 7 : ""};
-    return tide__bound_step(&in, settled.budgets.arena_bytes, bound_ns);
+    return bound_step(&in, tide__policy_find(name)->generate != NULL, settled.budgets.arena_bytes, bound_ns);
 }

@@ -10,17 +10,18 @@
 #include "plan/files.h"
 #include "plan/plan_data.h"
 
-enum { VERSION = 2 };
+/* Only a plan with an order of its own needs the later version. */
+enum { VERSION = 2, VERSION_ORDER = 3 };
 
 /* ---- writing ---- */
 
 static void write_header(FILE *f, const tide_plan *p) {
-    fprintf(f,
-            "{\"tidemark\":\"plan\",\"version\":%d,\"program\":\"%016" PRIx64 "%016" PRIx64 "\",\"machine\":", VERSION,
-            p->signature.word[0], p->signature.word[1]);
+    fprintf(f, "{\"tidemark\":\"plan\",\"version\":%d,\"program\":\"%016" PRIx64 "%016" PRIx64 "\",\"machine\":",
+            p->reordered ? VERSION_ORDER : VERSION, p->signature.word[0], p->signature.word[1]);
     tide__json_write_string(f, p->machine_name);
     fprintf(f, ",\"machine_fingerprint\":\"%016" PRIx64 "\",\"policy\":", p->machine_fingerprint);
     tide__json_write_string(f, p->policy);
+    if (p->reordered) fputs(",\"order\":\"own\"", f);
     fprintf(f, ",\"bits\":\"%s\",\"queues\":%u,\"arena\":%" PRIu64 ",\"tiers\":[", p->bits_any ? "any" : "same",
             p->n_queues, p->arena_bytes);
     for (uint32_t t = 0; t < p->n_tiers; t++) fprintf(f, "%s%" PRIu64, t ? "," : "", p->tier_bytes[t]);
@@ -183,9 +184,19 @@ static tide_status read_prediction(reader *r) {
     return TIDE_OK;
 }
 
+static tide_status read_order(reader *r, uint64_t version) {
+    r->plan->reordered = version == VERSION_ORDER;
+    if (!r->plan->reordered)
+        return get(r, 0, "order") ? tide__lines_fail(&r->lines, "order: only version %d has it", VERSION_ORDER)
+                                  : TIDE_OK;
+    if (tide__json_is(&r->lines.doc, get(r, 0, "order"), "own")) return TIDE_OK;
+    return tide__lines_fail(&r->lines, "order must be \"own\"");
+}
+
 static tide_status read_header(reader *r) {
-    static const char *const keys[] = {"tidemark", "version", "program", "machine", "machine_fingerprint", "policy",
-                                       "bits",     "queues",  "arena",   "tiers",   "predicted",           NULL};
+    static const char *const keys[] = {"tidemark", "version",   "program", "machine", "machine_fingerprint",
+                                       "policy",   "order",     "bits",    "queues",  "arena",
+                                       "tiers",    "predicted", NULL};
     tide_plan *p = r->plan;
     bool more = false;
     uint64_t version = 0, queues = 0;
@@ -193,8 +204,10 @@ static tide_status read_header(reader *r) {
     if (!more || !tide__json_is(&r->lines.doc, get(r, 0, "tidemark"), "plan"))
         return tide__lines_fail(&r->lines, "not a plan file: the first line begins with {\"tidemark\":\"plan\"");
     TIDE_TRY(read_u64(r, 0, "version", UINT32_MAX, &version));
-    if (version != VERSION) return tide__lines_fail(&r->lines, "version %" PRIu64 " is not known here", version);
+    if (version != VERSION && version != VERSION_ORDER)
+        return tide__lines_fail(&r->lines, "version %" PRIu64 " is not known here", version);
     TIDE_TRY(only(r, 0, keys));
+    TIDE_TRY(read_order(r, version));
     TIDE_TRY(read_hex(r, get(r, 0, "program"), "program", p->signature.word, 2));
     TIDE_TRY(read_hex(r, get(r, 0, "machine_fingerprint"), "machine_fingerprint", &p->machine_fingerprint, 1));
     TIDE_TRY(read_text(r, "machine", p->machine_name, sizeof p->machine_name));

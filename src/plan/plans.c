@@ -6,7 +6,8 @@
 
 #include "base/hash.h"
 #include "base/size.h"
-#include "plan/decide/tiers.h"
+#include "plan/decide/swaps/tiers.h"
+#include "plan/order/order.h"
 
 void tide__plans_init(const tide__policy_input *in, uint64_t wanted_bytes, tide__plans *p) {
     *p = (tide__plans){.in = *in, .wanted_bytes = wanted_bytes};
@@ -22,6 +23,7 @@ void tide__plans_deinit(tide__plans *p) {
     tide__vec_free(&p->entries);
     tide__vec_free(&p->seen);
     tide_plan_destroy(p->missed);
+    tide__order_destroy(p->order);
     *p = (tide__plans){0};
 }
 
@@ -99,7 +101,14 @@ uint64_t tide__plans_smallest(const tide__plans *p) {
     return p->entries.count ? p->entries.data[0].arena_bytes : UINT64_MAX;
 }
 
+void tide__plans_close(tide__plans *p, uint64_t bytes) {
+    if (!p->entries.count) return;
+    p->is_closed = true;
+    p->closed_ns = tide__plans_time(p, tide__max_u64(bytes, tide__plans_smallest(p)));
+}
+
 static bool is_wanted(const tide__plans *p, uint64_t arena_bytes, uint64_t step_ns) {
+    if (p->is_closed && step_ns <= p->closed_ns) return false;
     return step_ns < tide__plans_time(p, arena_bytes);
 }
 
@@ -161,7 +170,7 @@ static tide_status offer(tide__plans *p, uint64_t print, tide__plans_entry *e, t
 
 tide_status tide__plans_offer(tide__plans *p, tide__decisions *d, const tide__evaluate_options *options,
                               tide__plans_outcome *out) {
-    tide__plans_entry e = {.placed = *options, .decisions = *d};
+    tide__plans_entry e = {.placed = *options, .decisions = *d, .order = p->in.order};
     uint64_t print = fingerprint(d, options);
     e.placed.worth_ns = tide__plans_time(p, options->capacity_bytes);
     const tide__plans_outcome *seen = find_seen(p, print);
@@ -176,7 +185,10 @@ tide_status tide__plans_offer(tide__plans *p, tide__decisions *d, const tide__ev
 }
 
 tide_status tide__plans_offer_whole(tide__plans *p, tide_plan **plan) {
-    tide__plans_entry e = {.arena_bytes = (*plan)->arena_bytes, .step_ns = (*plan)->prediction.step_ns, .whole = *plan};
+    tide__plans_entry e = {.arena_bytes = (*plan)->arena_bytes,
+                           .step_ns = (*plan)->prediction.step_ns,
+                           .order = p->in.order,
+                           .whole = *plan};
     *plan = NULL;
     tide_status status = TIDE_OK;
     if (!tide__tiers_hold(&p->in, e.whole->tier_bytes))
@@ -192,17 +204,49 @@ tide_status tide__plans_merge(tide__plans *p, tide__plans *from) {
         tide__plans_entry *e = &from->entries.data[i];
         if (is_wanted(p, e->arena_bytes, e->step_ns)) TIDE_TRY(insert(p, e));
     }
-    if (from->missed) keep_missed(p, &from->missed);
+    if (from->missed && from->in.order == p->in.order) keep_missed(p, &from->missed);
+    return TIDE_OK;
+}
+
+static tide_status copy_entry(const tide__plans_entry *from, tide__plans_entry *to) {
+    *to = *from;
+    to->decisions = (tide__decisions){0};
+    to->whole = NULL;
+    tide_status status = tide__decisions_copy(&from->decisions, &to->decisions);
+    if (status == TIDE_OK && from->whole) status = tide__plan_clone(from->whole, &to->whole);
+    return status;
+}
+
+tide_status tide__plans_learn(tide__plans *p, const tide__plans *from) {
+    for (size_t i = 0; i < from->entries.count; i++) {
+        const tide__plans_entry *known = &from->entries.data[i];
+        tide__plans_entry e;
+        if (!is_wanted(p, known->arena_bytes, known->step_ns)) continue;
+        tide_status status = copy_entry(known, &e);
+        e.polished = false;
+        if (status == TIDE_OK) status = insert(p, &e);
+        free_entry(&e);
+        TIDE_TRY(status);
+    }
     return TIDE_OK;
 }
 
 /* ---- answers ---- */
+
+/* In the entry's own order. */
+static tide_status make_plan(const tide__plans *p, const tide__plans_entry *e, tide_plan **out) {
+    tide__policy_input in = p->in;
+    if (e->whole) return tide__plan_clone(e->whole, out);
+    if (e->order) in.program = e->order->program;
+    return tide__evaluate(&in, &e->decisions, &e->placed, out);
+}
 
 tide_status tide__plans_take(const tide__plans *p, uint64_t budget_bytes, tide_plan **out) {
     size_t at = place_of(p, budget_bytes);
     *out = NULL;
     if (p->entries.count == 0) return p->missed ? tide__plan_clone(p->missed, out) : TIDE_OK;
     const tide__plans_entry *e = &p->entries.data[at ? at - 1 : 0];
-    if (e->whole) return tide__plan_clone(e->whole, out);
-    return tide__evaluate(&p->in, &e->decisions, &e->placed, out);
+    TIDE_TRY(make_plan(p, e, out));
+    if (e->order != p->in.order) tide__order_restore(e->order, p->in.program, *out);
+    return TIDE_OK;
 }

@@ -19,6 +19,7 @@ typedef struct tide__plans_entry {
     uint64_t arena_bytes, step_ns;
     tide__evaluate_options placed; /* as it was evaluated */
     tide__decisions decisions;     /* evaluated once more when the plan is wanted */
+    const tide__order *order;      /* of the ops, in which they were; NULL: the program's */
     tide_plan *whole;              /* the plan itself where decisions do not say all of it; else NULL */
     bool polished;                 /* its decisions have been edited */
 } tide__plans_entry;
@@ -41,8 +42,10 @@ typedef struct tide__plans {
     TIDE_VEC(tide__plans_seen) seen;     /* by fingerprint: what was evaluated */
     tide_plan *missed;     /* as long as there is no entry: the smallest that is above a tier's budget; NULL */
     uint64_t wanted_bytes; /* the smallest budget that will be asked for: where a fastest possible plan ends a search */
-    bool is_over;          /* no more is needed for that budget */
     uint64_t bound_ns;     /* proved: no plan for it is faster; 0: not known */
+    bool is_closed;        /* what comes is kept only if it is slower than closed_ns (tide__plans_close) */
+    uint64_t closed_ns;
+    tide__order *order; /* of its own, for entries that have another than the program's; NULL: none */
 } tide__plans;
 
 /* `in` is copied; what it points to must outlive the pool. Its budget for the arena is not looked at. */
@@ -56,8 +59,15 @@ tide_status tide__plans_offer(tide__plans *p, tide__decisions *d, const tide__ev
 /* A whole plan, but for its proof: takes it over; *plan is NULL then. */
 tide_status tide__plans_offer_whole(tide__plans *p, tide_plan **plan);
 
-/* Takes over what another pool of the same program, machine and tiers has. */
+/* The search is done with budgets from `bytes` up, and with smaller ones that hold an entry if none from `bytes` up does: what comes
+ * later is kept only where it is slower than the answer to any of them. So that answer is the same whether the search goes on
+ * for smaller budgets or not. */
+void tide__plans_close(tide__plans *p, uint64_t bytes);
+
+/* Takes over what another pool of the same program, in any order, machine and tiers has. */
 tide_status tide__plans_merge(tide__plans *p, tide__plans *from);
+/* The same by copies. */
+tide_status tide__plans_learn(tide__plans *p, const tide__plans *from);
 
 /* The time of the fastest plan within a budget; UINT64_MAX: there is none. */
 uint64_t tide__plans_time(const tide__plans *p, uint64_t budget_bytes);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "base/size.h"
-#include "plan/decide/least.h"
-#include "plan/decide/shuttle.h"
-#include "plan/decide/tiers.h"
+#include "plan/decide/bounds/least.h"
+#include "plan/decide/hybrid/shuttle.h"
+#include "plan/decide/swaps/tiers.h"
 
 typedef unsigned long long ull;
 

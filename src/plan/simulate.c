@@ -20,9 +20,15 @@ typedef struct simulator {
 
 /* ---- times ---- */
 
+/* Both sides of a message move at once: what a rank waits for the other one is not known here. */
+static uint64_t message_bytes(const tide_program *program, tide_id id) {
+    const tide_op *op = tide_program_op(program, id);
+    return tide_program_tensor(program, op->n_reads ? op->reads[0] : op->writes[0])->size_bytes;
+}
+
 static tide__vjob job_of(const simulator *s, const tide_action *a) {
     tide__vjob job = {.queue = a->queue, .waits = a->waits, .n_waits = a->n_waits};
-    if (a->kind == TIDE_RUN) {
+    if (a->kind == TIDE_RUN && a->queue == 0) {
         job.fixed_ns = tide_program_op(s->program, a->op)->variants[a->variant].cost_ns;
         job.dragged = true;
         return job;
@@ -36,7 +42,7 @@ static tide__vjob job_of(const simulator *s, const tide_action *a) {
     }
     const tide_machine_channel *channel = &s->machine->channel[a->queue - 1];
     job.fixed_ns = channel->latency_ns;
-    job.work = s->plan->copies.data[a->copy].size_bytes;
+    job.work = a->kind == TIDE_RUN ? message_bytes(s->program, a->op) : s->plan->copies.data[a->copy].size_bytes;
     job.rate_per_s = channel->bytes_per_s;
     job.share = channel->share;
     job.drag_percent = channel->drag_percent;
@@ -86,6 +92,11 @@ static tide_status sum_up(const simulator *s) {
     for (uint32_t i = 0; i < s->out->n_actions; i++) {
         const tide__action *a = &s->plan->actions.data[i];
         uint64_t ns = s->out->end_ns[i] - s->out->start_ns[i];
+        if (a->kind == TIDE_RUN && a->queue != 0) {
+            p->transfer_ns = tide__add_capped(p->transfer_ns, ns);
+            p->moved_bytes = tide__add_capped(p->moved_bytes, message_bytes(s->program, a->op));
+            continue;
+        }
         if (a->kind == TIDE_RUN) {
             p->compute_ns = tide__add_capped(p->compute_ns, ns);
             p->recomputed_ns = tide__add_capped(p->recomputed_ns, ran[a->op] ? ns : 0);
@@ -238,7 +249,8 @@ void tide_timeline_destroy(tide_timeline *t) {
 static bool is_known(const simulator *s, const tide__action *a) {
     if (a->kind == TIDE_RUN) {
         const tide_op *op = tide_program_op(s->program, a->op);
-        return op && a->queue == 0 && a->variant < op->n_variants && a->n_uses >= (uint64_t)op->n_reads + op->n_writes;
+        if (!op || a->variant >= op->n_variants || a->n_uses < (uint64_t)op->n_reads + op->n_writes) return false;
+        return op->message ? a->queue > 0 && a->queue < s->plan->n_queues : a->queue == 0;
     }
     if (a->kind == TIDE_RELOCATE) return a->queue == 0 && a->n_uses == 2;
     return a->queue > 0 && a->queue < s->plan->n_queues && a->copy < s->plan->copies.count &&

@@ -12,9 +12,9 @@
 
 #include "base/size.h"
 #include "plan/budget.h"
-#include "plan/decide/least.h"
-#include "plan/decide/shuttle.h"
-#include "plan/plans.h"
+#include "plan/decide/bounds/least.h"
+#include "plan/decide/hybrid/shuttle.h"
+#include "plan/order/order.h"
 
 enum { MAX_PLANS = 40 };
 
@@ -149,7 +149,7 @@ static tide_status search_pool(search *s, const tide__policy_input *in) {
     s->options.budgets.arena_bytes = limit;
     if (s->options.trying) s->options.trying(s->options.trying_self, s->found.bound_bytes);
     tide__plans_init(in, 0, &plans);
-    tide_status status = s->policy->generate(in, &plans);
+    tide_status status = tide__order_generate(s->policy, in, &plans);
     if (status == TIDE_OK) status = accept_smallest(s, &plans, limit);
     tide__plans_deinit(&plans);
     return status;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/schedule.h"
+#include "plan/schedule/schedule.h"
 #include "plan/span_map.h"
 
 typedef struct syncer {

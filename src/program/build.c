@@ -54,17 +54,19 @@ tide_status tide_program_builder_tensor(tide_program_builder *b, const tide_tens
 }
 
 static tide_status copy_op(tide_program *p, const tide_op *op, tide_op *copy) {
-    const void *reads, *writes, *inplace, *variants;
+    const void *reads, *writes, *inplace, *variants, *message;
     *copy = *op;
     if (!op->random) copy->counter = 0;
     TIDE_TRY(tide__store_copy(&p->store, op->reads, op->n_reads, sizeof *op->reads, &reads));
     TIDE_TRY(tide__store_copy(&p->store, op->writes, op->n_writes, sizeof *op->writes, &writes));
     TIDE_TRY(tide__store_copy(&p->store, op->inplace, op->n_inplace, sizeof *op->inplace, &inplace));
     TIDE_TRY(tide__store_copy(&p->store, op->variants, op->n_variants, sizeof *op->variants, &variants));
+    TIDE_TRY(tide__store_copy(&p->store, op->message, op->message != NULL, sizeof *op->message, &message));
     copy->reads = reads;
     copy->writes = writes;
     copy->inplace = inplace;
     copy->variants = variants;
+    copy->message = message;
     return tide__store_string(&p->store, op->name, &copy->name);
 }
 
@@ -75,6 +77,8 @@ static void account_op(tide_program_builder *b, const tide_op *op, tide_id id) {
     b->sum_bytes += workspace_bytes;
     b->sum_ns += cost_ns;
     b->program->cost_ns += op->variants[0].cost_ns;
+    if (op->message) b->program->last_message = op->message->number;
+    b->program->n_messages += op->message != NULL;
     for (uint32_t i = 0; i < op->n_writes; i++) b->program->producers.data[op->writes[i]] = id;
     for (uint32_t i = 0; i < op->n_inplace; i++)
         if (op->inplace[i].must) b->states.data[op->reads[op->inplace[i].read]].destroyed_by = id;

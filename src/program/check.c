@@ -44,6 +44,18 @@ static tide_status check_shape(const tide_program_builder *b, const tide_op *op)
     return TIDE_OK;
 }
 
+static tide_status check_message(const tide_program_builder *b, const tide_op *op) {
+    const tide_message *m = op->message;
+    if (op->n_reads != (m->receives ? 0u : 1u) || op->n_writes != (m->receives ? 1u : 0u))
+        return tide__fail(TIDE_E_ARGUMENT, "a message sends the one tensor it reads or receives the one it writes");
+    if (op->rerunnable || op->random || op->n_variants != 1 || op->variants[0].workspace_bytes > 0)
+        return tide__fail(TIDE_E_ARGUMENT, "a message runs once, with no choice and no workspace");
+    if (m->number >> 48 || (b->program->n_messages > 0 && m->number <= b->program->last_message))
+        return tide__fail(TIDE_E_ARGUMENT, "numbers of messages ascend, below 2^48; this one is %llu",
+                          (unsigned long long)m->number);
+    return TIDE_OK;
+}
+
 static tide_status check_read(const tide_program_builder *b, tide_id id) {
     const tide_program *p = b->program;
     if (id >= p->tensors.count) return tide__fail(TIDE_E_ARGUMENT, "it reads tensor %u, which is not defined", id);
@@ -154,6 +166,7 @@ static void next_mark(tide_program_builder *b) {
 tide_status tide__check_op(tide_program_builder *b, const tide_op *op) {
     next_mark(b);
     TIDE_TRY(check_shape(b, op));
+    if (op->message) TIDE_TRY(check_message(b, op));
     TIDE_TRY(check_reads(b, op));
     TIDE_TRY(check_writes(b, op));
     TIDE_TRY(check_pairs(b, op));

@@ -39,6 +39,8 @@ tide_id tide_program_producer(const tide_program *p, tide_id tensor) {
     return tensor < p->producers.count ? p->producers.data[tensor] : TIDE_NONE;
 }
 
+uint32_t tide_program_message_count(const tide_program *p) { return p->n_messages; }
+
 uint64_t tide_program_cost_ns(const tide_program *p) { return p->cost_ns; }
 
 tide_signature tide_program_signature(const tide_program *p) { return p->signature; }

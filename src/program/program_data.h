@@ -18,6 +18,8 @@ struct tide_program {
     TIDE_VEC(tide_carry) carries;
     tide__store store;
     uint64_t cost_ns; /* of the default variants */
+    uint32_t n_messages;
+    uint64_t last_message; /* the largest number */
     tide_signature signature;
 };
 
@@ -26,6 +28,10 @@ tide_status tide__signature_compute(const tide_program *p, tide_signature *out);
 
 /* The same step as a program that runs once: no carries, so nothing has to end where it started. */
 tide_status tide__program_once(const tide_program *p, tide_program **out);
+
+/* The same step with op order[i] as op i; TIDE_E_ARGUMENT where one reads what does not exist yet or was destroyed. Tensors
+ * keep their ids. */
+tide_status tide__program_reorder(const tide_program *p, const tide_id *order, tide_program **out);
 
 /* The text of tide_program_write; errors stay in the stream. */
 void tide__program_write_stream(const tide_program *p, FILE *f);

@@ -230,6 +230,20 @@ static tide_status read_variants(reader *r, uint32_t cost, uint32_t variants) {
     return TIDE_OK;
 }
 
+/* [peer, number]. */
+static tide_status read_message(const tide__json *doc, uint32_t send, uint32_t receive, tide_message *out) {
+    uint32_t node = send ? send : receive;
+    uint64_t peer;
+    if (send && receive) return tide__fail(TIDE_E_FORMAT, "either send or receive, not both");
+    TIDE_TRY(expect_array(doc, node, "a message"));
+    if (doc->nodes.data[node].count != 2) return tide__fail(TIDE_E_FORMAT, "a message is [peer, number]");
+    TIDE_TRY(tide__json_u64(doc, node + 1, "peer", UINT32_MAX, &peer));
+    TIDE_TRY(tide__json_u64(doc, doc->nodes.data[node + 1].next, "number", UINT64_MAX, &out->number));
+    out->peer = (uint32_t)peer;
+    out->receives = receive != 0;
+    return TIDE_OK;
+}
+
 /* The lists of the op, from the scratch vectors that now stand still. */
 static void point_to_lists(reader *r, tide_op *op) {
     op->reads = r->ids.data;
@@ -241,14 +255,15 @@ static void point_to_lists(reader *r, tide_op *op) {
 }
 
 static tide_status read_op(reader *r) {
-    enum { OP, NAME, PHASE, READS, WRITES, INPLACE, COST, VARIANTS, RERUN, RANDOM, N };
-    static const char *const keys[N] = {"op",      "name", "phase",    "reads", "writes",
-                                        "inplace", "cost", "variants", "rerun", "random"};
+    enum { OP, NAME, PHASE, READS, WRITES, INPLACE, COST, VARIANTS, RERUN, RANDOM, SEND, RECEIVE, N };
+    static const char *const keys[N] = {"op",   "name",     "phase", "reads",  "writes", "inplace",
+                                        "cost", "variants", "rerun", "random", "send",   "receive"};
     const tide__json *doc = &r->lines.doc;
     uint32_t at[N];
     uint64_t id;
     unsigned phase = 0;
     tide_op op = {.rerunnable = true};
+    tide_message message;
     TIDE_TRY(collect(doc, 0, keys, N, at));
     TIDE_TRY(tide__json_u64(doc, at[OP], "op", UINT32_MAX, &id));
     TIDE_TRY(check_id("op", id, r->n_ops));
@@ -263,6 +278,10 @@ static tide_status read_op(reader *r) {
     TIDE_TRY(read_flag(doc, at[RERUN], "rerun", &op.rerunnable));
     op.random = at[RANDOM] != 0;
     if (op.random) TIDE_TRY(tide__json_u64(doc, at[RANDOM], "random", UINT64_MAX, &op.counter));
+    if (at[SEND] || at[RECEIVE]) {
+        TIDE_TRY(read_message(doc, at[SEND], at[RECEIVE], &message));
+        op.message = &message;
+    }
     op.phase = (tide_phase)phase;
     point_to_lists(r, &op);
     TIDE_TRY(tide_program_builder_op(r->builder, &op, NULL));

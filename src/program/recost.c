@@ -1,5 +1,5 @@
 /* The same program in another form: with measured costs instead of modelled ones (sizes, order and signature stay, so
- * plans for the one are plans for the other), or as a program that runs once. */
+ * plans for the one are plans for the other), as a program that runs once, or with its ops in another order. */
 #include <stdlib.h>
 
 #include "program/build.h"
@@ -19,29 +19,34 @@ static tide_status scale_variants(const tide_op *op, uint64_t cost_ns, variant_l
     return TIDE_OK;
 }
 
-static tide_status copy_all(const tide_program *p, const uint64_t *cost_ns, variant_list *variants,
-                            tide_program_builder *b) {
+/* What is different from the program that is copied. */
+typedef struct changes {
+    bool repeating;
+    const uint64_t *cost_ns; /* per op; NULL: those it has */
+    const tide_id *order;    /* NULL: the one it has */
+} changes;
+
+static tide_status copy_all(const tide_program *p, const changes *c, variant_list *variants, tide_program_builder *b) {
     for (tide_id t = 0; t < tide_program_tensor_count(p); t++)
         TIDE_TRY(tide_program_builder_tensor(b, tide_program_tensor(p, t), NULL));
     for (tide_id i = 0; i < tide_program_op_count(p); i++) {
-        tide_op op = *tide_program_op(p, i);
-        if (cost_ns) {
-            TIDE_TRY(scale_variants(&op, cost_ns[i], variants));
+        tide_op op = *tide_program_op(p, c->order ? c->order[i] : i);
+        if (c->cost_ns) {
+            TIDE_TRY(scale_variants(&op, c->cost_ns[i], variants));
             op.variants = variants->data;
         }
         TIDE_TRY(tide_program_builder_op(b, &op, NULL));
     }
-    for (uint32_t i = 0; b->program->repeating && i < tide_program_carry_count(p); i++)
+    for (uint32_t i = 0; c->repeating && i < tide_program_carry_count(p); i++)
         TIDE_TRY(tide_program_builder_carry(b, *tide_program_carry(p, i)));
     return TIDE_OK;
 }
 
-/* cost_ns: NULL for those it has. */
-static tide_status copy_program(const tide_program *p, bool repeating, const uint64_t *cost_ns, tide_program **out) {
+static tide_status copy_program(const tide_program *p, const changes *c, tide_program **out) {
     tide_program_builder *b;
     variant_list variants = {0};
-    TIDE_TRY(tide_program_builder_create(tide_program_name(p), repeating, &b));
-    tide_status status = copy_all(p, cost_ns, &variants, b);
+    TIDE_TRY(tide_program_builder_create(tide_program_name(p), c->repeating, &b));
+    tide_status status = copy_all(p, c, &variants, b);
     if (status == TIDE_OK) status = tide_program_builder_finish(b, out);
     if (status != TIDE_OK) tide_program_builder_destroy(b);
     tide__vec_free(&variants);
@@ -50,7 +55,13 @@ static tide_status copy_program(const tide_program *p, bool repeating, const uin
 
 tide_status tide_program_with_costs(const tide_program *p, const uint64_t *cost_ns, tide_program **out) {
     TIDE_NEED(p, cost_ns, out);
-    return copy_program(p, tide_program_is_repeating(p), cost_ns, out);
+    return copy_program(p, &(changes){.repeating = tide_program_is_repeating(p), .cost_ns = cost_ns}, out);
 }
 
-tide_status tide__program_once(const tide_program *p, tide_program **out) { return copy_program(p, false, NULL, out); }
+tide_status tide__program_once(const tide_program *p, tide_program **out) {
+    return copy_program(p, &(changes){.repeating = false}, out);
+}
+
+tide_status tide__program_reorder(const tide_program *p, const tide_id *order, tide_program **out) {
+    return copy_program(p, &(changes){.repeating = tide_program_is_repeating(p), .order = order}, out);
+}

@@ -96,6 +96,8 @@ static tide_status number_idle(numbering *n) {
 static void put_op(digest *d, const numbering *n, const tide_op *op) {
     put(d, (uint64_t)op->phase << 8 | (uint64_t)op->rerunnable << 1 | op->random);
     if (op->random) put(d, op->counter);
+    if (op->message) put(d, op->message->number << 1 | op->message->receives);
+    if (op->message) put(d, op->message->peer);
     put(d, (uint64_t)op->n_reads << 32 | op->n_writes);
     put(d, (uint64_t)op->n_inplace << 32 | op->n_variants);
     for (uint32_t i = 0; i < op->n_reads; i++) put(d, n->of[op->reads[i]]);

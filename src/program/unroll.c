@@ -20,8 +20,9 @@ typedef struct unroller {
     const tide_program *program;
     tide_program_builder *builder;
     uint32_t steps, n_tensors;
-    tide_id *ids;     /* [step][tensor] in the new program */
-    tide_id *carried; /* per tensor: what it is carried from; TIDE_NONE: nothing */
+    uint64_t n_messages; /* numbers of messages are below */
+    tide_id *ids;        /* [step][tensor] in the new program */
+    tide_id *carried;    /* per tensor: what it is carried from; TIDE_NONE: nothing */
     TIDE_VEC(tide_id) operands;
 } unroller;
 
@@ -58,6 +59,12 @@ static tide_status add_op(unroller *u, uint32_t step, tide_id o) {
     tide_id *writes = u->operands.data + original->n_reads;
     for (uint32_t i = 0; i < original->n_writes; i++) writes[i] = *id_of(u, step, original->writes[i]);
     snprintf(name, sizeof name, "%s#%u", original->name, step);
+    tide_message message;
+    if (original->message) {
+        message = *original->message;
+        message.number += step * u->n_messages;
+        copy.message = &message;
+    }
     copy.name = name;
     copy.reads = u->operands.data;
     copy.writes = writes;
@@ -94,6 +101,10 @@ static tide_status unroll(unroller *u) {
     for (uint32_t i = 0; i < tide_program_carry_count(u->program); i++) {
         const tide_carry *c = tide_program_carry(u->program, i);
         u->carried[c->to] = c->from;
+    }
+    for (tide_id o = 0; o < tide_program_op_count(u->program); o++) {
+        const tide_message *m = tide_program_op(u->program, o)->message;
+        if (m) u->n_messages = m->number + 1; /* they ascend */
     }
     for (uint32_t step = 0; step < u->steps; step++) TIDE_TRY(add_step(u, step));
     return keep_and_carry(u);

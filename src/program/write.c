@@ -69,6 +69,9 @@ static void write_op(FILE *f, const tide_op *op, size_t id) {
     write_variants(f, op);
     if (!op->rerunnable) fputs(",\"rerun\":false", f);
     if (op->random) fprintf(f, ",\"random\":%" PRIu64, op->counter);
+    if (op->message)
+        fprintf(f, ",\"%s\":[%u,%" PRIu64 "]", op->message->receives ? "receive" : "send", op->message->peer,
+                op->message->number);
     fputs("}\n", f);
 }
 

@@ -82,6 +82,15 @@ static void prepare_move(tide_run *run, uint32_t i, const tide_action *a) {
         run->loaded_bytes += c->size_bytes;
 }
 
+static void prepare_message(tide_run *run, uint32_t i, const tide_action *a) {
+    const tide_op *op = tide_program_op(run->options.program, a->op);
+    tide_id tensor = op->message->receives ? op->writes[0] : op->reads[0];
+    run->moves[i] = (tide__move){.run = run,
+                                 .tensor = tensor,
+                                 .size_bytes = tide_program_tensor(run->options.program, tensor)->size_bytes,
+                                 .message = op->message};
+}
+
 /* Events only where an action of another queue waits. */
 static tide_status prepare_waits(tide_run *run, const tide_action *a) {
     for (uint32_t k = 0; k < a->n_waits; k++) {
@@ -107,6 +116,7 @@ static tide_status prepare_actions(tide_run *run) {
             run->rerun[i] = ran[a.op];
             run->n_reruns += ran[a.op];
             ran[a.op] = true;
+            if (a.queue) prepare_message(run, i, &a);
         } else if (a.kind == TIDE_RELOCATE) {
             run->relocated_bytes += tide_plan_residency(plan, a.uses[0])->size_bytes;
         } else {

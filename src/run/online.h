@@ -5,7 +5,7 @@
 #ifndef TIDE_RUN_ONLINE_H
 #define TIDE_RUN_ONLINE_H
 
-#include "plan/decide/online.h"
+#include "plan/decide/online/online.h"
 #include "run/ahead.h"
 #include "run/journal.h"
 #include "run/ranges.h"

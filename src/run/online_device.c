@@ -1,4 +1,4 @@
-/* Online: the engine of plan/decide/online.h on a real device.
+/* Online: the engine of plan/decide/online/online.h on a real device.
  *
  * Nobody waits here unless a decision needs it: ops are enqueued ahead of compute (ahead.h), transfers beside it. Every
  * storage has an event that its latest SAVE or LOAD records, and knows the last run that used it. An op's queue waits

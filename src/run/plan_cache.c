@@ -173,6 +173,7 @@ static uint64_t hash_options(const tide_machine *machine, const tide_plan_option
     uint64_t hash = tide__hash_word(tide_machine_fingerprint(machine), o->budgets.arena_bytes);
     for (uint32_t t = 0; t < machine->n_tiers; t++) hash = tide__hash_word(hash, o->budgets.tier_bytes[t]);
     hash = tide__hash_bytes(hash, policy, strlen(policy));
+    if (o->order == TIDE_ORDER_FREE) hash = tide__hash_word(hash, 1);
     return tide__hash_word(tide__hash_word(hash, o->effort), o->bits_any);
 }
 
@@ -189,6 +190,7 @@ static bool is_valid(const tide_plan *plan, const tide_program *program, const t
                      const tide_plan_options *options, bool once_is_enough) {
     tide_program *once;
     if (tide_plan_bits_any(plan) && !options->bits_any) return false; /* the verifier takes the plan's word for it */
+    if (tide_plan_is_reordered(plan) && options->order == TIDE_ORDER_PROGRAM) return false;
     if (tide_plan_verify(plan, program, machine, &options->budgets, NULL) == TIDE_OK) return true;
     if (!once_is_enough || tide__program_once(program, &once) != TIDE_OK) return false;
     bool valid = tide_plan_verify(plan, once, machine, &options->budgets, NULL) == TIDE_OK;

@@ -70,6 +70,21 @@ static tide_status issue_relocate(tide_run *run, uint32_t i, const tide_action *
     return tide_copy_within(run->queue[0], run->arena, offsets[0], offsets[1], size_bytes);
 }
 
+static tide_status move_message(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    const tide__move *m = context;
+    const tide_run_options *o = &m->run->options;
+    return o->message(o->message_context, m->message, position, data, size_bytes);
+}
+
+/* Of the value alone, without the padding that this plan may give it. */
+static tide_status issue_message(tide_run *run, uint32_t i, const tide_action *a) {
+    tide__move *m = &run->moves[i];
+    const tide_io io = {.fn = move_message, .context = m, .channel = a->queue - 1};
+    uint64_t offset = run->offsets[run->first_offset[i]];
+    return m->message->receives ? tide_copy_in(run->queue[a->queue], run->arena, offset, m->size_bytes, io)
+                                : tide_copy_out(run->queue[a->queue], run->arena, offset, m->size_bytes, io);
+}
+
 static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, const tide_step_args *args) {
     const tide_call call = {.op = a->op,
                             .variant = a->variant,
@@ -85,7 +100,7 @@ static tide_status issue_run(tide_run *run, uint32_t i, const tide_action *a, co
 
 static tide_status issue(tide_run *run, uint32_t i, const tide_action *a, const tide_step_args *args) {
     switch (a->kind) {
-    case TIDE_RUN: return issue_run(run, i, a, args);
+    case TIDE_RUN: return a->queue ? issue_message(run, i, a) : issue_run(run, i, a, args);
     case TIDE_RELOCATE: return issue_relocate(run, i, a);
     default: return issue_move(run, i, a);
     }

@@ -26,6 +26,10 @@ static tide_status check_options(const tide_run_options *o) {
     if (o->arena_bytes > o->budgets.arena_bytes)
         return tide__fail(TIDE_E_ARGUMENT, "an arena of %llu bytes, the budget is %llu",
                           (unsigned long long)o->arena_bytes, (unsigned long long)o->budgets.arena_bytes);
+    if (tide_program_message_count(o->program) > 0 && !o->plan)
+        return tide__fail(TIDE_E_UNSUPPORTED, "a program with messages needs a plan");
+    if (tide_program_message_count(o->program) > 0 && (!o->message || !o->op))
+        return tide__fail(TIDE_E_ARGUMENT, "the program has messages, the run no function for them, or none for ops");
     for (tide_id t = 0; t < tide_program_tensor_count(o->program) && !o->input; t++)
         if (tide_program_tensor(o->program, t)->start == TIDE_START_CLIENT)
             return tide__fail(TIDE_E_ARGUMENT, "the program has inputs, the run no input function");

@@ -8,12 +8,13 @@
 #include "program/store.h"
 #include "tier/tier.h"
 
-/* One SAVE or LOAD: what its io function is called with. */
+/* One SAVE, LOAD or message: what its io function is called with. */
 typedef struct tide__move {
     tide__tier_slot slot; /* slot.tier is NULL for the client tier */
     tide_run *run;
     tide_id tensor;
     uint64_t size_bytes; /* of the tensor; what lies beyond, up to the copy's size, is padding */
+    const tide_message *message;
 } tide__move;
 
 /* One place that the start or the end map gives a tensor: a residency or a copy, the other one is TIDE_NONE. */
@@ -45,7 +46,7 @@ struct tide_run {
     tide__tier *tier[TIDE_MACHINE_MAX_TIERS]; /* NULL where the plan uses none */
     tide_event **done;                        /* per action: NULL if nobody waits for it */
     tide_event *begin, *end, *drained[1 + TIDE_MACHINE_MAX_CHANNELS];
-    tide__move *moves;    /* per action; unused but for SAVEs and LOADs */
+    tide__move *moves;    /* per action; unused but for SAVEs, LOADs and messages */
     uint64_t *offsets;    /* the arena offsets of all uses, action by action */
     size_t *first_offset; /* per action */
     bool *rerun;          /* per action */

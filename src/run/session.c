@@ -106,6 +106,7 @@ static void open_cache(tide_session *s) {
     tide_plan_options_init(&s->cache.options);
     s->cache.options.policy = s->options.policy ? s->options.policy : "hybrid";
     s->cache.options.effort = s->options.effort;
+    s->cache.options.order = TIDE_ORDER_PROGRAM; /* in which the client will submit the step again */
     s->cache.options.budgets.arena_bytes = online->arena_bytes;
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++)
         s->cache.options.budgets.tier_bytes[t] = online->tier_bytes[t];

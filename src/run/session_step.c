@@ -146,6 +146,7 @@ tide_status tide_session_op(tide_session *s, const tide_op *op, tide_op_fn fn, v
     tide__session_call call = {.fn = fn, .context = context};
     TIDE_TRY(check_stepping(s));
     if (!fn) return tide__fail(TIDE_E_ARGUMENT, "an op needs a closure");
+    if (op->message) return tide__fail(TIDE_E_UNSUPPORTED, "a session has no messages");
     tide_op copy = *op;
     if (copy.n_variants == 0) {
         copy.variants = &unknown;

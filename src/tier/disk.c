@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/size.h"
 #include "tier/disk_transfer.h"
 #include "tier/tier_kind.h"
@@ -129,18 +130,6 @@ static void disk_destroy(tide__tier *tier) {
 
 /* ---- creation ---- */
 
-static tide_status open_file(disk_tier *disk, const char *folder) {
-    if (!folder) folder = getenv("TMPDIR");
-    if (!folder || !folder[0]) folder = "/tmp";
-    int n = snprintf(disk->path, sizeof disk->path, "%s/tidemark-spill-XXXXXX", folder);
-    if (n < 0 || (size_t)n >= sizeof disk->path)
-        return tide__fail(TIDE_E_ARGUMENT, "the path of a disk tier is too long");
-    disk->fd = mkostemp(disk->path, O_CLOEXEC);
-    if (disk->fd < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot create the spill file %s", disk->path);
-    if (unlink(disk->path) == 0) return TIDE_OK;
-    return tide__fail_errno(TIDE_E_IO, errno, "cannot unlink the spill file %s", disk->path);
-}
-
 static tide_status open_lanes(disk_tier *disk, const tide__disk_engine *engine) {
     int error = tide__disk_lane_open(&disk->lane[0], engine, disk->fd);
     if (!error) error = tide__disk_lane_open(&disk->lane[1], engine, disk->fd);
@@ -205,7 +194,7 @@ static bool go_direct(disk_tier *disk, uint32_t block_bytes, uint64_t size) {
 }
 
 static tide_status prepare(disk_tier *disk, const tide__tier_options *o, uint64_t file_bytes) {
-    TIDE_TRY(open_file(disk, o->path));
+    TIDE_TRY(tide__scratch_open(o->path, "spill", disk->path, sizeof disk->path, &disk->fd));
     TIDE_TRY(choose_engine(disk, o->engines ? o->engines : tide__disk_engines()));
     TIDE_TRY(reserve(disk, file_bytes));
     disk->base.direct = go_direct(disk, o->block_bytes, file_bytes);

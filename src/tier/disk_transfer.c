@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/hash.h"
+#include "base/checksum.h"
 #include "base/size.h"
 
 enum { DEPTH = 8, MAX_TRIES = 100 };
@@ -47,18 +47,8 @@ void tide__disk_lane_close(tide__disk_lane *lane) {
 
 /* ---- checksums ---- */
 
-/* Four chains of multiplications side by side. Each step is a bijection, so one changed word always shows. Never 0. */
-static uint32_t block_sum(const char *block) {
-    uint64_t chain[4] = {1, 2, 3, 4};
-    for (size_t i = 0; i < TIDE__DISK_BLOCK; i += sizeof chain) {
-        uint64_t word[4];
-        memcpy(word, block + i, sizeof word);
-        for (size_t k = 0; k < 4; k++) chain[k] = (chain[k] ^ word[k]) * UINT64_C(0x9e3779b97f4a7c15);
-    }
-    uint64_t all = 0;
-    for (size_t k = 0; k < 4; k++) all = tide__hash_word(all, chain[k]);
-    return (uint32_t)(all >> 32) | 1;
-}
+/* Never 0. */
+static uint32_t block_sum(const char *block) { return (uint32_t)(tide__checksum(block, TIDE__DISK_BLOCK) >> 32) | 1; }
 
 /* Before a write nothing is known of its blocks any more, after it everything: one that fails leaves no false claim. */
 static void forget_sums(const tide__disk_transfer *t, const piece *p) {

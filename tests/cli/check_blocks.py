@@ -22,6 +22,11 @@ import tempfile
 
 # First line of a block -> where it is covered.
 ELSEWHERE = {
+    "mpirun -n 4 tidemark train lenet --batch 64 --micro 8 --threads 1 --steps 20":
+        "cli.test_ranks starts smaller ones, where Open MPI is installed",
+    "mpirun -n 2 --host first,second tidemark train lenet --batch 64 --micro 8 --threads 1":
+        "needs two hosts with ssh; net.test_namespaces has two with namespaces",
+    "srun -n 2 --mpi=pmix tidemark train lenet --batch 64 --micro 8 --threads 1": "needs a cluster with Slurm",
     "make demo": "cli.test_tools trains the same three ways, with fewer steps",
     "make install PREFIX=/usr/local": "install.test_install installs into a folder of its own",
     "cmake --preset fuzz && cmake --build build/fuzz": "gate fuzz",

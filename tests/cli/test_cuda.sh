@@ -17,6 +17,10 @@ small='--batch 2 --steps 1 --test-samples 2 --quiet'
 run 0 devices --device cuda
 out_has 'compute capability'
 TIDE_STANDIN_DEVICES=2 run 0 devices --device cuda:1
+TIDE_STANDIN_DEVICES=2 run 0 devices --device cuda:GPU-10111213-14
+TIDE_STANDIN_DEVICES=2 run 0 devices --device cuda:MIG-1011
+TIDE_STANDIN_DEVICES=2 refuse 7 '"cuda:GPU-ff" is no GPU here' devices --device cuda:GPU-ff
+TIDE_STANDIN_DEVICES=2 refuse 7 'no device "cuda:2": CUDA has 2 here, counted from 0' devices --device cuda:2
 TIDE_STANDIN_DEVICES=0 refuse 7 'CUDA has a driver but no GPU here' devices --device cuda
 TIDE_STANDIN_VERSION=12040 refuse 7 'too old: it is for CUDA 12.4' train lenet --device cuda
 TIDE_STANDIN_CAPABILITY=61 refuse 7 'compute capability 6.1, the kernels need 7.5' train lenet --device cuda

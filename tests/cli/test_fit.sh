@@ -55,6 +55,21 @@ sed -n 's/^  smallest budget  *\(.*\) works, \(.*\) does not.*/\1|\2/p' out >sma
 grep -q '|' smallest || fail 'no smallest budget'
 [ "$(cut -d'|' -f1 smallest)" != "$(cut -d'|' -f2 smallest)" ] || fail 'two budgets that look the same'
 
+# Mixed precision: half the activations, products at the rate of tensor cores; told where a machine has none.
+run 0 plan resnet50 --batch 32 --machine rtx4090 --json
+full=$(json_number arena_bytes)
+full_ns=$(json_number step_ns)
+run 0 plan resnet50 --batch 32 --machine rtx4090 --dtype bf16 --json
+err_empty
+half=$(json_number arena_bytes)
+[ "$((10 * half))" -lt "$((7 * full))" ] && [ "$((10 * half))" -gt "$((5 * full))" ] || fail "bf16 takes $half bytes, f32 $full"
+[ "$((10 * $(json_number step_ns)))" -lt "$((7 * full_ns))" ] || fail 'bf16 is no faster'
+run 0 fit lenet --machine k40c --policy delta --budget 3MiB --max-batch 256 --dtype f16
+[ "$(largest "by liveness alone")" -gt "$plain" ] || fail 'no larger batch in f16'
+err_has 'machine k40c states no rate for bf16 and f16'
+refuse 2 'is not f32, bf16 or f16' fit lenet --dtype int8
+refuse 2 'dtype is for models' plan ./x.program --dtype bf16
+
 # ---- refusals ----
 refuse 2 'is below the batch of 32' fit lenet --max-batch 31
 refuse 2 'is below the 9 of resnet-cifar:9' fit resnet-cifar:9 --max-depth 8

@@ -44,6 +44,16 @@ END
     err_has '--test-samples: there are 4, which are all taken'
     run 0 train resnet-cifar:1 --data photos $quick --steps 1 --input 3x16x16 --test-samples 2
     refuse 2 '--no-augment is for folders of pictures' train lenet $quick --no-augment
+    run 0 train lenet --data photos $quick --steps 4 --decode-threads 1 --json
+    bits=$(grep '"bits"' out)
+    run 0 train lenet --data photos $quick --steps 4 --decode-threads 5 --json
+    [ "$bits" = "$(grep '"bits"' out)" ] || fail 'threads that decode change the bits'
+    beside() { # threads that decode: MiB beside the arena
+        refuse 2 'is too small: the process takes' train lenet --data photos $quick --decode-threads "$1" --total-budget 8MiB
+        sed -n 's/.*the process takes \([0-9]*\)\..*/\1/p' "$work/err"
+    }
+    apart=$(($(beside 3) - $(beside 1)))
+    [ "$apart" -ge 95 ] && [ "$apart" -le 98 ] || fail "two threads more take $apart MiB, not 96"
     echo 'no picture' >photos/top/00.png
     refuse 3 'photos/top/00.png: byte 0: neither a PNG nor a JPEG file' train lenet --data photos $quick --steps 30
     refuse 3 'photos/top/00.png' predict lenet photos/top/00.png --weights w --classes 2 --json
@@ -57,6 +67,11 @@ END
     refuse 2 'is not digits or grammar' train lenet --data mnits $quick
     gzip mnist/*
     run 0 train lenet --data mnist/train-images-idx3-ubyte.gz $quick --steps 1
+    (gzip <<<the && yes 'quick brown fox' | head -c 4000 | gzip) >text.gz # two members
+    run 0 train gpt2:1,16,2,16 --data ./text.gz $quick --steps 1
+    echo more >>text.gz
+    refuse 3 'gzip: something else follows' train gpt2:1,16,2,16 --data ./text.gz $quick
+    TMPDIR=/nosuch refuse 6 'cannot create the gunzip file /nosuch/tidemark-gunzip-' train lenet --data mnist $quick
     head -c 100 mnist/train-labels-idx1-ubyte.gz >x && truncate -s -8 x && mv x mnist/train-labels-idx1-ubyte.gz
     refuse 3 'train-labels-idx1-ubyte.gz: byte' train lenet --data mnist $quick
 }

@@ -55,7 +55,10 @@ quick='--batch 16 --samples 512 --test-samples 16 --threads 1 --quiet'
     run 0 predict gpt2:1,32,2,16 --weights g.safetensors --ids 116,104,101 --tokens 4 --temperature 0 --threads 1
     grep -qE '^116,104,101(,[0-9]+){4}$' out || fail 'not seven tokens'
     refuse 2 'does not begin with a number below 256' predict gpt2:1,32,2,16 --weights g.safetensors --ids 1,256
-    refuse 2 'give the tokens by --ids' predict gpt2:1,32,2,16,300 --weights g.safetensors --partial-weights --prompt x
+    refuse 2 'or tokens by --ids' predict gpt2:1,32,2,16,300 --weights g.safetensors --partial-weights --prompt x
     refuse 2 'takes a text' predict gpt2:1,32,2,16 --weights g.safetensors x.png
 }
+refuse 6 'nosuch/vocab.json' train gpt2:1,16,1,8 --data ./text --tokenizer nosuch --steps 1
+refuse 2 '--tokenizer is for language models' train lenet --tokenizer . --steps 1
+
 finish

@@ -23,7 +23,15 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     run 0 train lenet $quick --verify-bits --quiet
     out_has '(reference)'
     out_has 'yes'
+    run 0 train lenet $quick --quiet --bits any --record any.run
+    out_has 'bits may differ'
+    grep -q '"policy":"liveness",.*"bits":"any"' any.run || fail 'the record does not say that bits may differ'
+    run 0 train lenet $quick --compare none,liveness --bits any --json
+    out_has '"bits_may_differ": true'
+    refuse 2 'leave --verify-bits out' train lenet $quick --bits any --verify-bits
+    refuse 2 'is neither same nor any' train lenet $quick --bits some
     run 0 train lenet $quick --verify-bits --json
+    out_has '"bits_may_differ": false'
     grep -q '"policy": "none"' "$work/out" || fail 'liveness is compared with itself'
     run 0 train lenet $quick --schedule cosine --warmup 1 --optimizer adamw --clip-norm 1 --accumulate 2 --compare none,liveness --json
     one 'a schedule'
@@ -35,6 +43,24 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     [ "$(bits)" = "$reference" ] && [ -n "$(ls plans)" ] || fail 'no plan is kept, or other bits'
     run 0 train lenet $low --budget 60% --plan-cache plans --json
     [ "$(bits)" = "$reference" ] || fail 'other bits from a plan that was kept'
+    grep -q '"order":"own"' plans/* || fail 'the plan keeps the order of the program'
+    run 0 train lenet $low --budget 60% --order program --plan-cache plans --json
+    [ "$(bits)" = "$reference" ] || fail 'other bits in the order of the program'
+    [ "$(grep -L '"order"' plans/* | wc -l)" = 1 ] || fail '--order program reorders, or takes a plan that does'
+    refuse 2 '--order: "any" is neither free nor program' train lenet $quick --order any
+    refuse 2 '--order: "any" is neither free nor program' train lenet --data /nosuch --order any
+    refuse 2 '--effort: "much" is neither' train lenet --data /nosuch --effort much
+    # Micro-batches: two ways to say it, one result, under any budget.
+    run 0 train resnet-cifar:1 ${low/ 4/ 8} --micro 2 --budget 60% --verify-bits --json
+    one 'micro-batches'
+    micro=$(bits)
+    run 0 train resnet-cifar:1 ${low/ 4/ 2} --accumulate 4 --json
+    [ "$(bits)" = "$micro" ] || fail 'accumulated, other bits'
+    run 0 train resnet-cifar:1 ${low/ 4/ 8} --json
+    [ "$(bits)" != "$micro" ] || fail 'batch norm goes by micro-batch'
+    refuse 2 'a batch of 8 is no whole number of micro-batches of 3' train lenet --batch 8 --micro 3
+    refuse 2 'leave one out' train lenet --micro 2 --accumulate 2
+    refuse 2 'leave --micro out' fit lenet --micro 2
     refuse 6 'cannot use ./nosuch' train lenet $quick --plan-cache ./nosuch
     refuse 2 'are the same file' train lenet $quick --record x --checkpoint x
     refuse 2 '--checkpoint needs a file' train lenet $quick --checkpoint -
@@ -135,7 +161,7 @@ one 'text from a file'
 run 0 train resnet-cifar:1 --data ./zeros.bin --epochs 1 --batch 4 --threads 1 --json
 [ "$(json_number steps)" = 5 ] || fail '18 samples, four at a time'
 mkdir pictures # a folder of that name needs no ./ in front
-refuse 3 'is in this folder' train lenet --data pictures
+refuse 3 'nor folders named by class' train lenet --data pictures
 run 0 train resnet-cifar:1 --data ./zeros.bin --samples 19 --test-samples 99 --steps 1 --batch 4 --threads 1
 err_has '--samples: there are 18, which are all taken'
 err_has '--test-samples: there are 2, which are all taken'

@@ -401,6 +401,29 @@ static void test_event_elapsed(void **state) {
     close_device(device);
 }
 
+/* Whatever the queue is for: when the host has waited for it, its events are complete. */
+static void test_sync_completes_events(void **state) {
+    tide_device *device = open_device(*state);
+    begin_work(device);
+    tide_event *from = new_event(device), *to = new_event(device);
+    for (int kind = TIDE_QUEUE_COMPUTE; kind <= TIDE_QUEUE_COPY; kind++) {
+        tide_queue *queue = new_queue(device, (tide_queue_kind)kind);
+        for (int i = 0; i < 50; i++) {
+            int count = 0;
+            uint64_t ns = 0;
+            assert_ok(tide_event_record(from, queue));
+            if (i % 2) work(queue, count_up, &count, 1);
+            assert_ok(tide_event_record(to, queue));
+            assert_ok(tide_queue_sync(queue));
+            assert_ok(tide_event_elapsed(from, to, &ns));
+        }
+        tide_queue_destroy(queue);
+    }
+    tide_event_destroy(from);
+    tide_event_destroy(to);
+    close_device(device);
+}
+
 /* ---- failures ---- */
 
 static void test_failure_is_sticky(void **state) {
@@ -645,6 +668,7 @@ static const named_test contract[] = {
     {"event recorded again", test_event_recorded_again},
     {"event destroyed early", test_event_destroyed_early},
     {"event elapsed", test_event_elapsed},
+    {"sync completes events", test_sync_completes_events},
     {"failure is sticky", test_failure_is_sticky},
     {"failure without text", test_failure_without_text},
     {"copy", test_copy},

@@ -399,6 +399,47 @@ static void test_dropout_replays(void **state) {
     rig_close(&rig);
 }
 
+/* ---- norms in groups ---- */
+
+static void run_norm(kernel_rig *rig, const tide_op_desc *d, const uint64_t *offsets, uint32_t n_offsets) {
+    tide_kernel *kernel = NULL;
+    assert_ok(tide_kernel_create(rig->device, d, &kernel));
+    assert_ok(tide_kernel_enqueue(kernel, 0, rig->queue, rig->arena, offsets, n_offsets, NULL));
+    assert_ok(tide_queue_sync(rig->queue));
+    tide_kernel_destroy(kernel);
+}
+
+/* Three gradients at once, and in two groups: the same factor. */
+static void test_norm_in_groups(void **state) {
+    enum { A = 0, B = 4096, C = 8192, SUM = 12288, WHOLE = 16384, GROUPED = 20480, WORK = 24576, END = 28672 };
+    static const uint64_t sizes[3] = {1000, 700, 33};
+    kernel_rig rig;
+    rig_open(&rig, *state);
+    memset(rig.bytes, 0, END);
+    for (int k = 0; k < 3; k++)
+        for (uint64_t i = 0; i < sizes[k]; i++)
+            ((float *)(void *)(rig.bytes + (uint64_t)k * B))[i] = 1 - 2 * tide__random_unit(5, (uint64_t)k, i);
+    rig_put(&rig, 0, END);
+    tide_op_desc whole = {.kind = TIDE_OP_GRAD_NORM, .n_grads = 3, .grad_elements = sizes, .clip_norm = 0.7f};
+    tide_op_desc first = whole, rest = whole;
+    first.n_grads = 2;
+    first.has_next = 1;
+    rest.n_grads = 1;
+    rest.grad_elements = sizes + 2;
+    rest.has_prev = 1;
+    run_norm(&rig, &whole, (const uint64_t[]){A, B, C, WHOLE, WORK}, 5);
+    run_norm(&rig, &first, (const uint64_t[]){A, B, SUM, WORK}, 4);
+    run_norm(&rig, &rest, (const uint64_t[]){C, SUM, GROUPED, WORK}, 4);
+    rig_get(&rig, 0, END);
+    const float *at_once = (float *)(void *)(rig.bytes + WHOLE), *grouped = (float *)(void *)(rig.bytes + GROUPED);
+    assert_true(*at_once > 0 && *at_once < 1);
+    if (!strcmp(((const rig_config *)*state)->device, "cpu"))
+        assert_memory_equal(at_once, grouped, sizeof(float));
+    else
+        assert_true(fabsf(*at_once - *grouped) < 1e-6f);
+    rig_close(&rig);
+}
+
 /* ---- what is refused ---- */
 
 static void test_refused_descriptors(void **state) {
@@ -550,6 +591,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_maxpool_ties, &one),
         cmocka_unit_test_prestate(test_nan_comes_through, &one),
         cmocka_unit_test_prestate(test_dropout_replays, &two),
+        cmocka_unit_test_prestate(test_norm_in_groups, &one),
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
         cmocka_unit_test_prestate(test_wrong_label, &one),
@@ -563,6 +605,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_maxpool_ties, &opencl),
         cmocka_unit_test_prestate(test_nan_comes_through, &opencl),
         cmocka_unit_test_prestate(test_dropout_replays, &opencl),
+        cmocka_unit_test_prestate(test_norm_in_groups, &opencl),
         cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
         cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
         cmocka_unit_test_prestate(test_wrong_label, &opencl),
@@ -584,6 +627,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_maxpool_ties, &cuda),
         cmocka_unit_test_prestate(test_nan_comes_through, &cuda),
         cmocka_unit_test_prestate(test_dropout_replays, &cuda),
+        cmocka_unit_test_prestate(test_norm_in_groups, &cuda),
         cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
         cmocka_unit_test_prestate(test_refused_enqueues, &cuda),
         cmocka_unit_test_prestate(test_wrong_label, &cuda),
@@ -598,5 +642,5 @@ static int run_checks(const kernel_modes *modes) {
 }
 
 int main(int argc, char **argv) {
-    return kernel_modes_run(argc, argv, run_checks, test_finite_differences, visit_large);
+    return kernel_modes_run(argc, argv, run_checks, test_finite_differences, visit_all, visit_large);
 }

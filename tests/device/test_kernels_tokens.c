@@ -21,15 +21,16 @@ typedef struct attention_case {
 } attention_case;
 
 static const attention_case attentions[] = {
-    {1, 1, 1, 1}, {2, 3, 5, 4}, {2, 12, 16, 8}, {1, 2, 150, 64}, {3, 1, 64, 7}, {1, 9, 65, 16},
+    {1, 1, 1, 1},  {2, 3, 5, 4},   {2, 12, 16, 8},  {1, 2, 150, 64},
+    {3, 1, 64, 7}, {1, 9, 65, 16}, {1, 2, 577, 24}, {1, 1, 20, 300}, /* several tiles of keys; a wide head */
 };
 
 static tide_op_desc attention_desc(tide_op_kind kind, const attention_case *a) {
-    tide_shape square = {a->samples, a->heads, a->context, a->context};
     tide_shape y = {a->samples * a->context, a->heads * a->head, 1, 1}, qkv = {y.n, 3 * y.c, 1, 1};
-    bool values = kind == TIDE_OP_VALUES_FWD || kind == TIDE_OP_VALUES_BWD;
-    bool scores = kind == TIDE_OP_SCORES_FWD || kind == TIDE_OP_SCORES_BWD;
-    return (tide_op_desc){.kind = kind, .x = scores ? qkv : square, .y = values ? y : square};
+    tide_op_desc d = {.kind = kind, .x = qkv, .y = y};
+    d.heads = (int32_t)a->heads;
+    d.context = (int32_t)a->context;
+    return d;
 }
 
 /* Samples, tokens each, vocabulary, width. */
@@ -60,6 +61,13 @@ static tide_op_desc steps_desc(tide_op_kind kind, const int64_t s[3], int32_t st
     return d;
 }
 
+/* Rows, width, classes; the last takes two chunks. */
+static const int64_t heads[][3] = {{1, 1, 1}, {5, 7, 9}, {40, 24, 300}, {65, 1, 131073}};
+
+static tide_op_desc head_desc(tide_op_kind kind, const int64_t h[3]) {
+    return (tide_op_desc){.kind = kind, .x = {h[0], h[1], 1, 1}, .y = {h[0], h[2], 1, 1}, .loss_scale = 0.5f};
+}
+
 static const tide_op_kind row_kinds[] = {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, TIDE_OP_GELU_FWD,
                                          TIDE_OP_GELU_BWD};
 
@@ -72,9 +80,7 @@ static void visit_rows(visit_fn visit, void *context) {
         for (size_t i = 0; i < COUNT(images); i++) d = rows_desc(row_kinds[k], &images[i]), visit(&d, context);
 }
 
-static const tide_op_kind attention_kinds[] = {TIDE_OP_SCORES_FWD,         TIDE_OP_SCORES_BWD,
-                                               TIDE_OP_VALUES_FWD,         TIDE_OP_VALUES_BWD,
-                                               TIDE_OP_CAUSAL_SOFTMAX_FWD, TIDE_OP_CAUSAL_SOFTMAX_BWD};
+static const tide_op_kind attention_kinds[] = {TIDE_OP_ATTENTION_FWD, TIDE_OP_ATTENTION_BWD};
 
 static void visit_attention(visit_fn visit, void *context) {
     tide_op_desc d;
@@ -107,7 +113,16 @@ static void visit_steps(visit_fn visit, void *context) {
                 d = cell_desc(kinds[k], cells[i], ends & 1, ends >> 1), visit(&d, context);
 }
 
+static void visit_heads(visit_fn visit, void *context) {
+    tide_op_desc d;
+    for (size_t i = 0; i < COUNT(heads); i++) {
+        d = head_desc(TIDE_OP_HEAD_LOSS, heads[i]), visit(&d, context);
+        d = head_desc(TIDE_OP_HEAD_SCORE, heads[i]), visit(&d, context);
+    }
+}
+
 static void visit_all(visit_fn visit, void *context) {
+    visit_heads(visit, context);
     visit_rows(visit, context);
     visit_attention(visit, context);
     visit_embeddings(visit, context);
@@ -136,14 +151,16 @@ static void test_finite_differences(void **state) {
         {TIDE_OP_LAYERNORM_FWD, TIDE_OP_LAYERNORM_BWD, 2, 0, 1, 2, {{0, 0}, {2, 1}, {3, 4}, {4, 5}, {-1}}, 0},
         {TIDE_OP_GELU_FWD, TIDE_OP_GELU_BWD, 0, 0, 1, 0, {{0, 0}, {-1}}, 0},
     };
-    static const gradient_case squares[] = {
-        {TIDE_OP_SCORES_FWD, TIDE_OP_SCORES_BWD, 0, 0, 2, 0, {{0, 0}, {-1}}, 1},
-        {TIDE_OP_VALUES_FWD, TIDE_OP_VALUES_BWD, 0, 0, 2, 0, {{0, 0}, {1, 1}, {-1}}, 0},
-        {TIDE_OP_CAUSAL_SOFTMAX_FWD, TIDE_OP_CAUSAL_SOFTMAX_BWD, 0, 0, 1, 0, {{0, 1}, {-1}}, 0},
+    static const gradient_case pairs[] = {
+        {TIDE_OP_ATTENTION_FWD, TIDE_OP_ATTENTION_BWD, 0, 0, 3, 0, {{0, 0}, {1, 1}, {2, 2}, {-1}}, 0},
     };
     static const gradient_case tables[] = {
         {TIDE_OP_EMBEDDING_FWD, TIDE_OP_EMBEDDING_BWD, 1, 0, 1, 0, {{0, 0}, {-1}}, 0},
         {TIDE_OP_EMBEDDING_FWD, TIDE_OP_EMBEDDING_BWD, 2, 0, 1, 1, {{0, 0}, {-1}}, 0},
+    };
+    static const gradient_case losses[] = {
+        {TIDE_OP_HEAD_LOSS, TIDE_OP_HEAD_LOSS, 0, 2, -1, 0, {{0, 0}, {1, 1}, {2, 2}, {-1}}, 0},
+        {TIDE_OP_HEAD_LOSS, TIDE_OP_HEAD_LOSS, 1, 2, -1, 1, {{0, 0}, {1, 1}, {2, 2}, {-1}}, 0},
     };
     static const gradient_case state_gradient = {
         TIDE_OP_LSTM_FWD, TIDE_OP_LSTM_BWD_GATES, 2, 0, 3, 1, {{0, 7}, {1, 6}, {2, 2}, {-1}}, 0};
@@ -153,15 +170,20 @@ static void test_finite_differences(void **state) {
         tide_op_desc f = rows_desc(norms[i].forward, &rows[1]), b = rows_desc(norms[i].backward, &rows[1]);
         check_gradient(&rig, &norms[i], &f, &b);
     }
-    for (size_t i = 0; i < COUNT(squares); i++) {
-        tide_op_desc f = attention_desc(squares[i].forward, &attentions[1]),
-                     b = attention_desc(squares[i].backward, &attentions[1]);
-        check_gradient(&rig, &squares[i], &f, &b);
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        tide_op_desc f = attention_desc(pairs[i].forward, &attentions[1]),
+                     b = attention_desc(pairs[i].backward, &attentions[1]);
+        check_gradient(&rig, &pairs[i], &f, &b);
     }
     for (size_t i = 0; i < COUNT(tables); i++) {
         tide_op_desc f = embedding_desc(tables[i].forward, embeddings[1], 1),
                      b = embedding_desc(tables[i].backward, embeddings[1], 1);
         check_gradient(&rig, &tables[i], &f, &b);
+    }
+    for (size_t i = 0; i < COUNT(losses); i++) {
+        tide_op_desc whole = head_desc(TIDE_OP_HEAD_LOSS, heads[1]);
+        whole.loss_scale = 1;
+        check_gradient(&rig, &losses[i], &whole, &whole);
     }
     tide_op_desc f = cell_desc(TIDE_OP_LSTM_FWD, cells[1], 1, 0), b = cell_desc(TIDE_OP_LSTM_BWD_GATES, cells[1], 1, 0);
     check_gradient(&rig, &state_gradient, &f, &b);
@@ -189,6 +211,29 @@ static void test_tied_table(void **state) {
         assert_true(layout == info_of(&rig, &out_weights).write[0].layout);
         assert_true(layout == info_of(&rig, &out_data).read[0].layout);
     }
+    rig_close(&rig);
+}
+
+/* ---- memory ---- */
+
+static uint64_t bytes_of(kernel_rig *rig, const tide_op_desc *d) {
+    const tide_kernel_info info = info_of(rig, d);
+    uint64_t bytes = info.variant[0].workspace_bytes;
+    for (uint32_t i = 0; i < info.n_reads; i++) bytes += info.read[i].size_bytes;
+    for (uint32_t i = 0; i < info.n_writes; i++) bytes += info.write[i].size_bytes;
+    return bytes;
+}
+
+/* Twice the length, at most twice the bytes: nothing has an element for every pair of tokens. */
+static void test_attention_is_linear(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *state);
+    for (size_t k = 0; k < COUNT(attention_kinds); k++)
+        for (int64_t context = 512; context <= 8192; context *= 2) {
+            tide_op_desc d = attention_desc(attention_kinds[k], &(attention_case){1, 2, context, 8}),
+                         twice = attention_desc(attention_kinds[k], &(attention_case){1, 2, 2 * context, 8});
+            assert_true(bytes_of(&rig, &twice) <= 2 * bytes_of(&rig, &d));
+        }
     rig_close(&rig);
 }
 
@@ -224,13 +269,15 @@ static void test_refused_descriptors(void **state) {
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = rows_desc(TIDE_OP_LAYERNORM_FWD, &rows[1]), d.x.h = 2;
     refuse(&rig, d, TIDE_E_ARGUMENT);
-    d = attention_desc(TIDE_OP_SCORES_FWD, &attentions[1]), d.x.c++;
+    d = attention_desc(TIDE_OP_ATTENTION_FWD, &attentions[1]), d.x.c++;
     refuse(&rig, d, TIDE_E_ARGUMENT);
-    d = attention_desc(TIDE_OP_SCORES_FWD, &attentions[1]), d.y.w++;
+    d = attention_desc(TIDE_OP_ATTENTION_FWD, &attentions[1]), d.heads = 5;
     refuse(&rig, d, TIDE_E_ARGUMENT);
-    d = attention_desc(TIDE_OP_VALUES_BWD, &attentions[1]), d.y.n++;
+    d = attention_desc(TIDE_OP_ATTENTION_BWD, &attentions[1]), d.context = 3;
     refuse(&rig, d, TIDE_E_ARGUMENT);
-    d = attention_desc(TIDE_OP_CAUSAL_SOFTMAX_FWD, &attentions[1]), d.x.h--;
+    d = attention_desc(TIDE_OP_ATTENTION_BWD, &attentions[1]), d.context = 0;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d = attention_desc(TIDE_OP_ATTENTION_FWD, &attentions[1]), d.y.n++;
     refuse(&rig, d, TIDE_E_ARGUMENT);
     d = embedding_desc(TIDE_OP_EMBEDDING_FWD, embeddings[1], 0), d.vocabulary = 0;
     refuse(&rig, d, TIDE_E_ARGUMENT);
@@ -307,7 +354,7 @@ static int run_checks(const kernel_modes *modes) {
 #endif
         cmocka_unit_test_prestate(test_in_place, &two),    cmocka_unit_test_prestate(test_tied_table, &one),
         cmocka_unit_test_prestate(test_extremes, &one),    cmocka_unit_test_prestate(test_refused_descriptors, &one),
-        cmocka_unit_test_prestate(test_wrong_token, &one),
+        cmocka_unit_test_prestate(test_wrong_token, &one), cmocka_unit_test_prestate(test_attention_is_linear, &one),
     };
     const struct CMUnitTest opencl_tests[] = {
         cmocka_unit_test_prestate(test_reference, &opencl),
@@ -322,6 +369,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_in_place, &lanes),
         cmocka_unit_test_prestate(test_extremes, &lanes),
         cmocka_unit_test_prestate(test_wrong_token, &lanes),
+        cmocka_unit_test_prestate(test_attention_is_linear, &lanes),
     };
     const struct CMUnitTest cuda_tests[] = {
         cmocka_unit_test_prestate(test_reference, &cuda),   cmocka_unit_test_prestate(test_same_bits, &cuda),
@@ -339,5 +387,5 @@ static int run_checks(const kernel_modes *modes) {
 }
 
 int main(int argc, char **argv) {
-    return kernel_modes_run(argc, argv, run_checks, test_finite_differences, visit_large);
+    return kernel_modes_run(argc, argv, run_checks, test_finite_differences, visit_all, visit_large);
 }

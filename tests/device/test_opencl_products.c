@@ -141,11 +141,11 @@ static void test_the_first_decides(void **state) {
     cache c;
     cache_open(&c);
     uint64_t one = 1, two = 2, damaged[3] = {7, 7, 7};
-    assert_true(tide__opencl_cache_keep(99, &one, sizeof one));
-    assert_true(tide__opencl_cache_keep(99, &two, sizeof two));
+    assert_true(tide__gpu_cache_keep("opencl", 99, &one, sizeof one));
+    assert_true(tide__gpu_cache_keep("opencl", 99, &two, sizeof two));
     assert_int_equal(two, 1);
-    assert_false(tide__opencl_cache_keep(99, damaged, sizeof damaged)); /* of another size: not what was kept */
-    assert_true(tide__opencl_cache_keep(99, damaged, sizeof damaged));
+    assert_false(tide__gpu_cache_keep("opencl", 99, damaged, sizeof damaged)); /* of another size: not what was kept */
+    assert_true(tide__gpu_cache_keep("opencl", 99, damaged, sizeof damaged));
     cache_close(&c);
 }
 

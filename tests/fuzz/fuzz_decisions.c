@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "plan/decide/policies.h"
-#include "plan/schedule.h"
+#include "plan/decide/policies/policies.h"
+#include "plan/schedule/schedule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

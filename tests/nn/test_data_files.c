@@ -254,7 +254,10 @@ static void test_text(void **state) {
     assert_refused(path, TIDE_E_FORMAT, "a text is for language models");
     assert_status(tide_data_files_open(path, 40, 1, &files), TIDE_E_FORMAT);
     assert_error_has("too short");
-    assert_refused(folder, TIDE_E_FORMAT, "neither train-images-idx3-ubyte nor data_batch_1.bin");
+    assert_status(tide_data_files_open(folder, 40, 1, &files), TIDE_E_ARGUMENT);
+    assert_error_has("is a folder; a language model learns from one file of text");
+    assert_refused(folder, TIDE_E_FORMAT, "PNG or JPEG pictures");
+    assert_refused(folder, TIDE_E_FORMAT, "neither train-images-idx3-ubyte (MNIST), data_batch_1.bin (CIFAR-10)");
 }
 
 /* ---- what is no file ---- */

@@ -39,7 +39,7 @@ static tide_status task(void *context) {
     tide_dynamic_options_init(&o);
     o.session.device = s->training.device;
     o.session.machine = &s->training.machine;
-    o.session.budgets.arena_bytes = 1 << 20;
+    o.session.budgets.arena_bytes = 1 << 22;
     o.session.policy = "";
     TIDE_TRY(tide_dynamic_create(&o, &d));
     tide_status status = use(s, d);

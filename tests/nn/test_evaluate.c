@@ -67,21 +67,25 @@ static void test_before_the_first_step(void **state) {
     training_close(&t);
 }
 
+/* oneDNN 2 evaluates with weights in another layout, for which others have to make room. Later ones need none. */
 static void test_refuses_over_budget(void **state) {
     (void)state;
     training t;
+    tide_device_info info;
     double accuracy = -1;
     training_open(&t, "mlp:784,700,10", 8);
+    assert_ok(tide_device_get_info(t.device, &info));
+    bool parks = strstr(info.description, "oneDNN 2.") != NULL;
     uint32_t disk = tide_machine_find_tier(&t.machine, TIDE_TIER_DISK);
     t.options.plan.budgets.tier_bytes[disk] = 1;
     uint64_t arena = tighten(&t);
     tide_trainer *trainer = training_start(&t);
     training_run(trainer, 1);
     uint64_t before = training_hash(trainer);
-    assert_status(tide_trainer_evaluate(trainer, &t.data, SAMPLES, &accuracy), TIDE_E_FIT);
-    assert_error_has("evaluation does not fit: parking");
-    assert_error_has("its budget is 1");
-    assert_true(accuracy == -1 && before == training_hash(trainer));
+    assert_status(tide_trainer_evaluate(trainer, &t.data, SAMPLES, &accuracy), parks ? TIDE_E_FIT : TIDE_OK);
+    if (parks) assert_error_has("evaluation does not fit: parking");
+    if (parks) assert_error_has("its budget is 1");
+    assert_true((accuracy == -1) == parks && before == training_hash(trainer));
     training_run(trainer, 1);
     tide_trainer_destroy(trainer);
     t.options.plan.budgets.arena_bytes = 2 * arena; /* room for an arena of its own */

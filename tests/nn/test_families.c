@@ -119,10 +119,8 @@ static void up_convolution(void **state) {
     "wte: input wte.weight wte.positions -> wte\n"                                                      \
     "h.0.ln_1: wte h.0.ln_1.weight h.0.ln_1.bias -> h.0.ln_1 h.0.ln_1.mean h.0.ln_1.inv_std\n"          \
     "h.0.attn.c_attn: h.0.ln_1 h.0.attn.c_attn.weight h.0.attn.c_attn.bias -> h.0.attn.c_attn\n"        \
-    "h.0.attn.scores: h.0.attn.c_attn -> h.0.attn.scores\n"                                             \
-    "h.0.attn.softmax: h.0.attn.scores -> h.0.attn.softmax (0>0)\n"                                     \
-    "h.0.attn.values: h.0.attn.softmax h.0.attn.c_attn -> h.0.attn.values\n"                            \
-    "h.0.attn.c_proj: h.0.attn.values h.0.attn.c_proj.weight h.0.attn.c_proj.bias -> h.0.attn.c_proj\n" \
+    "h.0.attn: h.0.attn.c_attn -> h.0.attn h.0.attn.lse\n"                                              \
+    "h.0.attn.c_proj: h.0.attn h.0.attn.c_proj.weight h.0.attn.c_proj.bias -> h.0.attn.c_proj\n"        \
     "h.0.attn.add: h.0.attn.c_proj wte -> h.0.attn.add (0>0)\n"                                         \
     "h.0.ln_2: h.0.attn.add h.0.ln_2.weight h.0.ln_2.bias -> h.0.ln_2 h.0.ln_2.mean h.0.ln_2.inv_std\n" \
     "h.0.mlp.c_fc: h.0.ln_2 h.0.mlp.c_fc.weight h.0.mlp.c_fc.bias -> h.0.mlp.c_fc\n"                    \
@@ -130,38 +128,31 @@ static void up_convolution(void **state) {
     "h.0.mlp.c_proj: h.0.mlp.gelu h.0.mlp.c_proj.weight h.0.mlp.c_proj.bias -> h.0.mlp.c_proj\n"        \
     "h.0.mlp.add: h.0.mlp.c_proj h.0.attn.add -> h.0.mlp.add (0>0)\n"                                   \
     "ln_f: h.0.mlp.add ln_f.weight ln_f.bias -> ln_f ln_f.mean ln_f.inv_std\n"                          \
-    "lm_head: ln_f wte.weight -> lm_head\n"                                                             \
-    "loss: lm_head label -> loss.prob loss\n"
+    "loss: ln_f wte.weight label -> loss.dx loss.weight.grad loss\n"
 
-#define GPT2_BACKWARD                                                                                                 \
-    "loss.bwd: loss.prob label -> loss.dx (0>0)\n"                                                                    \
-    "lm_head.bwd-weights: ln_f loss.dx -> lm_head.weight.grad\n"                                                      \
-    "lm_head.bwd-data: wte.weight loss.dx -> lm_head.dx\n"                                                            \
-    "ln_f.bwd: h.0.mlp.add lm_head.dx ln_f.weight ln_f.mean ln_f.inv_std -> ln_f.dx ln_f.weight.grad ln_f.bias.grad " \
-    "(1>0)\n"                                                                                                         \
-    "h.0.mlp.c_proj.bwd-weights: h.0.mlp.gelu ln_f.dx -> h.0.mlp.c_proj.weight.grad h.0.mlp.c_proj.bias.grad\n"       \
-    "h.0.mlp.c_proj.bwd-data: h.0.mlp.c_proj.weight ln_f.dx -> h.0.mlp.c_proj.dx\n"                                   \
-    "h.0.mlp.gelu.bwd: h.0.mlp.c_fc h.0.mlp.c_proj.dx -> h.0.mlp.gelu.dx (1>0)\n"                                     \
-    "h.0.mlp.c_fc.bwd-weights: h.0.ln_2 h.0.mlp.gelu.dx -> h.0.mlp.c_fc.weight.grad h.0.mlp.c_fc.bias.grad\n"         \
-    "h.0.mlp.c_fc.bwd-data: h.0.mlp.c_fc.weight h.0.mlp.gelu.dx -> h.0.mlp.c_fc.dx\n"                                 \
-    "h.0.ln_2.bwd: h.0.attn.add h.0.mlp.c_fc.dx h.0.ln_2.weight h.0.ln_2.mean h.0.ln_2.inv_std -> h.0.ln_2.dx "       \
-    "h.0.ln_2.weight.grad h.0.ln_2.bias.grad (1>0)\n"                                                                 \
-    "h.0.attn.add.sum-dy: ln_f.dx h.0.ln_2.dx -> h.0.attn.add.dy (1>0)\n"                                             \
-    "h.0.attn.c_proj.bwd-weights: h.0.attn.values h.0.attn.add.dy -> h.0.attn.c_proj.weight.grad "                    \
-    "h.0.attn.c_proj.bias.grad\n"                                                                                     \
-    "h.0.attn.c_proj.bwd-data: h.0.attn.c_proj.weight h.0.attn.add.dy -> h.0.attn.c_proj.dx\n"                        \
-    "h.0.attn.values.bwd: h.0.attn.softmax h.0.attn.c_attn h.0.attn.c_proj.dx -> h.0.attn.values.dprob "              \
-    "h.0.attn.values.dv\n"                                                                                            \
-    "h.0.attn.softmax.bwd: h.0.attn.softmax h.0.attn.values.dprob -> h.0.attn.softmax.dx (1>0)\n"                     \
-    "h.0.attn.scores.bwd: h.0.attn.c_attn h.0.attn.values.dv h.0.attn.softmax.dx -> h.0.attn.scores.dx\n"             \
-    "h.0.attn.c_attn.bwd-weights: h.0.ln_1 h.0.attn.scores.dx -> h.0.attn.c_attn.weight.grad "                        \
-    "h.0.attn.c_attn.bias.grad\n"                                                                                     \
-    "h.0.attn.c_attn.bwd-data: h.0.attn.c_attn.weight h.0.attn.scores.dx -> h.0.attn.c_attn.dx\n"                     \
-    "h.0.ln_1.bwd: wte h.0.attn.c_attn.dx h.0.ln_1.weight h.0.ln_1.mean h.0.ln_1.inv_std -> h.0.ln_1.dx "             \
-    "h.0.ln_1.weight.grad h.0.ln_1.bias.grad (1>0)\n"                                                                 \
-    "wte.sum-dy: h.0.attn.add.dy h.0.ln_1.dx -> wte.dy (1>0)\n"                                                       \
-    "wte.bwd: input wte.dy -> wte.weight.grad wte.positions.grad\n"                                                   \
-    "wte.weight.accumulate: lm_head.weight.grad wte.weight.grad -> wte.weight.grad-sum (0>0)\n"
+#define GPT2_BACKWARD                                                                                              \
+    "ln_f.bwd: h.0.mlp.add loss.dx ln_f.weight ln_f.mean ln_f.inv_std -> ln_f.dx ln_f.weight.grad ln_f.bias.grad " \
+    "(1>0)\n"                                                                                                      \
+    "h.0.mlp.c_proj.bwd-weights: h.0.mlp.gelu ln_f.dx -> h.0.mlp.c_proj.weight.grad h.0.mlp.c_proj.bias.grad\n"    \
+    "h.0.mlp.c_proj.bwd-data: h.0.mlp.c_proj.weight ln_f.dx -> h.0.mlp.c_proj.dx\n"                                \
+    "h.0.mlp.gelu.bwd: h.0.mlp.c_fc h.0.mlp.c_proj.dx -> h.0.mlp.gelu.dx (1>0)\n"                                  \
+    "h.0.mlp.c_fc.bwd-weights: h.0.ln_2 h.0.mlp.gelu.dx -> h.0.mlp.c_fc.weight.grad h.0.mlp.c_fc.bias.grad\n"      \
+    "h.0.mlp.c_fc.bwd-data: h.0.mlp.c_fc.weight h.0.mlp.gelu.dx -> h.0.mlp.c_fc.dx\n"                              \
+    "h.0.ln_2.bwd: h.0.attn.add h.0.mlp.c_fc.dx h.0.ln_2.weight h.0.ln_2.mean h.0.ln_2.inv_std -> h.0.ln_2.dx "    \
+    "h.0.ln_2.weight.grad h.0.ln_2.bias.grad (1>0)\n"                                                              \
+    "h.0.attn.add.sum-dy: ln_f.dx h.0.ln_2.dx -> h.0.attn.add.dy (1>0)\n"                                          \
+    "h.0.attn.c_proj.bwd-weights: h.0.attn h.0.attn.add.dy -> h.0.attn.c_proj.weight.grad "                        \
+    "h.0.attn.c_proj.bias.grad\n"                                                                                  \
+    "h.0.attn.c_proj.bwd-data: h.0.attn.c_proj.weight h.0.attn.add.dy -> h.0.attn.c_proj.dx\n"                     \
+    "h.0.attn.bwd: h.0.attn.c_attn h.0.attn h.0.attn.lse h.0.attn.c_proj.dx -> h.0.attn.dx\n"                      \
+    "h.0.attn.c_attn.bwd-weights: h.0.ln_1 h.0.attn.dx -> h.0.attn.c_attn.weight.grad "                            \
+    "h.0.attn.c_attn.bias.grad\n"                                                                                  \
+    "h.0.attn.c_attn.bwd-data: h.0.attn.c_attn.weight h.0.attn.dx -> h.0.attn.c_attn.dx\n"                         \
+    "h.0.ln_1.bwd: wte h.0.attn.c_attn.dx h.0.ln_1.weight h.0.ln_1.mean h.0.ln_1.inv_std -> h.0.ln_1.dx "          \
+    "h.0.ln_1.weight.grad h.0.ln_1.bias.grad (1>0)\n"                                                              \
+    "wte.sum-dy: h.0.attn.add.dy h.0.ln_1.dx -> wte.dy (1>0)\n"                                                    \
+    "wte.bwd: input wte.dy -> wte.weight.grad wte.positions.grad\n"                                                \
+    "wte.weight.accumulate: loss.weight.grad wte.weight.grad -> wte.weight.grad-sum (0>0)\n"
 
 static tide_step *small_step(const char *spec, const tide_step_options *o) {
     tide_model_options mo;
@@ -194,16 +185,16 @@ static void gpt2_block(void **state) {
     assert_int_equal(size_of(step, "wte.positions"), 3 * 4 * 4);
     assert_int_equal(size_of(step, "h.0.ln_1.mean"), 2 * 3 * 4);
     assert_int_equal(size_of(step, "h.0.attn.c_attn"), 2 * 3 * 12 * 4);
-    assert_int_equal(size_of(step, "h.0.attn.scores"), 2 * 2 * 3 * 3 * 4);
-    assert_int_equal(size_of(step, "h.0.attn.values.dv"), 2 * 3 * 4 * 4);
-    assert_int_equal(size_of(step, "h.0.attn.scores.dx"), 2 * 3 * 12 * 4);
-    assert_int_equal(size_of(step, "lm_head"), 2 * 3 * 7 * 4);
+    assert_int_equal(size_of(step, "h.0.attn"), 2 * 3 * 4 * 4);
+    assert_int_equal(size_of(step, "h.0.attn.lse"), 2 * 2 * 3 * 4);
+    assert_int_equal(size_of(step, "h.0.attn.dx"), 2 * 3 * 12 * 4);
+    assert_int_equal(size_of(step, "loss.weight.grad"), 7 * 4 * 4);
+    assert_int_equal(tide_step_probabilities(step, 0), TIDE_NONE);
     assert_int_equal(tide_step_op_bytes(step, 0),
                      2 * 3 * 4 + 2 * (2 * 3 * 4 * 4) + 3 * 4 * 4); /* rows, not the table */
     assert_int_equal(tide_step_op_flops(step, 3), 2 * (2 * 2 * 3 * 3) * 2);
-    assert_int_equal(tide_step_op_flops(step, 5), 2 * (2 * 2 * 3 * 3) * 2);
-    assert_int_equal(tide_step_op_flops(step, 29), 4 * (2 * 2 * 3 * 3) * 2);
-    assert_string_equal(tide_program_op(p, 29)->name, "h.0.attn.values.bwd");
+    assert_int_equal(tide_step_op_flops(step, 23), 5 * (2 * 2 * 3 * 3) * 2);
+    assert_string_equal(tide_program_op(p, 23)->name, "h.0.attn.bwd");
     tide_step_destroy(step);
 }
 
@@ -217,10 +208,10 @@ static void tied_weights(void **state) {
     tide_step *step = small_step("gpt2:1,4,2,3,7", &o);
     char *text = program_text(tide_step_program(step));
     static const char *const lines[] = {
-        "\nwte.weight.accumulate: lm_head.weight.grad wte.weight.grad -> wte.weight.grad-sum (0>0)\n",
-        "\nlm_head.weight.accumulate@1: wte.weight.grad-sum lm_head.weight.grad@1 -> lm_head.weight.grad-sum@1 (0>0)\n",
-        "\nwte.weight.accumulate@1: lm_head.weight.grad-sum@1 wte.weight.grad@1 -> wte.weight.grad-sum@1 (0>0)\n",
-        "\nwte.weight.sgd: wte.weight wte.weight.grad-sum@1 -> wte.weight' (0=0) once\n",
+        "\nwte.weight.accumulate: loss.weight.grad wte.weight.grad -> wte.weight.grad-sum (0>0)\n",
+        "\nwte.weight.accumulate@1: loss.weight.grad@1 wte.weight.grad@1 -> wte.weight.grad-sum@1 (0>0)\n",
+        "\nwte.weight.accumulate1@1: wte.weight.grad-sum wte.weight.grad-sum@1 -> wte.weight.grad-sum1@1 (0>0)\n",
+        "\nwte.weight.sgd: wte.weight wte.weight.grad-sum1@1 -> wte.weight' (0=0) once\n",
         "\nwte.positions.sgd: ",
     };
     const char *at = text;

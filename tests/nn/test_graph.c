@@ -102,7 +102,7 @@ static void token_layers_must_match(void **state) {
     uint32_t e = tide__graph_embedding(&g, "e", tide__graph_input(&g, tokens), 10, 12, false);
     tide_shape y = tide__layer_shape(&g, e);
     assert_true(y.n == 12 && y.c == 12 && y.h == 1 && y.w == 1);
-    tide__graph_scores(&g, "s", e, 3, 6);
+    tide__graph_attention(&g, "s", e, 3, 6);
     assert_refused(&g, TIDE_E_ARGUMENT, "layer s: 3 heads over 12 rows of 12 for samples of 6");
 
     g = (tide__graph){0};

@@ -53,7 +53,7 @@ static const published models[] = {
     {"gpt2:medium", 354823168, 0},
     {"gpt2:large", 774030080, 0},
     {"gpt2:xl", 1557611200, 0},
-    {"gpt2:2,64,4,32,100", GPT2_PARAMETERS(2, 64, 32, 100), 1 + 2 * 12 + 3},
+    {"gpt2:2,64,4,32,100", GPT2_PARAMETERS(2, 64, 32, 100), 1 + 2 * 10 + 3},
     {"lstm:2,64,100", LSTM_PARAMETERS(2, 64, 10000), 1 + 100 + 2 * 100 + 3},
     {"lstm:1,8,1,5", LSTM_PARAMETERS(1, 8, 5), 1 + 1 + 1 + 3},
 };

@@ -206,7 +206,7 @@ static void test_parts_of_a_folder(void **state) {
 
 /* ---- training ---- */
 
-/* The same bits whether it stops in between or not, and others with another seed; a picture that breaks ends it by name. */
+/* The same bits whether it stops in between or not, however many threads decode, and others with another seed; a picture that breaks ends it by name. */
 static void test_training(void **state) {
     (void)state;
     training t;
@@ -215,7 +215,11 @@ static void test_training(void **state) {
     tide_picture_folder *f = open_folder("learn", false);
     training_open(&t, "lenet", 4);
     t.options.data = tide_picture_folder_train(f);
-    tide_trainer *whole = training_start(&t), *first = training_start(&t), *second = training_start(&t);
+    tide_trainer *whole = training_start(&t), *first = training_start(&t);
+    tide_data by_three = *t.options.data;
+    by_three.threads = 3;
+    t.options.data = &by_three;
+    tide_trainer *second = training_start(&t);
     training_run(whole, 6);
     training_run(first, 2);
     assert_ok(tide_trainer_save(first, in_folder("c")));

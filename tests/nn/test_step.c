@@ -104,25 +104,26 @@ static void mlp_with_two_micro_batches_clipping_and_adam(void **state) {
                      "fc1.bwd-weights: input loss.dx -> fc1.weight.grad fc1.bias.grad\n"
                      "fc1@1: input@1 fc1.weight fc1.bias -> fc1@1\n"
                      "loss@1: fc1@1 label@1 -> loss.prob@1 loss@1\n"
+                     "loss.accumulate1@1: loss loss@1 -> loss.sum1@1 (0>0)\n"
                      "loss.bwd@1: loss.prob@1 label@1 -> loss.dx@1 (0>0)\n"
                      "fc1.bwd-weights@1: input@1 loss.dx@1 -> fc1.weight.grad@1 fc1.bias.grad@1\n"
-                     "fc1.weight.accumulate@1: fc1.weight.grad fc1.weight.grad@1 -> fc1.weight.grad-sum@1 (0>0)\n"
-                     "fc1.bias.accumulate@1: fc1.bias.grad fc1.bias.grad@1 -> fc1.bias.grad-sum@1 (0>0)\n"
-                     "grad-norm: fc1.weight.grad-sum@1 fc1.bias.grad-sum@1 -> grad-norm.scale\n"
-                     "fc1.weight.adam: fc1.weight fc1.weight.m fc1.weight.v fc1.weight.grad-sum@1 grad-norm.scale -> "
+                     "fc1.weight.accumulate1@1: fc1.weight.grad fc1.weight.grad@1 -> fc1.weight.grad-sum1@1 (0>0)\n"
+                     "fc1.bias.accumulate1@1: fc1.bias.grad fc1.bias.grad@1 -> fc1.bias.grad-sum1@1 (0>0)\n"
+                     "grad-norm: fc1.weight.grad-sum1@1 fc1.bias.grad-sum1@1 -> grad-norm.scale\n"
+                     "fc1.weight.adam: fc1.weight fc1.weight.m fc1.weight.v fc1.weight.grad-sum1@1 grad-norm.scale -> "
                      "fc1.weight' fc1.weight.m' fc1.weight.v' (0=0) (1=1) (2=2) once\n"
-                     "fc1.bias.adam: fc1.bias fc1.bias.m fc1.bias.v fc1.bias.grad-sum@1 grad-norm.scale -> fc1.bias' "
+                     "fc1.bias.adam: fc1.bias fc1.bias.m fc1.bias.v fc1.bias.grad-sum1@1 grad-norm.scale -> fc1.bias' "
                      "fc1.bias.m' fc1.bias.v' (0=0) (1=1) (2=2) once\n");
     const tide_program *p = tide_step_program(step);
     for (uint32_t micro = 0; micro < 2; micro++) {
         assert_int_equal(tide_program_tensor(p, tide_step_input(step, micro))->start, TIDE_START_CLIENT);
         assert_int_equal(tide_program_tensor(p, tide_step_label(step, micro))->dtype, TIDE_I32);
-        assert_true(tide_program_tensor(p, tide_step_loss(step, micro))->keep);
         assert_false(tide_program_tensor(p, tide_step_probabilities(step, micro))->keep);
     }
+    assert_true(tide_program_tensor(p, tide_step_loss(step))->keep);
     assert_int_equal(tide_step_input(step, 2), TIDE_NONE);
     assert_true(tide_step_op_desc(step, 2)->loss_scale == 0.5f);
-    const tide_op_desc *norm = tide_step_op_desc(step, 10);
+    const tide_op_desc *norm = tide_step_op_desc(step, 11);
     assert_int_equal(norm->n_grads, 2);
     assert_int_equal(norm->grad_elements[0], 18);
     assert_int_equal(norm->grad_elements[1], 3);
@@ -320,6 +321,55 @@ static void states(void **state) {
     tide_step_destroy(step);
 }
 
+/* The most values with `part` in their names that are alive at once. */
+static uint32_t most_alive(const tide_program *p, const char *part) {
+    tide_liveness *live;
+    uint32_t most = 0;
+    assert_ok(tide_liveness_create(p, &live));
+    for (uint32_t op = 0; op < live->n_ops; op++) {
+        uint32_t alive = 0;
+        for (tide_id t = 0; t < live->n_tensors; t++)
+            alive += strstr(tide_program_tensor(p, t)->name, part) && live->first[t] <= op && live->last[t] >= op;
+        if (alive > most) most = alive;
+    }
+    tide_liveness_destroy(live);
+    return most;
+}
+
+/* Six micro-batches: ((0 1) (2 3)) (4 5). What is alive are partial sums, the newest gradient and a sum being made. */
+static void sums_are_a_tree(void **state) {
+    (void)state;
+    tide_step_options o;
+    tide_step_options_init(&o);
+    o.accumulate = 6;
+    tide_step *step = make_step("mlp:6,3", 2, &o);
+    char *text = program_text(tide_step_program(step));
+    static const char *const lines[] = {
+        "\nfc1.weight.accumulate1@1: fc1.weight.grad fc1.weight.grad@1 -> fc1.weight.grad-sum1@1 (0>0)\n",
+        "\nfc1.weight.accumulate1@3: fc1.weight.grad@2 fc1.weight.grad@3 -> fc1.weight.grad-sum1@3 (0>0)\n",
+        "\nfc1.weight.accumulate2@3: fc1.weight.grad-sum1@1 fc1.weight.grad-sum1@3 -> fc1.weight.grad-sum2@3 (0>0)\n",
+        "\nloss.accumulate1@5: loss@4 loss@5 -> loss.sum1@5 (0>0)\n",
+        "\nloss.accumulate3@5: loss.sum2@3 loss.sum1@5 -> loss.sum3@5 (0>0)\n",
+        "\nfc1.weight.accumulate1@5: fc1.weight.grad@4 fc1.weight.grad@5 -> fc1.weight.grad-sum1@5 (0>0)\n",
+        "\nfc1.weight.accumulate3@5: fc1.weight.grad-sum2@3 fc1.weight.grad-sum1@5 -> fc1.weight.grad-sum3@5 (0>0)\n",
+        "\nfc1.weight.sgd: fc1.weight fc1.weight.grad-sum3@5 -> fc1.weight' (0=0) once\n",
+    };
+    const char *at = text;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        at = strstr(at, lines[i]);
+        assert_non_null(at);
+    }
+    assert_true(tide_step_op_desc(step, 2)->loss_scale == 1.0f / 6);
+    free(text);
+    tide_step_destroy(step);
+    for (uint32_t levels = 1; levels < 6; levels++) {
+        o.accumulate = UINT32_C(1) << levels;
+        step = make_step("mlp:6,3", 2, &o);
+        assert_int_equal(most_alive(tide_step_program(step), "weight.grad"), levels + 2);
+        tide_step_destroy(step);
+    }
+}
+
 static void refused_options(void **state) {
     (void)state;
     tide_model *model;
@@ -360,6 +410,7 @@ int main(void) {
         cmocka_unit_test(dropout_and_lrn),
         cmocka_unit_test(inference_uses_running_statistics),
         cmocka_unit_test(states),
+        cmocka_unit_test(sums_are_a_tree),
         cmocka_unit_test(refused_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "support/test.h"
 
 #include "plan/place_plan.h"
-#include "plan/schedule.h"
+#include "plan/schedule/schedule.h"
 #include "support/brute_placement.h"
 #include "support/check_placement.h"
 #include "support/draw_placement.h"

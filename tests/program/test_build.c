@@ -120,7 +120,7 @@ static void test_shapes(void **state) {
     refuse(b, OP(.phase = (tide_phase)3), "phase");
     assert_status(tide_program_builder_op(b, NULL, NULL), TIDE_E_ARGUMENT);
     assert_status(tide_program_builder_tensor(b, NULL, NULL), TIDE_E_ARGUMENT);
-    tide_tensor bad[] = {{.dtype = (tide_dtype)4}, {.cls = (tide_class)8}, {.start = (tide_start)3}};
+    tide_tensor bad[] = {{.dtype = (tide_dtype)6}, {.cls = (tide_class)8}, {.start = (tide_start)3}};
     for (size_t i = 0; i < 3; i++) assert_status(tide_program_builder_tensor(b, &bad[i], NULL), TIDE_E_ARGUMENT);
     tide_program *p = finish(b);
     assert_int_equal(tide_program_tensor_count(p), 0);

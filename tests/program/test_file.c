@@ -151,7 +151,8 @@ static void test_tensors(void **state) {
     refuse(HEAD T1, "f:2: ", "tensor 1 comes before tensor 0");
     refuse(HEAD "{\"tensor\":0,\"bytes\":1,\"size\":1}", "f:2: ", "unknown key \"size\"");
     refuse(HEAD "{\"tensor\":0,\"bytes\":1,\"op\":0}", "f:2: ", "unknown key \"op\"");
-    refuse(HEAD "{\"tensor\":0,\"bytes\":1,\"dtype\":\"f16\"}", "f:2: ", "dtype must be one of: f32, u8, i32, bytes");
+    refuse(HEAD "{\"tensor\":0,\"bytes\":1,\"dtype\":\"f12\"}",
+           "f:2: ", "dtype must be one of: f32, u8, i32, bytes, bf16, f16");
     refuse(HEAD "{\"tensor\":0,\"bytes\":1,\"class\":7}", "f:2: ", "class must be one of: input,");
     refuse(HEAD "{\"tensor\":0,\"bytes\":1,\"start\":null}", "f:2: ", "start must be one of: absent, present, client");
     refuse(HEAD "{\"tensor\":0,\"bytes\":1,\"keep\":1}", "f:2: ", "keep must be true or false");

@@ -70,6 +70,19 @@ def check_hover(b):
     assert b.run("return $('tip').hidden"), "the tip stays when the pointer leaves"
 
 
+def check_labels(b):
+    """Labels of lines and of the peak are there, and lie on nothing."""
+    hidden = b.run("""const c = {plot: map.clientWidth - GUTTER - MARGIN, height: map.clientHeight,
+                      x: v => GUTTER + (v - view.x0) / (view.x1 - view.x0) * (map.clientWidth - GUTTER - MARGIN)};
+                      const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+                      const out = [];
+                      for (let i = 0; i < M.stays; i++) if (written.map.some(w => meets(w, stayBox(c, i)))) out.push(stayName(i));
+                      return out""")
+    assert b.run("return written.map.length") > 0, "neither arena nor budget is named"
+    assert not hidden, f"labels lie on {hidden}"
+    assert b.run("return written.load !== null"), "the peak is not named"
+
+
 def check_reasons(b):
     """Swaps and re-runs say why and what they cost."""
     swap = b.run("return M.choice.kind.indexOf(SWAP)")
@@ -173,6 +186,7 @@ def check_small(pages, shots):
         load(b, os.path.join(pages, "small.html"))
         b.screenshot(os.path.join(shots, "small-light.png"))
         check_names(b)
+        check_labels(b)
         check_hover(b)
         check_reasons(b)
         check_zoom(b)

@@ -18,8 +18,8 @@ typedef struct family {
 } family;
 
 static const family families[] = {
-    {"mlp:784,48,32,10", 8, 28, TIDE_SGD, 0, 0},    {"lenet", 8, 28, TIDE_MOMENTUM, 2, 0},
-    {"resnet-cifar:1", 4, 28, TIDE_MOMENTUM, 0, 0}, {"unet:4", 2, 32, TIDE_ADAM, 0, 0},
+    {"mlp:784,48,32,10", 8, 28, TIDE_SGD, 0, 0},    {"lenet", 3, 28, TIDE_MOMENTUM, 3, 0},
+    {"resnet-cifar:1", 2, 28, TIDE_MOMENTUM, 4, 0}, {"unet:4", 2, 32, TIDE_ADAM, 0, 0},
     {"gpt2:2,32,4,12,256", 3, 0, TIDE_ADAMW, 0, 1}, {"lstm:2,24,6,256", 4, 0, TIDE_ADAM, 0, 0.5f},
     {"densenet121", 2, 32, TIDE_MOMENTUM, 0, 0}, /* from here on large */
     {"resnet50", 2, 32, TIDE_MOMENTUM, 0, 0},

@@ -1,7 +1,7 @@
 /* See hand_made.h. */
 #include "support/hand_made.h"
 
-#include "plan/schedule.h"
+#include "plan/schedule/schedule.h"
 #include "support/test.h"
 
 tide_machine machine_with_disk(void) {

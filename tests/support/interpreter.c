@@ -122,10 +122,29 @@ static uint32_t right_variant(const world *w, tide_id op) {
     return 0;
 }
 
+static bool is_queue_of(const world *w, const tide_op *op, uint32_t queue) {
+    if (!op->message) return queue == 0;
+    if (queue == 0 || queue > w->machine->n_channels) return false;
+    const tide_machine_channel *channel = &w->machine->channel[queue - 1];
+    return w->machine->tier[channel->tier].kind == TIDE_TIER_PEER && channel->out != op->message->receives;
+}
+
+/* A peer takes messages in the order of their numbers, and each once. */
+static bool is_next_message(const world *w, uint32_t i, const tide_message *message) {
+    for (uint32_t k = 0; k < i; k++) {
+        const tide__action *a = &w->plan->actions.data[k];
+        const tide_op *op = a->kind == TIDE_RUN ? tide_program_op(w->program, a->op) : NULL;
+        if (op && op->message && op->message->number >= message->number) return false;
+    }
+    return true;
+}
+
 static bool list_run(world *w, uint32_t i) {
     const tide__action *a = &w->plan->actions.data[i];
     const tide_op *op = tide_program_op(w->program, a->op);
-    if (!op || a->queue != 0 || a->variant >= op->n_variants) return broken(w, i, "no such op, queue or variant");
+    if (!op || !is_queue_of(w, op, a->queue) || a->variant >= op->n_variants)
+        return broken(w, i, "no such op, queue or variant");
+    if (op->message && !is_next_message(w, i, op->message)) return broken(w, i, "a message out of turn");
     uint32_t right = right_variant(w, a->op), n = op->n_reads + op->n_writes;
     if (right >= op->n_variants || op->variants[a->variant].bits_class != op->variants[right].bits_class)
         return broken(w, i, "other bits");
@@ -327,15 +346,25 @@ static void set_values(world *w) {
     }
 }
 
-/* Every op runs; those with side effects once, in the order of the program. */
+/* Effects that are not in the bytes, as program.h has it; all of them where nothing says that an op may run again. */
+static bool has_effect(const world *w, tide_id id) {
+    bool any_again = false, overwrites = false;
+    const tide_op *op = tide_program_op(w->program, id);
+    for (tide_id i = 0; i < w->n_ops; i++) any_again |= tide_program_op(w->program, i)->rerunnable;
+    for (uint32_t k = 0; k < op->n_inplace; k++) overwrites |= op->inplace[k].must;
+    return !any_again || (!op->rerunnable && !overwrites);
+}
+
+/* Every op runs; those with side effects once, and where these are not in the bytes in the order of the program. */
 static bool check_ops(world *w, uint32_t *runs) {
     tide_id last_fixed = 0;
     for (uint32_t i = 0; i < w->n_actions; i++) {
         const tide__action *a = &w->plan->actions.data[i];
         if (a->kind != TIDE_RUN) continue;
         const tide_op *op = tide_program_op(w->program, a->op);
-        if (!op->rerunnable && (runs[a->op] > 0 || a->op < last_fixed)) return broken(w, i, "a side effect too many");
-        if (!op->rerunnable) last_fixed = a->op;
+        if (!op->rerunnable && runs[a->op] > 0) return broken(w, i, "a side effect too many");
+        if (has_effect(w, a->op) && a->op < last_fixed) return broken(w, i, "a side effect too late");
+        if (has_effect(w, a->op)) last_fixed = a->op;
         runs[a->op]++;
     }
     for (tide_id i = 0; i < w->n_ops; i++)

@@ -82,7 +82,8 @@ void check_repeat(const tide_op_desc *d, void *context) {
 
 static bool is_by_onednn(tide_op_kind kind) {
     return kind <= TIDE_OP_FC_BWD_WEIGHTS || (kind >= TIDE_OP_UPCONV_FWD && kind <= TIDE_OP_UPCONV_BWD_WEIGHTS) ||
-           kind == TIDE_OP_LSTM_FWD || kind == TIDE_OP_LSTM_BWD_WEIGHTS || kind == TIDE_OP_LSTM_BWD_DATA;
+           kind == TIDE_OP_LSTM_FWD || kind == TIDE_OP_LSTM_BWD_WEIGHTS || kind == TIDE_OP_LSTM_BWD_DATA ||
+           kind == TIDE_OP_HEAD_LOSS || kind == TIDE_OP_HEAD_SCORE;
 }
 
 void check_threads(const tide_op_desc *d, void *context) {
@@ -103,14 +104,12 @@ static int in_place_read(tide_op_kind kind) {
     case TIDE_OP_SOFTMAX_LOSS_BWD:
     case TIDE_OP_DROPOUT_FWD:
     case TIDE_OP_GELU_FWD:
-    case TIDE_OP_CAUSAL_SOFTMAX_FWD:
     case TIDE_OP_LSTM_BWD_GATES:
     case TIDE_OP_ACCUMULATE: return 0;
     case TIDE_OP_BN_BWD:
     case TIDE_OP_RELU_BWD:
     case TIDE_OP_LAYERNORM_BWD:
     case TIDE_OP_GELU_BWD:
-    case TIDE_OP_CAUSAL_SOFTMAX_BWD:
     case TIDE_OP_DROPOUT_BWD: return 1;
     default: return -1;
     }

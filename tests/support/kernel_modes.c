@@ -2,6 +2,7 @@
 #include "support/kernel_modes.h"
 
 #include "support/cuda.h"
+#include "support/kernel_pairs.h"
 #include "support/opencl.h"
 #include "support/test.h"
 
@@ -15,6 +16,8 @@ static kernel_modes modes_of(int argc, char **argv) {
             m.grad = true;
         else if (strcmp(argv[i], "perf") == 0)
             m.perf = true;
+        else if (strcmp(argv[i], "bits") == 0)
+            m.bits = true;
         else if (strcmp(argv[i], "cpu") == 0)
             m.opencl = m.cuda = false;
         else if (strcmp(argv[i], "opencl") == 0)
@@ -22,11 +25,11 @@ static kernel_modes modes_of(int argc, char **argv) {
         else if (strcmp(argv[i], "cuda") == 0)
             m.cpu = m.opencl = false;
         else {
-            fprintf(stderr, "usage: %s [test | grad | perf] [cpu | opencl | cuda]\n", argv[0]);
+            fprintf(stderr, "usage: %s [test | grad | perf | bits] [cpu | opencl | cuda]\n", argv[0]);
             exit(2);
         }
     }
-    if (!m.test && !m.grad && !m.perf) m.test = m.grad = true;
+    if (!m.test && !m.grad && !m.perf && !m.bits) m.test = m.grad = true;
     if (m.opencl) m.opencl = has_opencl();
     if (m.cuda) m.cuda = has_cuda();
     return m;
@@ -124,11 +127,12 @@ static int run_gradients(const kernel_modes *modes, CMUnitTestFunction gradients
 }
 
 int kernel_modes_run(int argc, char **argv, int (*checks)(const kernel_modes *modes), void (*gradients)(void **state),
-                     visit_all_fn visit_large) {
+                     visit_all_fn visit_all, visit_all_fn visit_large) {
     const kernel_modes modes = modes_of(argc, argv);
     int failed = 0;
     if (modes.test) failed += checks(&modes);
     if (modes.grad) failed += run_gradients(&modes, gradients);
+    if (modes.bits) failed += modes.cuda && modes.opencl ? check_pairs(visit_all) : SKIPPED;
     if (modes.perf) print_rates(&modes, visit_large);
     return failed;
 }

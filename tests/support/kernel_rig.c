@@ -107,14 +107,14 @@ static void make_labels(rig_case *c, uint32_t operand) {
         c->plain[operand][i] = (float)(i * 7 % (uint64_t)c->desc.x.c);
 }
 
-static void make_tokens(rig_case *c) {
-    for (uint64_t i = 0; i < c->spec.elements[0]; i++) c->plain[0][i] = (float)(i * 5 % (uint64_t)c->desc.vocabulary);
+/* Of the head of a language model: rows of any of its classes. */
+static void make_classes(rig_case *c, uint32_t operand) {
+    for (uint64_t i = 0; i < c->spec.elements[operand]; i++)
+        c->plain[operand][i] = (float)(i * 7 % (uint64_t)c->desc.y.c);
 }
 
-/* Of (N, heads, T, T): nothing above the diagonal. */
-static void make_lower(rig_case *c, uint32_t operand, int64_t context) {
-    for (int64_t i = 0; i < (int64_t)c->spec.elements[operand]; i++)
-        if (i % context > i / context % context) c->plain[operand][i] = 0;
+static void make_tokens(rig_case *c) {
+    for (uint64_t i = 0; i < c->spec.elements[0]; i++) c->plain[0][i] = (float)(i * 5 % (uint64_t)c->desc.vocabulary);
 }
 
 /* Of (N, 4 H): what sigmoid and tanh (the third quarter) can give. */
@@ -148,10 +148,9 @@ static void make_sense(rig_case *c) {
         break;
     case TIDE_OP_EMBEDDING_FWD:
     case TIDE_OP_EMBEDDING_BWD: make_tokens(c); break;
-    case TIDE_OP_SCORES_BWD: make_lower(c, 2, c->desc.y.h); break;
-    case TIDE_OP_VALUES_FWD:
-    case TIDE_OP_VALUES_BWD: make_lower(c, 0, c->desc.x.h); break;
-    case TIDE_OP_CAUSAL_SOFTMAX_BWD: derive(c, TIDE_OP_CAUSAL_SOFTMAX_FWD, (const int[]){0}, (const int[]){0}); break;
+    case TIDE_OP_ATTENTION_BWD: derive(c, TIDE_OP_ATTENTION_FWD, (const int[]){0}, (const int[]){1, 2}); break;
+    case TIDE_OP_HEAD_LOSS:
+    case TIDE_OP_HEAD_SCORE: make_classes(c, 2); break;
     case TIDE_OP_LSTM_BWD_GATES: make_gates(c, 0); break;
     default: break;
     }

@@ -411,7 +411,7 @@ static const mutation table[] = {
     {"wrong tier", wrong_tier, 5, 85},
     {"wrong count", wrong_count, 10, 75},
     {"out of range", out_of_range, 0, 100},
-    {"relocate over", relocate_over, 0, 30},
+    {"relocate over", relocate_over, 5, 30},
     {"relocate backwards", relocate_backwards, 0, 45},
     {"relocate other size", relocate_other_size, 0, 90},
     {"relocate on channel", relocate_on_channel, 0, 100},

@@ -269,7 +269,59 @@ static bool must_beyond(random_case *c, uint64_t *random) {
     return false;
 }
 
+/* It has an order of its own and does not say so. Only the program's order would make that true. */
+static bool deny_order(random_case *c, uint64_t *random) {
+    (void)random;
+    tide_id last = 0;
+    bool differs = false;
+    bool ran[64] = {false};
+    if (!c->plan->reordered) return false;
+    for (size_t i = 0; i < c->plan->actions.count; i++) {
+        const tide__action *a = &c->plan->actions.data[i];
+        if (a->kind != TIDE_RUN || a->op >= 64 || ran[a->op]) continue;
+        ran[a->op] = true;
+        differs = differs || a->op < last;
+        last = a->op;
+    }
+    c->plan->reordered = false;
+    return differs;
+}
+
+/* Two first runs change places in a plan that may have any order: what they need, or who needs them, is too late. */
+static bool exchange_runs(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RUN && x != c->plan->actions.data + c->plan->actions.count - 1);
+    uint32_t i = index_of(c, a), k = i + 1;
+    while (k < c->plan->actions.count && c->plan->actions.data[k].kind != TIDE_RUN) k++;
+    if (k == c->plan->actions.count) return false;
+    rebuilding r = begin_rebuild(c);
+    r.order[i] = k;
+    r.order[k] = i;
+    end_rebuild(&r);
+    c->plan->reordered = true;
+    return true;
+}
+
+/* Effects that are not in values, in the wrong order. */
+static bool exchange_effects(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->kind == TIDE_RUN && !op_of(c, x)->rerunnable && op_of(c, x)->n_inplace == 0);
+    uint32_t i = index_of(c, a), k = i + 1;
+    const tide__action *all = c->plan->actions.data;
+    while (k < c->plan->actions.count &&
+           (all[k].kind != TIDE_RUN || op_of(c, &all[k])->rerunnable || op_of(c, &all[k])->n_inplace > 0))
+        k++;
+    if (k == c->plan->actions.count) return false;
+    rebuilding r = begin_rebuild(c);
+    order_remove(&r, i);
+    order_insert(&r, k, i);
+    end_rebuild(&r);
+    c->plan->reordered = true;
+    return true;
+}
+
 static const mutation table[] = {
+    {"deny order", deny_order, 0, 0},
+    {"exchange runs", exchange_runs, 60, 60},
+    {"exchange effects", exchange_effects, 0, 90},
     {"drop run", drop_run, 10, 85},
     {"drop save", drop_save, 50, 80},
     {"drop load", drop_load, 10, 80},

@@ -160,7 +160,11 @@ static size_t add_use(sketch *s, uint32_t h) {
 
 void sketch_run(sketch *s, tide_id op, uint32_t variant, const uint32_t *uses, uint32_t n_uses) {
     uint32_t n_reads = tide_program_op(s->program, op)->n_reads;
+    const tide_message *message = tide_program_op(s->program, op)->message;
     tide__action a = {.kind = TIDE_RUN, .op = op, .variant = variant, .copy = TIDE_NONE, .n_uses = n_uses};
+    if (message)
+        a.queue =
+            tide_machine_queue(s->machine, tide_machine_find_tier(s->machine, TIDE_TIER_PEER), !message->receives);
     a.uses = s->plan->uses.count;
     for (uint32_t k = 0; k < n_uses; k++) add_use(s, uses[k]);
     issue(s, a, uses, n_reads, uses + n_reads, n_uses - n_reads);

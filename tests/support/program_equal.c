@@ -33,6 +33,11 @@ static bool same_variants(const tide_op *a, const tide_op *b) {
     return true;
 }
 
+static bool same_message(const tide_message *a, const tide_message *b) {
+    if (!a || !b) return a == b;
+    return a->receives == b->receives && a->peer == b->peer && a->number == b->number;
+}
+
 static const char *op_difference(const tide_op *a, const tide_op *b) {
     if (strcmp(a->name, b->name) != 0) return "the name of an op";
     if (a->phase != b->phase || a->rerunnable != b->rerunnable) return "phase or rerunnable of an op";
@@ -41,6 +46,7 @@ static const char *op_difference(const tide_op *a, const tide_op *b) {
     if (!same_array(a->reads, b->reads, a->n_reads, sizeof *a->reads)) return "the reads of an op";
     if (!same_array(a->writes, b->writes, a->n_writes, sizeof *a->writes)) return "the writes of an op";
     if (!same_pairs(a, b)) return "the in-place pairs of an op";
+    if (!same_message(a->message, b->message)) return "the message of an op";
     return same_variants(a, b) ? NULL : "the variants of an op";
 }
 

@@ -2,7 +2,9 @@
  * because re-runs of ops that destroy nothing lead to it. Whatever would break that is not done. */
 #include "support/random_plan.h"
 
+#include "program/program_data.h"
 #include "support/plan_sketch.h"
+#include "support/random_messages.h"
 #include "support/random_program.h"
 #include "support/test.h"
 
@@ -113,7 +115,7 @@ static void try_close(walk *w, uint32_t h) {
 /* ---- moves ---- */
 static bool fits_tier(walk *w, const sketch_holding *residency, uint32_t tier) {
     const tide_machine_tier *m = &w->s.machine->tier[tier];
-    return m->kind != TIDE_TIER_CLIENT && residency->size % m->block_bytes == 0 &&
+    return m->kind != TIDE_TIER_CLIENT && m->kind != TIDE_TIER_PEER && residency->size % m->block_bytes == 0 &&
            residency->offset % m->block_bytes == 0;
 }
 
@@ -359,8 +361,9 @@ static void close_unneeded(walk *w) {
 /* ---- start ---- */
 static uint32_t choose_tier(walk *w) {
     uint32_t tier = pick(w, w->s.machine->n_tiers);
-    return w->s.machine->tier[tier].kind == TIDE_TIER_CLIENT ? tide_machine_find_tier(w->s.machine, TIDE_TIER_RAM)
-                                                             : tier;
+    tide_tier_kind kind = w->s.machine->tier[tier].kind;
+    return kind == TIDE_TIER_CLIENT || kind == TIDE_TIER_PEER ? tide_machine_find_tier(w->s.machine, TIDE_TIER_RAM)
+                                                              : tier;
 }
 
 static void start_present(walk *w, tide_id t) {
@@ -507,6 +510,7 @@ static tide_machine make_machine(uint64_t *random) {
         m.n_tiers = 3;
         m.n_channels = 5;
     }
+    if (random_below(random, 2)) assert_ok(tide_machine_add_peers(&m, 1, 0));
     return m;
 }
 
@@ -588,15 +592,78 @@ static uint64_t loosen(uint64_t *random, uint64_t bytes) {
     return random_below(random, 2) ? bytes : random_below(random, 2) ? bytes + random_below(random, 64) : UINT64_MAX;
 }
 
+/* ---- another order ---- */
+
+static bool lists(const tide_id *ids, uint32_t n, tide_id id) {
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+static bool touches(const tide_op *op, tide_id t) {
+    return lists(op->reads, op->n_reads, t) || lists(op->writes, op->n_writes, t);
+}
+
+/* `second` needs what `first` writes, or destroys what it touches. */
+static bool follows(const tide_op *first, const tide_op *second) {
+    for (uint32_t k = 0; k < first->n_writes; k++)
+        if (lists(second->reads, second->n_reads, first->writes[k])) return true;
+    for (uint32_t k = 0; k < second->n_inplace; k++)
+        if (second->inplace[k].must && touches(first, second->reads[second->inplace[k].read])) return true;
+    return false;
+}
+
+static bool has_effect(const tide_op *op) { return op->message || (!op->rerunnable && !destroys(op)); }
+
+static bool any_reruns(const tide_program *program) {
+    for (tide_id o = 0; o < tide_program_op_count(program); o++)
+        if (tide_program_op(program, o)->rerunnable) return true;
+    return false;
+}
+
+/* Neighbours that do not depend on each other change places, again and again. */
+static void shuffle_ops(const tide_program *program, uint64_t *random, tide_id *order) {
+    uint32_t n = tide_program_op_count(program);
+    for (tide_id o = 0; o < n; o++) order[o] = o;
+    for (uint32_t i = 0; n > 1 && any_reruns(program) && i < 8 * n; i++) {
+        uint32_t at = (uint32_t)random_below(random, n - 1);
+        const tide_op *a = tide_program_op(program, order[at]), *b = tide_program_op(program, order[at + 1]);
+        if (follows(a, b) || (has_effect(a) && has_effect(b))) continue;
+        tide_id swapped = order[at];
+        order[at] = order[at + 1];
+        order[at + 1] = swapped;
+    }
+}
+
+/* The walk goes through the shuffled program; the plan is told in the ops of the one that was shuffled. */
+static tide_plan *make_reordered_plan(const tide_program *program, const tide_machine *machine, uint64_t random) {
+    tide_id *order = calloc(tide_program_op_count(program) + (size_t)1, sizeof *order);
+    tide_program *shuffled;
+    assert_non_null(order);
+    shuffle_ops(program, &random, order);
+    assert_ok(tide__program_reorder(program, order, &shuffled));
+    tide_plan *plan = make_plan(shuffled, machine, random);
+    plan->signature = tide_program_signature(program);
+    plan->reordered = true;
+    for (size_t i = 0; i < plan->actions.count; i++)
+        if (plan->actions.data[i].op != TIDE_NONE) plan->actions.data[i].op = order[plan->actions.data[i].op];
+    tide_program_destroy(shuffled);
+    free(order);
+    return plan;
+}
+
 random_case random_case_make(uint64_t seed, uint32_t max_ops) {
     uint64_t random = seed;
     random_case c = {.machine = make_machine(&random)};
     c.program = make_program(seed, max_ops, &random);
-    c.plan = make_plan(c.program, &c.machine, random);
+    if (tide_machine_find_tier(&c.machine, TIDE_TIER_PEER) != TIDE_NONE)
+        c.program = random_messages(c.program, &random);
+    c.plan = seed % 3 ? make_plan(c.program, &c.machine, random) : make_reordered_plan(c.program, &c.machine, random);
     c.budgets.arena_bytes = loosen(&random, c.plan->arena_bytes);
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) {
         c.budgets.tier_bytes[t] = loosen(&random, c.plan->tier_bytes[t]);
-        if (t < c.machine.n_tiers) c.machine.tier[t].capacity_bytes = loosen(&random, c.plan->tier_bytes[t]);
+        if (t < c.machine.n_tiers && c.machine.tier[t].kind != TIDE_TIER_PEER)
+            c.machine.tier[t].capacity_bytes = loosen(&random, c.plan->tier_bytes[t]);
     }
     return c;
 }

@@ -79,12 +79,10 @@ ref_spec ref_token_spec(const tide_op_desc *d) {
     case TIDE_OP_GELU_BWD: READ(x, x), WRITE(x); break;
     case TIDE_OP_EMBEDDING_FWD:
     case TIDE_OP_EMBEDDING_BWD: return spec_of_embedding(d);
-    case TIDE_OP_SCORES_FWD: READ(x), WRITE(y); break;
-    case TIDE_OP_SCORES_BWD: READ(x, x / 3, y), WRITE(x); break;
-    case TIDE_OP_CAUSAL_SOFTMAX_FWD: READ(x), WRITE(x); break;
-    case TIDE_OP_CAUSAL_SOFTMAX_BWD: READ(x, x), WRITE(x); break;
-    case TIDE_OP_VALUES_FWD: READ(x, 3 * y), WRITE(y); break;
-    case TIDE_OP_VALUES_BWD: READ(x, 3 * y, y), WRITE(x, y); break;
+    case TIDE_OP_ATTENTION_FWD: READ(x), WRITE(y, rows * (uint64_t)d->heads); break;
+    case TIDE_OP_ATTENTION_BWD: READ(x, y, rows * (uint64_t)d->heads, y), WRITE(x); break;
+    case TIDE_OP_HEAD_LOSS: READ(x, (uint64_t)(d->y.c * d->x.c), rows), WRITE(x, (uint64_t)(d->y.c * d->x.c), 1); break;
+    case TIDE_OP_HEAD_SCORE: READ(x, (uint64_t)(d->y.c * d->x.c), rows), WRITE(2 * rows, 1); break;
     case TIDE_OP_SLICE: READ(x), WRITE(y); break;
     case TIDE_OP_STACK:
         for (int32_t i = 0; i < d->steps; i++) READ(x);
@@ -157,76 +155,96 @@ static void embedding(const tide_op_desc *d, double *const *v) {
 
 /* ---- attention ---- */
 
-/* Calls fn for every pair (token i, token j <= i) of every head: where its score lies, where its q, k, v and y begin. */
-typedef struct pair {
-    int64_t score, q, k, v, y_i, y_j, head;
-    double scale;
-} pair;
+/* Token i of a head: where its query, key and value begin in qkv, its head in y, its place among the sums. */
+typedef struct seat {
+    int64_t q, k, v, y, row;
+} seat;
 
-static void for_pairs(const tide_shape *square, int64_t width, void (*fn)(const pair *, double *const *),
-                      double *const *v) {
-    int64_t t = square->h, head = width / square->c;
-    for (int64_t a = 0; a < square->n * square->c; a++)
-        for (int64_t i = 0; i < t; i++)
-            for (int64_t j = 0; j <= i; j++) {
-                int64_t row = a / square->c * t, column = a % square->c * head;
-                pair p = {.score = (a * t + i) * t + j, .head = head, .scale = 1 / sqrt((double)head)};
-                p.q = (row + i) * 3 * width + column;
-                p.k = (row + j) * 3 * width + width + column;
-                p.v = (row + j) * 3 * width + 2 * width + column;
-                p.y_i = (row + i) * width + column;
-                p.y_j = (row + j) * width + column;
-                fn(&p, v);
-            }
+static seat seat_of(const tide_op_desc *d, int64_t head_of_sample, int64_t token) {
+    int64_t width = d->y.c, head = width / d->heads, row = head_of_sample / d->heads * d->context + token;
+    int64_t q = row * 3 * width + head_of_sample % d->heads * head;
+    return (seat){q, q + width, q + 2 * width, row * width + head_of_sample % d->heads * head,
+                  head_of_sample * d->context + token};
 }
 
-static void score(const pair *p, double *const *v) {
-    for (int64_t e = 0; e < p->head; e++) v[1][p->score] += p->scale * v[0][p->q + e] * v[0][p->k + e];
+static double dot(const double *a, const double *b, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
 }
 
-static void score_backward(const pair *p, double *const *v) {
-    for (int64_t e = 0; e < p->head; e++) {
-        v[3][p->q + e] += p->scale * v[2][p->score] * v[0][p->k + e];
-        v[3][p->k + e] += p->scale * v[2][p->score] * v[0][p->q + e];
-        v[3][p->v + e] = v[1][p->y_j + e];
+/* Query i of a head. */
+static void attend(const tide_op_desc *d, int64_t a, int64_t i, double *const *v) {
+    const int64_t head = d->y.c / d->heads;
+    const seat at = seat_of(d, a, i);
+    double sum = 0;
+    for (int64_t e = 0; e < head; e++) v[1][at.y + e] = 0;
+    for (int64_t j = 0; j <= i; j++) {
+        const seat to = seat_of(d, a, j);
+        double p = exp(dot(v[0] + at.q, v[0] + to.k, head) / sqrt((double)head));
+        for (int64_t e = 0; e < head; e++) v[1][at.y + e] += p * v[0][to.v + e];
+        sum += p;
     }
+    for (int64_t e = 0; e < head; e++) v[1][at.y + e] /= sum;
+    v[2][at.row] = log(sum);
 }
 
-static void value(const pair *p, double *const *v) {
-    for (int64_t e = 0; e < p->head; e++) v[2][p->y_i + e] += v[0][p->score] * v[1][p->v + e];
-}
-
-static void value_backward(const pair *p, double *const *v) {
-    for (int64_t e = 0; e < p->head; e++) {
-        v[3][p->score] += v[2][p->y_i + e] * v[1][p->v + e];
-        v[4][p->y_j + e] += v[0][p->score] * v[2][p->y_i + e];
+static void attend_backward(const tide_op_desc *d, int64_t a, int64_t i, double *const *v) {
+    const int64_t head = d->y.c / d->heads;
+    const double scale = 1 / sqrt((double)head);
+    const seat at = seat_of(d, a, i);
+    const double own = dot(v[3] + at.y, v[1] + at.y, head);
+    for (int64_t j = 0; j <= i; j++) {
+        const seat to = seat_of(d, a, j);
+        double p = exp(dot(v[0] + at.q, v[0] + to.k, head) * scale - v[2][at.row]);
+        double ds = p * (dot(v[3] + at.y, v[0] + to.v, head) - own) * scale;
+        for (int64_t e = 0; e < head; e++) {
+            v[4][at.q + e] += ds * v[0][to.k + e];
+            v[4][to.k + e] += ds * v[0][at.q + e];
+            v[4][to.v + e] += p * v[3][at.y + e];
+        }
     }
 }
 
 static void attention(const tide_op_desc *d, double *const *v) {
-    ref_spec s = ref_token_spec(d);
-    for (uint32_t i = s.n_reads; i < s.n_reads + s.n_writes; i++) memset(v[i], 0, s.elements[i] * sizeof(double));
-    switch (d->kind) {
-    case TIDE_OP_SCORES_FWD: for_pairs(&d->y, d->x.c / 3, score, v); break;
-    case TIDE_OP_SCORES_BWD: for_pairs(&d->y, d->x.c / 3, score_backward, v); break;
-    case TIDE_OP_VALUES_FWD: for_pairs(&d->x, d->y.c, value, v); break;
-    default: for_pairs(&d->x, d->y.c, value_backward, v); break;
+    bool forward = d->kind == TIDE_OP_ATTENTION_FWD;
+    if (!forward) memset(v[4], 0, size_of(&d->x) * sizeof(double));
+    for (int64_t a = 0; a < d->x.n / d->context * d->heads; a++)
+        for (int64_t i = 0; i < d->context; i++) (forward ? attend : attend_backward)(d, a, i, v);
+}
+
+/* ---- the head of a language model ---- */
+
+/* The score of class c in row r. */
+static double class_score(const tide_op_desc *d, double *const *v, int64_t r, int64_t c) {
+    return dot(v[0] + r * d->x.c, v[1] + c * d->x.c, d->x.c);
+}
+
+static void head_row(const tide_op_desc *d, double *const *v, int64_t r) {
+    const int64_t width = d->x.c, label = (int64_t)v[2][r];
+    const bool loss = d->kind == TIDE_OP_HEAD_LOSS;
+    double sum = 0, best = -INFINITY, scale = (d->loss_scale != 0 ? (double)d->loss_scale : 1) / (double)d->x.n;
+    for (int64_t c = 0; c < d->y.c; c++) {
+        double score = class_score(d, v, r, c);
+        sum += exp(score);
+        if (!loss && score > best) best = score, v[3][2 * r + 1] = (double)c;
+    }
+    double own = class_score(d, v, r, label) - log(sum > 0 ? sum : 1); /* there are classes: sum is above 0 */
+    v[loss ? 5 : 4][0] -= own / (double)d->x.n;
+    if (!loss) v[3][2 * r] = own;
+    for (int64_t c = 0; loss && c < d->y.c; c++) {
+        double g = (exp(class_score(d, v, r, c)) / sum - (c == label)) * scale;
+        for (int64_t i = 0; i < width; i++) {
+            v[3][r * width + i] += g * v[1][c * width + i];
+            v[4][c * width + i] += g * v[0][r * width + i];
+        }
     }
 }
 
-static void causal_softmax(const tide_op_desc *d, double *const *v) {
-    bool forward = d->kind == TIDE_OP_CAUSAL_SOFTMAX_FWD;
-    for (int64_t r = 0; r < d->x.n * d->x.c * d->x.h; r++) {
-        int64_t at = r * d->x.w, n = r % d->x.h + 1;
-        double sum = 0, *out = v[forward ? 1 : 2] + at;
-        for (int64_t i = 0; i < n; i++) sum += forward ? exp(v[0][at + i]) : v[0][at + i] * v[1][at + i];
-        for (int64_t i = 0; i < d->x.w; i++) {
-            if (i >= n)
-                out[i] = 0;
-            else
-                out[i] = forward ? exp(v[0][at + i]) / sum : v[0][at + i] * (v[1][at + i] - sum);
-        }
-    }
+static void head(const tide_op_desc *d, double *const *v) {
+    ref_spec s = ref_token_spec(d);
+    for (uint32_t i = s.n_reads; i < s.n_reads + s.n_writes; i++) memset(v[i], 0, s.elements[i] * sizeof(double));
+    for (int64_t r = 0; r < d->x.n; r++) head_row(d, v, r);
 }
 
 /* ---- steps ---- */
@@ -317,10 +335,10 @@ void ref_token_run(const tide_op_desc *d, double *const *v) {
         break;
     case TIDE_OP_EMBEDDING_FWD:
     case TIDE_OP_EMBEDDING_BWD: embedding(d, v); break;
-    case TIDE_OP_CAUSAL_SOFTMAX_FWD:
-    case TIDE_OP_CAUSAL_SOFTMAX_BWD: causal_softmax(d, v); break;
     case TIDE_OP_SLICE:
     case TIDE_OP_STACK: steps(d, v); break;
+    case TIDE_OP_HEAD_LOSS:
+    case TIDE_OP_HEAD_SCORE: head(d, v); break;
     case TIDE_OP_LSTM_FWD: lstm_forward(d, v); break;
     case TIDE_OP_LSTM_BWD_GATES: lstm_gates(d, v); break;
     case TIDE_OP_LSTM_BWD_WEIGHTS:

@@ -1,8 +1,8 @@
 /* See squeeze.h. */
 #include "support/squeeze.h"
 
-#include "plan/relocate_write.h"
-#include "plan/schedule.h"
+#include "plan/relocate/relocate_write.h"
+#include "plan/schedule/schedule.h"
 #include "support/test.h"
 
 uint64_t plan_load(const tide_plan *plan, const tide_program *program, const tide_machine *machine) {

@@ -16,6 +16,7 @@ tide_status try_policy(const tide_program *p, const tide_machine *m, const char 
     tide_plan_options_init(&o);
     o.policy = policy;
     o.effort = effort;
+    o.order = TIDE_ORDER_PROGRAM; /* tests of orders are in test_order.c */
     o.budgets.arena_bytes = arena_bytes;
     return tide_plan_create(p, m, &o, NULL, plan);
 }

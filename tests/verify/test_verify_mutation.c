@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include "plan/verify_rules.h"
+#include "plan/verify/verify_rules.h"
 #include "support/interpreter.h"
 #include "support/mutations.h"
 #include "support/random_program.h"

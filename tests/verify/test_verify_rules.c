@@ -9,7 +9,7 @@
 #include <tidemark/plan.h>
 
 #include "plan/plan_data.h"
-#include "plan/verify_rules.h"
+#include "plan/verify/verify_rules.h"
 
 enum { IN, W, A, B, C, D, W2, N_TENSORS };
 enum { F, G, H, K, UPDATE };
@@ -352,6 +352,8 @@ static void load_before_save(fixture *f) {
     X(client_in_arena, swap, START_MAP, TIDE_NONE, RES(at_start, R_IN) = true)                                         \
     X(workspace_at_start, rerun, START_MAP, TIDE_NONE, (RES(at_start, Q_SPACE) = true, RES(begin, Q_SPACE) = 0))       \
     X(ops_exchanged, swap, ORDER, 3, exchange(f, 3, 4))                                                                \
+    X(own_order_too_early, swap, CREATE, 3, (exchange(f, 3, 4), f->p->reordered = true))                               \
+    X(own_order_op_missing, swap, ORDER, TIDE_NONE, (drop_last_action(f), f->p->reordered = true))                     \
     X(op_missing, swap, ORDER, TIDE_NONE, drop_last_action(f))                                                         \
     X(update_twice, swap, RERUN, 8, update_again(f))                                                                   \
     X(made_twice, rerun, CREATE, 4, (set_use(f, 4, 1, Q_A), RES(end, Q_A) = 6))                                        \
@@ -437,6 +439,7 @@ static void test_each_rule_is_broken_and_documented(void **state) {
         char quoted[40];
         size_t n = 0;
         for (size_t i = 0; i < N_BREAKAGES; i++) n += breakages[i].rule == (tide__rule)rule;
+        n += rule == TIDE__RULE_MESSAGE; /* test_verify_messages.c */
         snprintf(quoted, sizeof quoted, "`%s`", tide__rule_name((tide__rule)rule));
         if (n == 0 || !strstr(text, quoted)) fail_msg("rule %s: %zu cases, or not in docs/verify.md", quoted, n);
     }

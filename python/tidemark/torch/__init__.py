@@ -9,7 +9,8 @@
 
 from .estimate import Estimate, estimate
 from .frozen import load, reading
+from .policy import Policy, policy
 from .report import Report
 from .step import BudgetedStep, fit, step
 
-__all__ = ["BudgetedStep", "Estimate", "Report", "estimate", "fit", "load", "reading", "step"]
+__all__ = ["BudgetedStep", "Estimate", "Policy", "Report", "estimate", "fit", "load", "policy", "reading", "step"]

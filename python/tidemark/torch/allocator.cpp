@@ -48,12 +48,12 @@ struct Answer {
 };
 /* Of the op at hand, in the order of its allocations; those before `answered` are passed. */
 thread_local const Answer *answers = nullptr;
-thread_local size_t n_answers = 0, answered = 0;
+thread_local size_t n_answers = 0, answered = 0, n_given = 0;
 
 void arm(const Answer *first, size_t n) {
     answers = first;
     n_answers = n;
-    answered = 0;
+    answered = n_given = 0;
 }
 
 c10::Device cpu() { return c10::Device(c10::DeviceType::CPU); }
@@ -125,6 +125,7 @@ class Allocator final : public c10::Allocator {
         for (size_t i = answered; i < n_answers; i++) {
             if (answers[i].bytes != bytes) continue;
             answered = i + 1;
+            n_given++;
             return answers[i].address;
         }
         return nullptr;
@@ -304,6 +305,7 @@ struct Place {
 struct Turn { /* a RUN of the plan: what happens just before it */
     std::vector<Place> places; /* what has left since the turn before (0), then where operands lie */
     std::vector<Answer> answers;
+    std::vector<Place> made; /* storages that its op makes, for replays */
 };
 
 struct Slot {
@@ -379,11 +381,12 @@ void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slot
 
 void tidemark_torch_follower_end(void *follower) { delete static_cast<Follower *>(follower); }
 
-/* places: pairs of slot and address; answers: pairs of bytes and address. */
+/* places and made: pairs of slot and address; answers: pairs of bytes and address. */
 void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
-                             const uint64_t *answers) {
+                             const uint64_t *answers, uint64_t n_made, const uint64_t *made) {
     Turn turn;
     for (uint64_t i = 0; i < n_places; i++) turn.places.push_back({places[2 * i], places[2 * i + 1]});
+    for (uint64_t i = 0; i < n_made; i++) turn.made.push_back({made[2 * i], made[2 * i + 1]});
     for (uint64_t i = 0; i < n_answers; i++)
         turn.answers.push_back({answers[2 * i], reinterpret_cast<void *>(answers[2 * i + 1])});
     static_cast<Follower *>(follower)->turns.push_back(std::move(turn));
@@ -419,6 +422,30 @@ int tidemark_torch_begin_turn(void *follower, uint64_t index) {
         slot.address = p.address;
         bind(storage_of(slot.cdata), p.address);
     }
+    arm(turn.answers.data(), turn.answers.size());
+    return 0;
+}
+
+/* In a replay: the turn before is computed, and this one begins as above. Storages last from step to step, so those whose bytes
+ * have left keep their addresses: nobody looks at them. -1: the op before allocated otherwise than planned; the caller puts its
+ * results in place, disarms and calls again. The index after the last turn ends that one. */
+int tidemark_torch_next_turn(void *follower, uint64_t index) {
+    auto *f = static_cast<Follower *>(follower);
+    auto place = [f](const Place &p) {
+        Slot &slot = f->slots[p.slot];
+        if (!p.address || slot.address == p.address) return;
+        slot.address = p.address;
+        bind(storage_of(slot.cdata), p.address);
+    };
+    if (n_given != n_answers) return -1;
+    if (index)
+        for (const Place &p : f->turns[index - 1].made) place(p);
+    arm(nullptr, 0);
+    if (index == f->turns.size()) return 0;
+    const Turn &turn = f->turns[index];
+    int status = f->pull(f->run, f->call);
+    if (status) return status;
+    for (const Place &p : turn.places) place(p);
     arm(turn.answers.data(), turn.answers.size());
     return 0;
 }
@@ -496,7 +523,8 @@ int tidemark_torch_fetch(uint64_t cdata) {
 /* What was ordinary memory before it moved goes back to the system. */
 void tidemark_torch_trim(void) { malloc_trim(0); }
 
-/* All storages of the heap get ordinary memory, those that are borrowed have no bytes any more; 1 unless one could not be read. */
+/* All storages of the heap get ordinary memory, those that are borrowed have no bytes any more; 1 unless one could not be read.
+ * Those in memory go first, which makes room for the others even if the disk is full. */
 int tidemark_torch_leave_heap(void) {
     for (;;) {
         c10::StorageImpl *storage = nullptr;
@@ -504,7 +532,7 @@ int tidemark_torch_leave_heap(void) {
         {
             std::lock_guard<std::mutex> guard(lock);
             for (auto &[block, h] : held)
-                if (h.storage) storage = h.storage, borrowed = h.borrowed;
+                if (h.storage && (!storage || h.address)) storage = h.storage, borrowed = h.borrowed;
         }
         if (!storage) break;
         if (borrowed) {

@@ -27,11 +27,12 @@ void tidemark_torch_disarm(void);
 void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots);
 void tidemark_torch_follower_end(void *follower);
 void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
-                             const uint64_t *answers);
+                             const uint64_t *answers, uint64_t n_made, const uint64_t *made);
 int tidemark_torch_set_slot(void *follower, uint64_t slot, uint64_t cdata, uint64_t address);
 void tidemark_torch_put(void *follower, uint64_t slot, uint64_t cdata, uint64_t address);
 void tidemark_torch_forget_slots(void *follower, uint64_t n, const uint64_t *slots);
 int tidemark_torch_begin_turn(void *follower, uint64_t index);
+int tidemark_torch_next_turn(void *follower, uint64_t index);
 void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *addresses);
 uint64_t tidemark_torch_adopt(uint64_t cdata);
 uint64_t tidemark_torch_address(uint64_t cdata);

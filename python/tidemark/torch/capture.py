@@ -28,6 +28,7 @@ aten = torch.ops.aten
 # Arguments that an op changes without saying so in its schema, and whether it does so for these arguments.
 HIDDEN_WRITES: dict[Any, tuple[tuple[int, ...], Callable[[tuple], bool]]] = {
     aten.native_batch_norm.default: ((3, 4), lambda args: bool(args[5])),
+    aten.cudnn_batch_norm.default: ((3, 4), lambda args: bool(args[5])),
 }
 
 

@@ -22,7 +22,7 @@ from ..plan import Plan
 from ..program import Program
 from ..units import parse_bytes, show_bytes
 from .capture import Call, Recording
-from .convert import convert
+from .convert import Conversion, convert
 from .frozen import Frozen
 from .tensors import mutated_by, tensors_in, tensors_out
 
@@ -139,18 +139,25 @@ def _fake_copies(mode: FakeTensorMode, model: torch.nn.Module, optimizer: torch.
     return *copy.deepcopy((model, optimizer), memo), in_files
 
 
-def estimate(
+@dataclass
+class FakeStep:
+    """The usual step of `fit` on fake tensors, recorded."""
+
+    recording: Recording
+    conversion: Conversion
+    machine: Machine
+    unconstrained_bytes: int
+
+
+def record_fake(
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     loss_fn: Callable[..., torch.Tensor],
     batch: tuple,
-    *,
-    machine: str | os.PathLike[str] = "cpu",
-) -> Estimate:
-    """The usual step of `fit`, without computing anything. The model may be on the meta device."""
-    target = Machine(machine)
-    if machine == "cpu":
-        target = target.without("ram")
+    machine: Machine,
+    prepare: Callable[[torch.nn.Module, Recording], None] = lambda model, recording: None,
+) -> FakeStep:
+    """Records a step without computing anything. prepare: what is done to the copy of the model before."""
     mode = FakeTensorMode(allow_non_fake_inputs=False)
     fake_model, fake_optimizer, in_files = _fake_copies(mode, model, optimizer)
     fake_batch = tuple(mode.from_tensor(b) if isinstance(b, torch.Tensor) else b for b in batch)
@@ -164,14 +171,32 @@ def estimate(
 
     with mode:
         run()  # makes the optimizer's state
-        target = target if in_files else target.without("client")
-        recorder = _FakeRecorder(tensors_in(fake_batch, {}), target)
+        machine = machine if in_files else machine.without("client")
+        recorder = _FakeRecorder(tensors_in(fake_batch, {}), machine)
+        prepare(fake_model, recorder.recording)
         with recorder:
             loss = run()
         recording = recorder.finish()
     recording.frozen = {key: in_files[key] for key in recording.before if key in in_files}
     recording.returned.add(loss.untyped_storage()._cdata)
     conversion = convert(recording, type(model).__name__)
-    whole = Plan.create(conversion.program, target, policy="liveness").arena_bytes
-    state = sum(conversion.program.tensor(first).size_bytes for _, first, _ in conversion.state)
-    return Estimate(conversion.program, target, whole, state)
+    whole = Plan.create(conversion.program, machine, policy="liveness").arena_bytes
+    return FakeStep(recording, conversion, machine, whole)
+
+
+def estimate(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_fn: Callable[..., torch.Tensor],
+    batch: tuple,
+    *,
+    machine: str | os.PathLike[str] = "cpu",
+) -> Estimate:
+    """The usual step of `fit`, without computing anything. The model may be on the meta device."""
+    target = Machine(machine)
+    if machine == "cpu":
+        target = target.without("ram")
+    fake = record_fake(model, optimizer, loss_fn, batch, target)
+    program = fake.conversion.program
+    state = sum(program.tensor(first).size_bytes for _, first, _ in fake.conversion.state)
+    return Estimate(program, fake.machine, fake.unconstrained_bytes, state)

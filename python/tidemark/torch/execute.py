@@ -22,7 +22,8 @@ from .convert import Conversion
 from .frozen import Frozen, Reader
 from .rescue import rescue_values
 from .schedule import Turn, make_schedule
-from .tensors import tensors_in, tensors_out
+from .tape import Tape
+from .tensors import alias, tensors_in, tensors_out
 
 
 class Deviation(Exception):
@@ -38,8 +39,8 @@ class _Saved:
         positions, applies = HIDDEN_WRITES.get(func, ((), None))
         hidden = positions if applies and applies(args) else ()
         self.func = func
-        self.args = tuple(None if i in hidden else _alias(a) for i, a in enumerate(args))
-        self.kwargs = {name: _alias(value) for name, value in kwargs.items()}
+        self.args = tuple(None if i in hidden else alias(a) for i, a in enumerate(args))
+        self.kwargs = {name: alias(value) for name, value in kwargs.items()}
         self.rng = rng
         self.grad = torch.is_grad_enabled()
 
@@ -54,15 +55,6 @@ class _Saved:
         finally:
             if now is not None:
                 torch.set_rng_state(now)
-
-
-def _alias(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        with torch._C._AutoDispatchBelowAutograd():
-            return value.detach()
-    if type(value) in (list, tuple):
-        return type(value)(_alias(v) for v in value)
-    return value
 
 
 class Executor(TorchDispatchMode):
@@ -104,6 +96,7 @@ class Executor(TorchDispatchMode):
         self._computing = False  # that of the call at hand
         self._stepped = False
         self.deviation: str | None = None
+        self.tape: Tape | None = None  # notes the arguments of the step at hand
         self.is_home = True
         self.enter_plan()
 
@@ -119,9 +112,11 @@ class Executor(TorchDispatchMode):
             places = [*((slot, 0) for slot in turn.gone), *turn.bind]
             flat = [number for pair in places for number in pair]
             answers = [number for pair in zip(turn.sizes, turn.addresses) for number in pair]
+            made = [number for pair in turn.new for number in pair]
             self._lib.tidemark_torch_add_turn(
-                follower, len(places), allocator.new_u64(flat), len(turn.sizes), allocator.new_u64(answers)
-            )
+                follower, len(places), allocator.new_u64(flat), len(turn.sizes), allocator.new_u64(answers),
+                len(turn.new), allocator.new_u64(made),
+            )  # fmt: skip
         return follower
 
     def _hold(self, slot: int, storage: torch.UntypedStorage, address: int) -> bool:
@@ -134,6 +129,10 @@ class Executor(TorchDispatchMode):
         """The storage of a slot gets its bytes at this address, 0: nowhere."""
         self._storage[slot], self._cdata[slot] = storage, storage._cdata
         self._lib.tidemark_torch_put(self._follower, slot, self._cdata[slot], address)
+
+    @property
+    def is_open(self) -> bool:
+        return self._run is not None
 
     @property
     def figures(self) -> Any:
@@ -195,7 +194,7 @@ class Executor(TorchDispatchMode):
 
     # ---- a step ----
 
-    def __enter__(self) -> "Executor":
+    def begin(self) -> None:
         if self.is_home:
             self.enter_plan()
         self._drop_leftover()
@@ -204,6 +203,9 @@ class Executor(TorchDispatchMode):
         self._following = True
         self._handed = self._computing = False
         self._lib.tidemark_torch_mode(allocator.PLANNED)
+
+    def __enter__(self) -> "Executor":
+        self.begin()
         return super().__enter__()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -214,10 +216,11 @@ class Executor(TorchDispatchMode):
         finally:
             self._lib.tidemark_torch_mode(allocator.OFF)
         if self._following:
-            self._end()
+            self.end()
         self._saved.clear()
 
-    def _end(self) -> None:
+    def end(self, replayed: bool = False) -> None:
+        """replayed: the storages are those of the next step as well."""
         self._run.pull()
         self._run.end()
         self._following = False
@@ -229,10 +232,16 @@ class Executor(TorchDispatchMode):
             storage = self._storage[slot]
             if slot in self._returned or tensor not in at_end:
                 self._run.read(tensor, self._lib.tidemark_torch_adopt(storage._cdata), storage.nbytes())
+                self._lib.tidemark_torch_set_slot(self._follower, slot, storage._cdata, 0)
             else:
                 self.bind([(storage._cdata, at_end[tensor])])
                 self._leftover.append(storage)
         self._release_frozen()
+        if not replayed:
+            self.forget()
+
+    def forget(self) -> None:
+        """What the step made has no storages until the next one makes it again."""
         for slot in self._passing:
             self._storage[slot] = None
         self._lib.tidemark_torch_forget_slots(self._follower, len(self._passing), self._passing_slots)
@@ -252,9 +261,14 @@ class Executor(TorchDispatchMode):
         except Deviation as deviation:
             self._leave(str(deviation))
             return self.reader.call(func, args, kwargs)
+        if self.tape is not None:
+            self.tape.note(self._next_call - 1, func, args, kwargs, self._inputs[self._next_call - 1])
         if op is None:
             return func._op(*args, **kwargs)  # what calling func comes to, a third of the time
-        return self._compute(op, func, args, kwargs)
+        result = self._compute(op, func, args, kwargs)
+        if self.tape is not None:
+            self.tape.note_value(self._next_call - 1, result)
+        return result
 
     def _match(self, func: Any, args: tuple, kwargs: dict) -> int | None:
         """The op that this call is; None: a view."""
@@ -327,6 +341,8 @@ class Executor(TorchDispatchMode):
         """The op did not allocate what it returned, or not in the order of the recording."""
         if not self._following:
             return
+        if self.tape is not None:
+            self.tape.moved.add(self._next_call - 1)
         if storage.nbytes() != self._size[slot]:
             self._leave(f"{self._calls[self._next_call - 1].func.name()} made a storage of another size")
             return
@@ -334,6 +350,17 @@ class Executor(TorchDispatchMode):
         self.bind([(storage._cdata, address)])
 
     # ---- leaving the plan in mid-step ----
+
+    def stop_replay(self, call: int, reason: str) -> None:
+        """A replay ends before the call with this index was computed."""
+        self._next_call, self._computing, self._handed = call + 1, True, True
+        self._leave(reason)
+
+    def changes_state(self, call: int) -> bool:
+        """Does the call with this index change what is carried from step to step?"""
+        slots = {slot for _, slot, *_ in self._state}
+        noted = self._calls[call]
+        return any(self.conversion.slot_of.get(key) in slots for key in (*noted.mutated, *noted.hidden))
 
     def _leave(self, reason: str) -> None:
         """Every value comes back to ordinary memory; the step goes on there, and this executor is done."""

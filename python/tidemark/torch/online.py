@@ -4,6 +4,7 @@ leaves to disk, least recently used first, whenever room is short."""
 from __future__ import annotations
 
 import os
+import shutil
 
 from .. import _abi
 from ..errors import FitError, TideError, check
@@ -18,6 +19,12 @@ def _function(name: str) -> object:
     return allocator.cast_pointer(int(_ffi.cast("uintptr_t", _ffi.addressof(_lib, name))))
 
 
+def _default_disk_bytes(budget: int, disk_path: str | os.PathLike[str] | None) -> int:
+    """Nobody knows yet what the step takes: all that may be wanted, as far as it is there."""
+    free = shutil.disk_usage(disk_path or os.environ.get("TMPDIR") or "/tmp").free
+    return max(4 * budget, min(8 << 30, free // 4))
+
+
 class OnlineHeap:
     """The heap of online steps. One at a time is in use."""
 
@@ -26,7 +33,7 @@ class OnlineHeap:
         options = _ffi.new("tide_heap_options *")
         _lib.tide_heap_options_init(options)
         options.arena_bytes = budget
-        options.disk_bytes = 4 * budget if disk_bytes is None else disk_bytes
+        options.disk_bytes = _default_disk_bytes(budget, disk_path) if disk_bytes is None else disk_bytes
         path = _ffi.new("char[]", os.fsencode(disk_path)) if disk_path else _ffi.NULL
         options.disk_path = path
         options.moved = _ffi.cast("void *", allocator.pointer_value(self._allocator.tidemark_torch_moved()))

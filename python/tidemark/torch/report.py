@@ -20,6 +20,8 @@ class Report:
     disk_bytes: int = 0
     steps: int = 0
     planned_steps: int = 0  # of these, from a plan to the end
+    replayed_steps: int = 0  # of these, without Python
+    not_replayed: str | None = None  # why none is any more
     learning_steps: int = 0  # had no plan yet: online inside the budget, or in ordinary memory if it is a share
     online_peak_bytes: int = 0  # the most bytes in memory of online steps
     deviations: list[str] = field(default_factory=list)  # why steps left their plans
@@ -52,6 +54,8 @@ class Report:
                      f"{self.exposed_ns / 1e6:.1f} ms of it waiting"),
             ("outside the arena", f"{self.outside_peak_bytes} bytes at most"),
         ]  # fmt: skip
+        if self.replayed_steps or self.not_replayed:
+            rows.append(("replayed", f"{self.replayed_steps} steps" + (f", then {self.not_replayed}" if self.not_replayed else "")))
         rows += [("left the plan", reason) for reason in self.deviations[-3:]]
         return rows + [("not planned", f"{name}: {size} bytes") for name, size in self.unplanned.items()]
 

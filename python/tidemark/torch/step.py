@@ -14,8 +14,9 @@ from . import allocator
 from .capture import Recorder, Recording
 from .convert import Conversion, convert
 from .execute import Executor
-from .frozen import Frozen, bring_trained
+from .frozen import Frozen, bring_trained, reading
 from .online import OnlineHeap
+from .replay import CHANGED, Replay
 from .report import Report
 from .tensors import tensors_in, tensors_out
 
@@ -28,6 +29,16 @@ def host_machine(*, files: bool = False) -> Machine:
         return machine.without("client")
     # Measured: from the page cache, widened; a core is busy with it.
     return machine.with_reading("client", bytes_per_s=3_500_000_000, latency_ns=20_000, drag_percent=50)
+
+
+def _check_devices(modules: list[torch.nn.Module], tensors: list[torch.Tensor]) -> None:
+    """Steps inside a budget run on the CPU."""
+    for tensor in (*(p for m in modules for p in m.parameters()), *tensors):
+        if tensor.device.type != "cpu":
+            raise ValueError(
+                f"steps inside a budget run on the CPU so far, this one has tensors on {tensor.device.type!r}; "
+                "tidemark.torch.policy plans recomputation for any device, libtidemark-preload.so pools its memory"
+            )
 
 
 def _key_of(args: tuple, kwargs: dict) -> tuple:
@@ -54,6 +65,7 @@ class BudgetedStep:
         effort: str = "low",
         modules: Iterable[torch.nn.Module] = (),
         optimizers: Iterable[torch.optim.Optimizer] = (),
+        replay: Replay | None = None,
     ):
         functools.update_wrapper(self, function)
         parse_bytes(budget, 1)  # says so now if it makes no sense
@@ -69,6 +81,7 @@ class BudgetedStep:
         self._left: tuple | None = None  # the key of the step before, if it left its plan
         self._warm = self._stepping = self._closed = False
         self._report = Report()
+        self._replay = replay
         self._modules = list(modules)
         self._frozen: Frozen | None = None  # from the first step on
         self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in self._modules]
@@ -84,11 +97,17 @@ class BudgetedStep:
             raise RuntimeError("a budgeted step cannot run inside itself")
         self._stepping = True
         try:
+            if self._replay is not None:
+                self._replay.begin_step()
             if not self._warm:
                 return self._warm_up(args, kwargs)
             key = _key_of(args, kwargs)
             self._choose(key)
             return self._learn(key, args, kwargs) if self._executor is None else self._follow(args, kwargs)
+        except BaseException:
+            if self._replay is not None:
+                self._replay.turn_off("a step ended with an exception")
+            raise
         finally:
             self._stepping = False
 
@@ -97,8 +116,7 @@ class BudgetedStep:
         if self._executor is not None and self._key == key:
             return
         if self._executor is not None:
-            self._executor.close()
-            self._executor = None
+            self._close_executor()
         if key in self._plans:
             self._use(key)
 
@@ -110,6 +128,7 @@ class BudgetedStep:
     def _record(self, args: tuple, kwargs: dict) -> tuple[Any, Recording]:
         """A step without a plan: in the budget by a heap, unless the budget is a share of what only the recording tells."""
         if self._frozen is None:
+            _check_devices(self._modules, tensors_in(args, kwargs))
             bring_trained(self._modules)
             self._frozen = Frozen()
         if self._heap is None and self._budget_bytes is not None:
@@ -176,18 +195,28 @@ class BudgetedStep:
         r.read_bytes = sum(l.size_bytes for l in loaded if l.tensor in in_files)
 
     def _follow(self, args: tuple, kwargs: dict) -> Any:
-        executor = self._executor
+        executor, replay = self._executor, self._replay
         try:
+            if replay is not None and replay.can(executor, args):
+                result = replay.run(executor, args)
+                if result is not CHANGED:
+                    return result
+                with reading():
+                    return self._function(*args, **kwargs)
+            if replay is not None:
+                replay.note(executor, args)
             with executor:
                 result = self._function(*args, **kwargs)
+            return result if replay is None else replay.noted(executor, args, result)
         finally:
             self._note_step(executor)
-        return result
 
     def _note_step(self, executor: Executor) -> None:
         r = self._report
         r.outside_count, r.outside_peak_bytes = allocator.outside()
         r.steps += 1
+        if self._replay is not None:
+            r.replayed_steps, r.not_replayed = self._replay.n_replayed, self._replay.off
         if executor.deviation is None:
             r.planned_steps += 1
             r.saved_bytes, r.loaded_bytes = executor.figures.saved_bytes, executor.figures.loaded_bytes
@@ -195,11 +224,17 @@ class BudgetedStep:
             self._left = None
             return
         r.deviations.append(executor.deviation)
-        executor.close()
-        self._executor = None
+        self._close_executor()
         if self._left == self._key:
             del self._plans[self._key]
         self._left = self._key
+
+    def _close_executor(self) -> None:
+        if self._executor is not None:
+            if self._replay is not None:
+                self._replay.drop()
+            self._executor.close()
+            self._executor = None
 
     # ---- between steps ----
 
@@ -224,9 +259,9 @@ class BudgetedStep:
 
     def close(self) -> None:
         """Everything is back in ordinary tensors and all memory is given back; calls run the plain function."""
-        if self._executor is not None:
-            self._executor.close()
-            self._executor = None
+        self._close_executor()
+        if self._replay is not None:
+            self._replay.close()
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -265,8 +300,13 @@ def fit(
     disk_budget: int | str | None = None,
     disk_path: str | None = None,
     effort: str = "low",
+    replay: bool = False,
 ) -> BudgetedStep:
-    """The usual step: loss_fn(model, *batch), backward, optimizer.step(), zero_grad(); returns the detached loss."""
+    """The usual step: loss_fn(model, *batch), backward, optimizer.step(), zero_grad(); returns the detached loss.
+
+    replay: steps that were seen to repeat run without the Python of loss_fn and the model, which must have no effects but
+    the loss.
+    """
 
     def training_step(*batch: Any) -> torch.Tensor:
         loss = loss_fn(model, *batch)
@@ -277,5 +317,5 @@ def fit(
 
     return BudgetedStep(
         training_step, budget=budget, disk_budget=disk_budget, disk_path=disk_path, effort=effort, modules=[model],
-        optimizers=[optimizer],
+        optimizers=[optimizer], replay=Replay(model, optimizer) if replay else None,
     )  # fmt: skip

@@ -39,3 +39,13 @@ def mutated_by(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
         value = args[i] if i < len(args) else kwargs.get(argument.name)
         found.extend(tensors_in((value,), {}))
     return found
+
+
+def alias(value: Any) -> Any:
+    """The same with tensors that share storages with these and keep nothing else alive."""
+    if isinstance(value, torch.Tensor):
+        with torch._C._AutoDispatchBelowAutograd():
+            return value.detach()
+    if type(value) in (list, tuple):
+        return type(value)(alias(v) for v in value)
+    return value

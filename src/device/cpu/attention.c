@@ -1,199 +1,226 @@
-/* Attention: the products with queries, keys and values, and the softmax between them. Each head of each sample is a
- * matter of its own, for one thread; so bits do not depend on threads.
+/* Attention, tiled over queries and keys (Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the softmax):
+ * no matrix of all pairs of tokens exists, neither forward nor backward. Memory is linear in the length.
  *
- *     scores S = Q K' / root(d)   (lower triangle)      P = softmax(S)      y = P V
- *     dP = dy V'   dV = P' dy     dS = P (dP - sum of P dP per row)         dQ = dS K / root(d)   dK = dS' Q / root(d)
+ *     forward    S = Q K' / root(d)    P = e^(S - m)    y = P V / l             m, l: largest score and sum of a row so far
+ *     backward   P = e^(S - lse)       dP = dy V'       dS = P (dP - dy . y)    lse = m + log l
+ *                dV = P' dy            dQ = dS K / root(d)                      dK = dS' Q / root(d)
  *
- * A token sees only itself and those before, so what lies above the diagonal is zero and products go in blocks of
- * rows, each as far as the diagonal: half the work. Scores and what has their shape are plain row-major. */
+ * A tile is QUERIES x KEYS scores. Where a later tile of a row has a larger score, what the row has so far is scaled down.
+ * A token sees only itself and those before: tiles end at the diagonal, and in those on the diagonal scores above it
+ * count as P = 0.
+ *
+ * Forward, every tile of queries of every head of every sample is a matter of its own, for one thread; backward, every
+ * head, because all its queries add to the same dK and dV. So bits do not depend on threads. */
 #include <math.h>
+#include <omp.h>
 
 #include "device/cpu/gemm.h"
 #include "device/cpu/rows.h"
 #include "device/cpu/view.h"
 #include "device/cpu/wide.h"
 
-#define BLOCK 64 /* rows of a product */
+#define QUERIES 64
+#define KEYS 512 /* a multiple of QUERIES: the first key of a tile is seen by all its queries */
 
 typedef struct heads {
     int64_t samples, heads, context, width, head; /* head: width of one */
+    int64_t queries, keys;                        /* of a whole tile */
     float scale;
 } heads;
 
-/* One head of one sample: rows of q, k, v and of what is shaped like y. */
+/* One head of one sample: its first float in (., 3 C), (., C) and (N, heads, T). */
 typedef struct spot {
-    int64_t qkv, y, square; /* first float in (., 3 C), (., C) and (N, heads, T, T) */
+    int64_t qkv, y, row;
 } spot;
 
+/* Rows [query, query + rows) of a head against the keys [key, key + keys). */
+typedef struct tile {
+    int64_t query, rows, key, keys;
+} tile;
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static heads heads_of(const tide_op_desc *d) {
-    bool values = d->kind == TIDE_OP_VALUES_FWD || d->kind == TIDE_OP_VALUES_BWD;
-    const tide_shape *square = values ? &d->x : &d->y;
-    heads h = {square->n, square->c, square->h, values ? d->y.c : d->x.c / 3, 0, 0};
-    h.head = h.width / h.heads;
+    heads h = {d->x.n / d->context, d->heads, d->context, d->y.c, d->y.c / d->heads, 0, 0, 0};
+    h.queries = smaller(QUERIES, h.context);
+    h.keys = smaller(KEYS, h.context);
     h.scale = 1 / sqrtf((float)h.head);
     return h;
 }
 
 static spot spot_of(const heads *h, int64_t i) {
     int64_t row = i / h->heads * h->context, column = i % h->heads * h->head;
-    return (spot){row * 3 * h->width + column, row * h->width + column, i * h->context * h->context};
+    return (spot){row * 3 * h->width + column, row * h->width + column, i * h->context};
 }
 
-static int64_t block_rows(const heads *h, int64_t row) { return h->context - row < BLOCK ? h->context - row : BLOCK; }
+static tile first_tile(const heads *h, int64_t query) {
+    return (tile){.query = query, .rows = smaller(QUERIES, h->context - query)};
+}
+
+/* The next keys of these queries; false after the diagonal. */
+static bool next_keys(tile *t) {
+    t->key += t->keys;
+    t->keys = smaller(KEYS, t->query + t->rows - t->key);
+    return t->keys > 0;
+}
+
+/* Keys of the tile that its row `row` sees. */
+static int64_t seen(const tile *t, int64_t row) { return smaller(t->keys, t->query + row + 1 - t->key); }
 
 static tide__matrix rows_of(const float *data, int64_t stride) { return (tide__matrix){data, stride, false}; }
 static tide__matrix transposed(const float *data, int64_t stride) { return (tide__matrix){data, stride, true}; }
 
-/* ---- products ---- */
+/* out (rows x keys) = factor * a b'; a has a row per query, b one per key of the head. */
+static tide_status pair_product(const heads *h, const tile *t, float factor, const float *a, int64_t stride_a,
+                                const float *b, int64_t stride_b, float *out) {
+    return tide__gemm(t->rows, t->keys, h->head, factor, rows_of(a + t->query * stride_a, stride_a),
+                      transposed(b + t->key * stride_b, stride_b), 0, out, h->keys);
+}
 
-/* out (T x T) = factor * a b', zero above the diagonal; rows of a and b are `stride_a`, `stride_b` apart. */
-static tide_status lower_product(const heads *h, float factor, const float *a, int64_t stride_a, const float *b,
-                                 int64_t stride_b, float *out) {
-    const int64_t t = h->context;
-    for (int64_t row = 0; row < t; row += BLOCK) {
-        int64_t n = block_rows(h, row);
-        TIDE_TRY(tide__gemm(n, row + n, h->head, factor, rows_of(a + row * stride_a, stride_a), transposed(b, stride_b),
-                            0, out + row * t, t));
-        for (int64_t i = row; i < row + n; i++) memset(out + i * t + i + 1, 0, (size_t)(t - i - 1) * sizeof *out);
+/* ---- forward ---- */
+
+/* What rows have so far. */
+typedef struct running {
+    float largest[QUERIES];
+    double sum[QUERIES];
+} running;
+
+/* Scores of a row become e^(score - largest); the row of y so far is scaled to the new largest score. */
+static void softmax_row(const heads *h, const tile *t, int64_t row, running *so_far, float *score, float *y) {
+    const int64_t n = seen(t, row);
+    float largest = tide__row_max(score, n);
+    if (t->key > 0) {
+        const float before = so_far->largest[row];
+        largest = before > largest ? before : largest;
+        const float share = tide__exp(before - largest);
+        if (share != 1) tide__row_scale(y, h->head, share, y);
+        so_far->sum[row] *= (double)share;
     }
-    return TIDE_OK;
+    tide__row_exp(score, n, largest, score);
+    so_far->sum[row] += tide__row_sum(score, n);
+    so_far->largest[row] = largest;
+    memset(score + n, 0, (size_t)(t->keys - n) * sizeof *score);
 }
 
-/* out (T x head) = factor * a b, a (T x T) zero above the diagonal. */
-static tide_status apply_lower(const heads *h, float factor, const float *a, const float *b, int64_t stride_b,
-                               float *out, int64_t stride_out) {
-    const int64_t t = h->context;
-    for (int64_t row = 0; row < t; row += BLOCK) {
-        int64_t n = block_rows(h, row);
-        TIDE_TRY(tide__gemm(n, h->head, row + n, factor, rows_of(a + row * t, t), rows_of(b, stride_b), 0,
-                            out + row * stride_out, stride_out));
-    }
-    return TIDE_OK;
-}
-
-/* The same with a' for a: column `row` of a begins at the diagonal. */
-static tide_status apply_upper(const heads *h, float factor, const float *a, const float *b, int64_t stride_b,
-                               float *out, int64_t stride_out) {
-    const int64_t t = h->context;
-    for (int64_t row = 0; row < t; row += BLOCK)
-        TIDE_TRY(tide__gemm(block_rows(h, row), h->head, t - row, factor, transposed(a + row * t + row, t),
-                            rows_of(b + row * stride_b, stride_b), 0, out + row * stride_out, stride_out));
-    return TIDE_OK;
-}
-
-static tide_status scores_head(const heads *h, spot s, const tide__call *call) {
-    const float *q = tide__floats(call, 0) + s.qkv;
-    return lower_product(h, h->scale, q, 3 * h->width, q + h->width, 3 * h->width, tide__floats(call, 1) + s.square);
-}
-
-static tide_status scores_backward_head(const heads *h, spot s, const tide__call *call) {
+static tide_status forward_queries(const heads *h, spot s, int64_t query, const tide__call *call, float *scores) {
     const int64_t wide = 3 * h->width;
-    const float *q = tide__floats(call, 0) + s.qkv, *dv = tide__floats(call, 1) + s.y,
-                *dscores = tide__floats(call, 2) + s.square;
-    float *dq = tide__floats(call, 3) + s.qkv, *dk = dq + h->width, *dv_out = dk + h->width;
-    TIDE_TRY(apply_lower(h, h->scale, dscores, q + h->width, wide, dq, wide));
-    TIDE_TRY(apply_upper(h, h->scale, dscores, q, wide, dk, wide));
-    for (int64_t i = 0; i < h->context; i++) memcpy(dv_out + i * wide, dv + i * h->width, (size_t)h->head * sizeof *dv);
+    const float *q = tide__floats(call, 0) + s.qkv, *k = q + h->width, *v = k + h->width;
+    float *y = tide__floats(call, 1) + s.y + query * h->width, *lse = tide__floats(call, 2) + s.row + query;
+    running so_far = {.sum = {0}};
+    tile t = first_tile(h, query);
+    while (next_keys(&t)) {
+        TIDE_TRY(pair_product(h, &t, h->scale, q, wide, k, wide, scores));
+        for (int64_t r = 0; r < t.rows; r++) softmax_row(h, &t, r, &so_far, scores + r * h->keys, y + r * h->width);
+        TIDE_TRY(tide__gemm(t.rows, h->head, t.keys, 1, rows_of(scores, h->keys), rows_of(v + t.key * wide, wide),
+                            t.key > 0, y, h->width));
+    }
+    for (int64_t r = 0; r < t.rows; r++) {
+        tide__row_scale(y + r * h->width, h->head, (float)(1 / so_far.sum[r]), y + r * h->width);
+        lse[r] = (float)((double)so_far.largest[r] + log(so_far.sum[r]));
+    }
     return TIDE_OK;
 }
 
-static tide_status values_head(const heads *h, spot s, const tide__call *call) {
-    const float *prob = tide__floats(call, 0) + s.square, *v = tide__floats(call, 1) + s.qkv + 2 * h->width;
-    return apply_lower(h, 1, prob, v, 3 * h->width, tide__floats(call, 2) + s.y, h->width);
+/* The workspace of a thread: `squares` tiles of scores. */
+static float *own_scores(const heads *h, const tide__call *call, uint32_t workspace, int64_t squares) {
+    return tide__floats(call, workspace) + omp_get_thread_num() * squares * h->queries * h->keys;
 }
 
-static tide_status values_backward_head(const heads *h, spot s, const tide__call *call) {
-    const float *prob = tide__floats(call, 0) + s.square, *v = tide__floats(call, 1) + s.qkv + 2 * h->width,
-                *dy = tide__floats(call, 2) + s.y;
-    TIDE_TRY(lower_product(h, 1, dy, h->width, v, 3 * h->width, tide__floats(call, 3) + s.square));
-    return apply_upper(h, 1, prob, dy, h->width, tide__floats(call, 4) + s.y, h->width);
-}
-
-static tide_status run_products(const tide__cpu_kernel *k, const tide__call *call) {
-    const heads h = heads_of(&k->desc);
-    const tide_op_kind kind = k->desc.kind;
-    tide_status (*const one)(const heads *, spot, const tide__call *) =
-        kind == TIDE_OP_SCORES_FWD   ? scores_head
-        : kind == TIDE_OP_SCORES_BWD ? scores_backward_head
-        : kind == TIDE_OP_VALUES_FWD ? values_head
-                                     : values_backward_head;
-    int failed = 0;
-#pragma omp parallel for schedule(static) reduction(| : failed)
-    for (int64_t i = 0; i < h.samples * h.heads; i++) failed |= one(&h, spot_of(&h, i), call) != TIDE_OK;
+static tide_status settle(int failed) {
     return failed ? tide__fail(TIDE_E_MEMORY, "oneDNN cannot multiply the matrices of attention") : TIDE_OK;
 }
 
-/* ---- softmax ---- */
-
-/* Row `row` of a square; prob may lie on x. */
-static void softmax_row(const float *x, int64_t row, int64_t context, float *prob) {
-    const int64_t n = row + 1;
-    tide__row_exp(x, n, tide__row_max(x, n), prob);
-    tide__row_scale(prob, n, (float)(1 / tide__row_sum(prob, n)), prob);
-    memset(prob + n, 0, (size_t)(context - n) * sizeof *prob);
+static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call) {
+    const heads h = heads_of(&k->desc);
+    const int64_t tiles = (h.context + h.queries - 1) / h.queries;
+    int failed = 0;
+#pragma omp parallel for schedule(static, 1) reduction(| : failed)
+    for (int64_t i = 0; i < h.samples * h.heads * tiles; i++)
+        failed |= forward_queries(&h, spot_of(&h, i / tiles), i % tiles * h.queries, call,
+                                  own_scores(&h, call, 3, 1)) != TIDE_OK;
+    return settle(failed);
 }
 
-TIDE__WIDE static void backward_row(const float *prob, const float *dprob, int64_t n, float sum, float *dx) {
+/* ---- backward ---- */
+
+/* prob: scores of a row, which become probabilities; dscore: dP, which becomes dS. */
+TIDE__WIDE static void backward_row(int64_t n, float lse, float sum, float *prob, float *dscore) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) dx[i] = prob[i] * (dprob[i] - sum);
+    for (int64_t i = 0; i < n; i++) {
+        const float p = tide__exp(prob[i] - lse);
+        prob[i] = p;
+        dscore[i] = p * (dscore[i] - sum);
+    }
 }
 
-static tide_status run_softmax(const tide__cpu_kernel *k, const tide__call *call) {
-    const tide_shape *s = &k->desc.x;
-    const int64_t rows = s->n * s->c * s->h, t = s->w;
-    const float *x = tide__floats(call, 0);
-    float *prob = tide__floats(call, 1);
-#pragma omp parallel for schedule(static) if (rows * t > TIDE__PARALLEL_FLOATS)
-    for (int64_t r = 0; r < rows; r++) softmax_row(x + r * t, r % t, t, prob + r * t);
-    return TIDE_OK;
+typedef struct gradients {
+    const float *q, *y, *lse, *dy;
+    float *dq;
+} gradients;
+
+static tide_status backward_tile(const heads *h, const gradients *g, const tile *t, const float *sum, float *prob,
+                                 float *dscore) {
+    const int64_t wide = 3 * h->width, w = h->width;
+    const float *k = g->q + w, *v = k + w, *dy = g->dy + t->query * w;
+    float *dk = g->dq + w + t->key * wide, *dv = dk + w;
+    TIDE_TRY(pair_product(h, t, h->scale, g->q, wide, k, wide, prob));
+    TIDE_TRY(pair_product(h, t, 1, g->dy, w, v, wide, dscore));
+    for (int64_t r = 0; r < t->rows; r++) {
+        const int64_t n = seen(t, r), at = r * h->keys;
+        backward_row(n, g->lse[t->query + r], sum[r], prob + at, dscore + at);
+        memset(prob + at + n, 0, (size_t)(t->keys - n) * sizeof *prob);
+        memset(dscore + at + n, 0, (size_t)(t->keys - n) * sizeof *dscore);
+    }
+    TIDE_TRY(tide__gemm(t->keys, h->head, t->rows, 1, transposed(prob, h->keys), rows_of(dy, w), 1, dv, wide));
+    TIDE_TRY(tide__gemm(t->keys, h->head, t->rows, h->scale, transposed(dscore, h->keys),
+                        rows_of(g->q + t->query * wide, wide), 1, dk, wide));
+    return tide__gemm(t->rows, h->head, t->keys, h->scale, rows_of(dscore, h->keys), rows_of(k + t->key * wide, wide),
+                      t->key > 0, g->dq + t->query * wide, wide);
 }
 
-/* dx may lie on dprob. */
-static tide_status run_softmax_backward(const tide__cpu_kernel *k, const tide__call *call) {
-    const tide_shape *s = &k->desc.x;
-    const int64_t rows = s->n * s->c * s->h, t = s->w;
-    const float *prob = tide__floats(call, 0), *dprob = tide__floats(call, 1);
-    float *dx = tide__floats(call, 2);
-#pragma omp parallel for schedule(static) if (rows * t > TIDE__PARALLEL_FLOATS)
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t n = r % t + 1, at = r * t;
-        backward_row(prob + at, dprob + at, n, (float)tide__row_dot(prob + at, dprob + at, n), dx + at);
-        memset(dx + at + n, 0, (size_t)(t - n) * sizeof *dx);
+static tide_status backward_head(const heads *h, spot s, const tide__call *call, float *scores) {
+    const int64_t wide = 3 * h->width, w = h->width;
+    const gradients g = {tide__floats(call, 0) + s.qkv, tide__floats(call, 1) + s.y, tide__floats(call, 2) + s.row,
+                         tide__floats(call, 3) + s.y, tide__floats(call, 4) + s.qkv};
+    for (int64_t i = 0; i < h->context; i++)
+        for (int64_t part = 1; part < 3; part++) memset(g.dq + i * wide + part * w, 0, (size_t)h->head * sizeof *g.dq);
+    for (int64_t query = 0; query < h->context; query += h->queries) {
+        float sum[QUERIES];
+        tile t = first_tile(h, query);
+        for (int64_t r = 0; r < t.rows; r++)
+            sum[r] = (float)tide__row_dot(g.dy + (query + r) * w, g.y + (query + r) * w, h->head);
+        while (next_keys(&t)) TIDE_TRY(backward_tile(h, &g, &t, sum, scores, scores + h->queries * h->keys));
     }
     return TIDE_OK;
+}
+
+static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *call) {
+    const heads h = heads_of(&k->desc);
+    int failed = 0;
+#pragma omp parallel for schedule(static) reduction(| : failed)
+    for (int64_t i = 0; i < h.samples * h.heads; i++)
+        failed |= backward_head(&h, spot_of(&h, i), call, own_scores(&h, call, 5, 2)) != TIDE_OK;
+    return settle(failed);
 }
 
 /* ---- building ---- */
 
-static tide_status add_square(tide__cpu_kernel *k, tide__access access, const tide_shape *s) {
-    return tide__add_vector(k, access, s->n * s->c * s->h * s->w, dnnl_f32);
+static void set_workspace(tide__cpu_kernel *k, uint64_t squares) {
+    const heads h = heads_of(&k->desc);
+    const uint64_t threads = ((tide__cpu *)k->base.device)->threads;
+    k->workspace_bytes = threads * squares * (uint64_t)(h.queries * h.keys) * sizeof(float);
 }
 
-tide_status tide__build_scores(tide__cpu_kernel *k, const tide_op_desc *source) {
-    const tide_shape *qkv = &source->x, *scores = &source->y;
-    k->run = run_products;
+tide_status tide__build_attention(tide__cpu_kernel *k, const tide_op_desc *source) {
+    const tide_shape *qkv = &source->x, *y = &source->y;
+    const int64_t rows = y->n * source->heads;
+    const bool forward = source->kind == TIDE_OP_ATTENTION_FWD;
+    k->run = forward ? run_forward : run_backward;
+    set_workspace(k, forward ? 1 : 2);
     TIDE_TRY(tide__add_activation(k, TIDE__READ, *qkv));
-    if (source->kind == TIDE_OP_SCORES_FWD) return add_square(k, TIDE__WRITE, scores);
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, (tide_shape){qkv->n, qkv->c / 3, 1, 1}));
-    TIDE_TRY(add_square(k, TIDE__READ, scores));
-    return tide__add_activation(k, TIDE__WRITE, *qkv);
-}
-
-tide_status tide__build_values(tide__cpu_kernel *k, const tide_op_desc *source) {
-    const tide_shape *prob = &source->x, *y = &source->y;
-    k->run = run_products;
-    TIDE_TRY(add_square(k, TIDE__READ, prob));
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, (tide_shape){y->n, 3 * y->c, 1, 1}));
-    if (source->kind == TIDE_OP_VALUES_FWD) return tide__add_activation(k, TIDE__WRITE, *y);
+    TIDE_TRY(tide__add_activation(k, forward ? TIDE__WRITE : TIDE__READ, *y));
+    TIDE_TRY(tide__add_vector(k, forward ? TIDE__WRITE : TIDE__READ, rows, dnnl_f32));
+    if (forward) return TIDE_OK;
     TIDE_TRY(tide__add_activation(k, TIDE__READ, *y));
-    TIDE_TRY(add_square(k, TIDE__WRITE, prob));
-    return tide__add_activation(k, TIDE__WRITE, *y);
-}
-
-tide_status tide__build_causal_softmax(tide__cpu_kernel *k, const tide_op_desc *source) {
-    bool forward = source->kind == TIDE_OP_CAUSAL_SOFTMAX_FWD;
-    k->run = forward ? run_softmax : run_softmax_backward;
-    TIDE_TRY(add_square(k, TIDE__READ, &source->x));
-    if (!forward) TIDE_TRY(add_square(k, TIDE__READ, &source->x));
-    return add_square(k, TIDE__WRITE, &source->x);
+    return tide__add_activation(k, TIDE__WRITE, *qkv);
 }

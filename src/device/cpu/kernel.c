@@ -54,18 +54,16 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_GELU_BWD] = tide__build_gelu,
     [TIDE_OP_EMBEDDING_FWD] = tide__build_embedding,
     [TIDE_OP_EMBEDDING_BWD] = tide__build_embedding,
-    [TIDE_OP_SCORES_FWD] = tide__build_scores,
-    [TIDE_OP_SCORES_BWD] = tide__build_scores,
-    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = tide__build_causal_softmax,
-    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = tide__build_causal_softmax,
-    [TIDE_OP_VALUES_FWD] = tide__build_values,
-    [TIDE_OP_VALUES_BWD] = tide__build_values,
+    [TIDE_OP_ATTENTION_FWD] = tide__build_attention,
+    [TIDE_OP_ATTENTION_BWD] = tide__build_attention,
     [TIDE_OP_SLICE] = tide__build_steps,
     [TIDE_OP_STACK] = tide__build_steps,
     [TIDE_OP_LSTM_FWD] = tide__build_lstm_cell,
     [TIDE_OP_LSTM_BWD_GATES] = tide__build_lstm_cell,
     [TIDE_OP_LSTM_BWD_WEIGHTS] = tide__build_lstm_cell,
     [TIDE_OP_LSTM_BWD_DATA] = tide__build_lstm_cell,
+    [TIDE_OP_HEAD_LOSS] = tide__build_head,
+    [TIDE_OP_HEAD_SCORE] = tide__build_head,
 };
 
 int tide__set_threads(int threads) {

@@ -3,8 +3,7 @@
  *
  * Stored layouts. An activation with 8 or more channels and more than one pixel is nChw8c, channels padded to a
  * multiple of 8 with zeros; every other one is plain row-major. Every kernel keeps padding zero. Weights lie as the
- * forward primitive wants them; those that meet rows are plain. Vectors (bias, statistics, labels, scalars) and
- * attention's squares (N, heads, T, T) are plain.
+ * forward primitive wants them; those that meet rows are plain. Vectors (bias, statistics, labels, scalars) are plain.
  *
  * Own loops give the same bits for any number of threads: partial sums are over ranges that depend on shapes only and
  * are combined in one fixed order. */
@@ -106,9 +105,7 @@ tide_status tide__build_upconv(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_layernorm(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_gelu(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_embedding(tide__cpu_kernel *k, const tide_op_desc *source);
-tide_status tide__build_scores(tide__cpu_kernel *k, const tide_op_desc *source);
-tide_status tide__build_causal_softmax(tide__cpu_kernel *k, const tide_op_desc *source);
-tide_status tide__build_values(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_attention(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_steps(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_lstm_cell(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_concat(tide__cpu_kernel *k, const tide_op_desc *source);
@@ -124,6 +121,7 @@ tide_status tide__build_dropout(tide__cpu_kernel *k, const tide_op_desc *source)
 tide_status tide__build_lrn(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_grad_norm(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_softmax_loss(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_head(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_update(tide__cpu_kernel *k, const tide_op_desc *source);
 
 #endif

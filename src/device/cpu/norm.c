@@ -1,12 +1,15 @@
 /* GRAD_NORM: the factor by which clipping scales all gradients, min(1, clip_norm / (norm + 1e-6)); NaN where the norm is not
  * finite.
  *
- * Squares are summed in double over blocks of fixed size, one partial sum each in the workspace, then in order. */
+ * Squares are summed in double over blocks of fixed size, one partial sum each in the workspace, then in order. Where the
+ * gradients come in groups, the sum goes from group to group: the same bits as of all at once. */
 #include <math.h>
+#include <string.h>
 
 #include "device/cpu/view.h"
 
 #define BLOCK_FLOATS 16384
+#define SUM_FLOATS 2 /* a double */
 
 static int64_t block_count(const tide__operand *o) { return (o->shape.n + BLOCK_FLOATS - 1) / BLOCK_FLOATS; }
 
@@ -33,9 +36,14 @@ static double norm_of_operand(const tide__operand *o, const float *x, double *pa
 }
 
 static tide_status run_grad_norm(const tide__cpu_kernel *k, const tide__call *call) {
+    const uint32_t n = k->n_reads - (k->desc.has_prev ? 1 : 0);
     double sum = 0, *partial = tide__at(call, k->n_reads + 1);
-    for (uint32_t i = 0; i < k->n_reads; i++)
-        sum += norm_of_operand(&k->operands.data[i], tide__floats(call, i), partial);
+    if (k->desc.has_prev) memcpy(&sum, tide__at(call, n), sizeof sum);
+    for (uint32_t i = 0; i < n; i++) sum += norm_of_operand(&k->operands.data[i], tide__floats(call, i), partial);
+    if (k->desc.has_next) {
+        memcpy(tide__at(call, k->n_reads), &sum, sizeof sum);
+        return TIDE_OK;
+    }
     double factor = (double)k->desc.clip_norm / (sqrt(sum) + 1e-6);
     *tide__floats(call, k->n_reads) = !isfinite(sum) ? NAN : factor < 1 ? (float)factor : 1;
     return TIDE_OK;
@@ -50,5 +58,7 @@ tide_status tide__build_grad_norm(tide__cpu_kernel *k, const tide_op_desc *sourc
     }
     k->run = run_grad_norm;
     k->workspace_bytes = (uint64_t)most_blocks * sizeof(double);
+    if (source->has_prev) TIDE_TRY(tide__add_floats(k, TIDE__READ, SUM_FLOATS));
+    if (source->has_next) return tide__add_floats(k, TIDE__WRITE, SUM_FLOATS);
     return tide__add_vector(k, TIDE__WRITE, 1, dnnl_f32);
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "device/cpu/rows.h"
+#include "device/cpu/softmax.h"
 #include "device/cpu/view.h"
 #include "device/cpu/wide.h"
 
@@ -18,18 +19,17 @@ static bool is_rows(const tide__view *v) { return v->pixels == 1; }
 
 static int64_t strips_of(const tide__view *v) { return (v->pixels + STRIP - 1) / STRIP; }
 
-static tide_status check_labels(const int32_t *label, const tide__view *v) {
-    for (int64_t i = 0; i < v->n * v->pixels; i++)
-        if (label[i] < 0 || label[i] >= v->channels)
+tide_status tide__check_labels(const int32_t *label, int64_t samples, int64_t pixels, int64_t classes) {
+    for (int64_t i = 0; i < samples * pixels; i++)
+        if (label[i] < 0 || label[i] >= classes)
             return tide__fail(TIDE_E_ARGUMENT, "softmax-loss: label %d of sample %lld is not one of %lld classes",
-                              label[i], (long long)(i / v->pixels), (long long)v->channels);
+                              label[i], (long long)(i / pixels), (long long)classes);
     return TIDE_OK;
 }
 
 /* ---- forward: rows ---- */
 
-/* Returns the row's loss. */
-static double softmax_row(const float *x, int64_t classes, int32_t label, float *prob) {
+double tide__softmax_row(const float *x, int64_t classes, int32_t label, float *prob) {
     float largest = tide__row_max(x, classes), own = x[label];
     tide__row_exp(x, classes, largest, prob);
     double sum = tide__row_sum(prob, classes);
@@ -84,13 +84,13 @@ static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call
     float *prob = tide__floats(call, 2), *loss = tide__floats(call, 3);
     const int64_t strips = strips_of(&v);
     double *share = tide__at(call, 4), sum = 0;
-    TIDE_TRY(check_labels(label, &v));
+    TIDE_TRY(tide__check_labels(label, v.n, v.pixels, v.channels));
 #pragma omp parallel for collapse(2) schedule(static) if (tide__view_size(&v) > TIDE__PARALLEL_FLOATS)
     for (int64_t n = 0; n < v.n; n++)
         for (int64_t s = 0; s < strips; s++)
-            share[n * strips + s] = is_rows(&v)
-                                        ? softmax_row(x + n * v.channels, v.channels, label[n], prob + n * v.channels)
-                                        : softmax_pixels(&v, n, s, call);
+            share[n * strips + s] =
+                is_rows(&v) ? tide__softmax_row(x + n * v.channels, v.channels, label[n], prob + n * v.channels)
+                            : softmax_pixels(&v, n, s, call);
     for (int64_t i = 0; i < v.n * strips; i++) sum += share[i];
     loss[0] = (float)(sum / (double)(v.n * v.pixels));
     return TIDE_OK;
@@ -106,7 +106,7 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
     const int64_t image = v.groups * v.lanes * v.pixels;
     const int32_t *label = tide__at(call, 1);
     float *dx = tide__floats(call, 2);
-    TIDE_TRY(check_labels(label, &v));
+    TIDE_TRY(tide__check_labels(label, v.n, v.pixels, v.channels));
 #pragma omp parallel for schedule(static) if (tide__view_size(&v) > TIDE__PARALLEL_FLOATS)
     for (int64_t n = 0; n < v.n; n++) {
         tide__row_scale(prob + n * image, image, share, dx + n * image);

@@ -5,30 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/libraries.h"
 #include "device/gpu/kernel.h"
 
 #define OLDEST 75 /* compute capability that the kernels are compiled for at least, cmake/cuda.cmake */
 
-tide_status tide__cuda_enter(const tide__cuda *cuda) {
-    return tide__cu_check(&cuda->cu, cuda->cu.CtxPushCurrent(cuda->context), "make a context current");
-}
-
-void tide__cuda_leave(const tide__cuda *cuda) {
-    CUcontext own;
-    cuda->cu.CtxPopCurrent(&own);
-}
-
 /* What the GPU was at: an error comes back from any call after the op that made it. */
-static void describe_ops(tide__cuda *cuda, char *out, size_t size) {
-    const uint32_t n = atomic_load(&cuda->n_ops);
-    const char *last = tide_op_kind_name((tide_op_kind)atomic_load(&cuda->last_op));
-    if (n == 0)
+static void describe_ops(const tide__cuda *cuda, char *out, size_t size) {
+    const uint32_t n = atomic_load(&cuda->n_ops), kind = atomic_load(&cuda->last_op);
+    const char *last = kind ? tide_op_kind_name((tide_op_kind)(kind - 1)) : "";
+    if (!kind)
         out[0] = 0;
+    else if (n == 0)
+        snprintf(out, size, ", after %s", last);
     else if (n == 1)
         snprintf(out, size, ", with %s under way", last);
     else
         snprintf(out, size, ", with %u ops under way, the last of them %s; TIDE_CUDA_SYNC=1 has one at a time", n,
                  last);
+}
+
+/* Fails where somebody has reset the device. */
+tide_status tide__cuda_enter(const tide__cuda *cuda) {
+    char ops[128];
+    const CUresult result = cuda->cu.CtxPushCurrent(cuda->context);
+    if (result == CUDA_SUCCESS) return TIDE_OK;
+    describe_ops(cuda, ops, sizeof ops);
+    return tide__fail(TIDE_E_DEVICE, "CUDA cannot make a context current: %s (%d)%s",
+                      tide__cu_error_name(&cuda->cu, result), (int)result, ops);
+}
+
+void tide__cuda_leave(const tide__cuda *cuda) {
+    CUcontext own;
+    cuda->cu.CtxPopCurrent(&own);
 }
 
 static void lose(tide__cuda *cuda, CUresult result, const char *doing) {
@@ -55,12 +64,14 @@ tide_status tide__cuda_after(tide__cuda *cuda, CUresult result, const char *doin
 static void close_device(tide_device *device) {
     tide__cuda *cuda = (tide__cuda *)device;
     if (cuda->context) {
-        const bool entered =
-            tide__cuda_enter(cuda) == TIDE_OK; /* a context that is lost refuses, and all that follows */
+        cuda->is_gone = tide__cuda_enter(cuda) != TIDE_OK;
         tide__gpu_staging_close(&cuda->gpu);
+#if TIDE_HAVE_CUDA_LIBRARIES
+        tide__cuda_libraries_close(cuda);
+#endif
         tide__cuda_modules_unload(cuda);
         tide__cuda_marks_free(cuda);
-        if (entered) tide__cuda_leave(cuda);
+        if (!cuda->is_gone) tide__cuda_leave(cuda);
         cuda->cu.DevicePrimaryCtxRelease(cuda->id);
     }
     pthread_mutex_destroy(&cuda->lock);
@@ -112,6 +123,10 @@ static const tide__device_vtable vtable = {
     .operand_layout = tide__gpu_operand_layout,
     .piece_pack = tide__gpu_piece_pack,
     .piece_unpack = tide__gpu_piece_unpack,
+    .variant_library = tide__gpu_variant_library,
+#if TIDE_HAVE_CUDA_LIBRARIES
+    .trust = tide__cuda_libraries_trust,
+#endif
 };
 
 /* A multiply-add per lane and clock; units have 64 lanes in 7.x and 8.0, else 128. */
@@ -148,29 +163,39 @@ static tide_status retain_context(tide__cuda *cuda) {
                       tide__cu_error_name(&cuda->cu, result), (int)result);
 }
 
-static tide_status start(tide__cuda *cuda, const char *which) {
-    const char *stepwise = getenv("TIDE_CUDA_SYNC");
-    cuda->stepwise = stepwise && strcmp(stepwise, "0") != 0;
-    TIDE_TRY(tide__cu_load(&cuda->cu));
-    TIDE_TRY(tide__cuda_choose(cuda, which));
-    TIDE_TRY(read_limits(cuda));
-    return retain_context(cuda);
+/* With the context; libraries take some memory of their own, which is gone before anybody counts what is free. */
+static tide_status open_libraries(tide__cuda *cuda, tide_libraries wanted) {
+#if TIDE_HAVE_CUDA_LIBRARIES
+    TIDE_TRY(tide__cuda_enter(cuda));
+    tide_status status = tide__cuda_libraries_open(cuda, wanted);
+    tide__cuda_leave(cuda);
+    return status;
+#else
+    return TIDE_OK;
+#endif
 }
 
-tide_status tide__cuda_open(const char *which, const tide_device_options *options, tide_device **out) {
-    tide__cuda *cuda = calloc(1, sizeof *cuda);
-    if (!cuda) return tide__fail_memory();
-    cuda->gpu.base = (tide_device){.v = &vtable, .align_bytes = TIDE__CUDA_ALIGN};
-    cuda->gpu.backend = &tide__cuda_backend;
-    snprintf(cuda->gpu.name, sizeof cuda->gpu.name, which ? "cuda:%s" : "cuda", which);
+static tide_status start(tide__gpu *gpu, const char *which, const tide_device_options *options) {
+    tide__cuda *cuda = (tide__cuda *)gpu;
+    const char *stepwise = getenv("TIDE_CUDA_SYNC");
+    cuda->stepwise = stepwise && strcmp(stepwise, "0") != 0;
     pthread_mutex_init(&cuda->lock, NULL);
     pthread_mutex_init(&cuda->marks_lock, NULL);
     pthread_cond_init(&cuda->marked, NULL);
-    tide_status status = start(cuda, which);
-    if (status != TIDE_OK) {
-        close_device(&cuda->gpu.base);
-        return status;
-    }
-    *out = &cuda->gpu.base;
-    return TIDE_OK;
+    TIDE_TRY(tide__cu_load(&cuda->cu));
+    TIDE_TRY(tide__cuda_choose(cuda, which));
+    TIDE_TRY(read_limits(cuda));
+    TIDE_TRY(retain_context(cuda));
+    return open_libraries(cuda, options->libraries);
+}
+
+static const tide__gpu_kind kind = {.name = "cuda",
+                                    .size_bytes = sizeof(tide__cuda),
+                                    .align_bytes = TIDE__CUDA_ALIGN,
+                                    .v = &vtable,
+                                    .backend = &tide__cuda_backend,
+                                    .start = start};
+
+tide_status tide__cuda_open(const char *which, const tide_device_options *options, tide_device **out) {
+    return tide__gpu_open(&kind, which, options, out);
 }

@@ -21,8 +21,9 @@
 #define TIDE__CUDA_LANES 256      /* of the kernels as they are compiled, cmake/cuda.cmake */
 #define TIDE__CUDA_MAX_GRID 65535 /* groups in y and z of one launch */
 
-typedef struct tide__cuda_module tide__cuda_module; /* module.c */
-typedef struct tide__cuda_mark tide__cuda_mark;     /* event.c */
+typedef struct tide__cuda_module tide__cuda_module;       /* module.c */
+typedef struct tide__cuda_mark tide__cuda_mark;           /* event.c */
+typedef struct tide__cuda_libraries tide__cuda_libraries; /* libraries.c */
 
 typedef struct tide__cuda {
     tide__gpu gpu;
@@ -35,14 +36,16 @@ typedef struct tide__cuda {
     /* An error of the driver stays with the context: no work goes to it any more, on any queue, and all of them fail with
      * the text of the first. */
     atomic_bool is_lost;
+    bool is_gone; /* closing: somebody has reset the device, and what was in the context is no more */
     char lost_text[256];
     atomic_uint n_ops;    /* that a compute queue has given to the driver since it waited last */
-    atomic_uint last_op;  /* of them: a tide_op_kind */
+    atomic_uint last_op;  /* of all: 1 + a tide_op_kind; 0: there was none */
     bool stepwise;        /* TIDE_CUDA_SYNC=1: the host waits for every op, so that a failure has its name */
     pthread_mutex_t lock; /* protects the modules and lost_text */
     tide__cuda_module *modules;
-    pthread_mutex_t marks_lock; /* protects the marks and which one an event has */
-    pthread_cond_t marked;      /* one more was issued */
+    tide__cuda_libraries *libraries; /* NULL: none, or not to be used */
+    pthread_mutex_t marks_lock;      /* protects the marks and which one an event has */
+    pthread_cond_t marked;           /* one more was issued */
     tide__cuda_mark *free_marks;
 } tide__cuda;
 
@@ -55,10 +58,10 @@ typedef struct tide__cuda_queue {
     tide__host_queue host;
     CUstream stream;
     CUevent moved[2]; /* of a copy's halves */
+    bool in_flight;   /* something was enqueued since the last drain */
     /* Compute queues: */
     CUdeviceptr faults;      /* one tide__gpu_fault on the GPU */
     tide__gpu_fault *report; /* pinned: where it is read to */
-    bool in_flight;          /* something was enqueued since the last drain */
 } tide__cuda_queue;
 
 /* The context for calls of this thread, which may have another one; between the two the thread calls nobody else. */

@@ -4,6 +4,7 @@
 #define TIDE_DEVICE_CUDA_DRIVER_H
 
 #include <cuda.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -59,5 +60,12 @@ tide_status tide__cu_load(tide__cu *out);
 tide_status tide__cu_check(const tide__cu *cu, CUresult result, const char *doing);
 /* "CUDA_ERROR_LAUNCH_FAILED" */
 const char *tide__cu_error_name(const tide__cu *cu, CUresult result);
+
+/* Libraries of CUDA take addresses on the GPU as pointers. */
+static inline void *tide__cu_pointer(CUdeviceptr at) {
+    void *pointer;
+    memcpy(&pointer, &at, sizeof pointer);
+    return pointer;
+}
 
 #endif

@@ -47,8 +47,7 @@ static tide_status create_mark(tide__cuda *cuda, tide__cuda_mark **out) {
     if (!mark) return tide__fail_memory();
     tide_status status = tide__cuda_enter(cuda);
     if (status == TIDE_OK) {
-        status =
-            tide__cu_check(&cuda->cu, cuda->cu.EventCreate(&mark->event, CU_EVENT_BLOCKING_SYNC), "create an event");
+        status = tide__cuda_after(cuda, cuda->cu.EventCreate(&mark->event, CU_EVENT_BLOCKING_SYNC), "create an event");
         tide__cuda_leave(cuda);
     }
     if (status != TIDE_OK) {
@@ -77,7 +76,7 @@ void tide__cuda_marks_free(tide__cuda *cuda) {
     while (cuda->free_marks) {
         tide__cuda_mark *mark = cuda->free_marks;
         cuda->free_marks = mark->next;
-        cuda->cu.EventDestroy(mark->event);
+        if (!cuda->is_gone) cuda->cu.EventDestroy(mark->event);
         free(mark);
     }
 }
@@ -94,7 +93,10 @@ static bool await_issue(tide__cuda *cuda, const tide__cuda_mark *mark) {
 /* ---- on a queue's thread ---- */
 
 static void issue(tide__cuda *cuda, tide__cuda_queue *queue, tide__cuda_mark *mark) {
-    const bool failed = atomic_load(&cuda->is_lost) || cuda->cu.EventRecord(mark->event, queue->stream) != CUDA_SUCCESS;
+    queue->in_flight = true;
+    const bool failed =
+        tide__cuda_before(cuda) != TIDE_OK ||
+        tide__cuda_after(cuda, cuda->cu.EventRecord(mark->event, queue->stream), "record an event") != TIDE_OK;
     pthread_mutex_lock(&cuda->marks_lock);
     mark->issued = true;
     mark->failed = failed;
@@ -103,13 +105,13 @@ static void issue(tide__cuda *cuda, tide__cuda_queue *queue, tide__cuda_mark *ma
     pthread_mutex_unlock(&cuda->marks_lock);
 }
 
-/* What fails here fails every call that follows, too, and is reported by one of them. */
+/* What fails here is reported by the work that follows: the device takes none. */
 static void await(tide__cuda *cuda, tide__cuda_queue *queue, tide__cuda_mark *mark) {
     if (await_issue(cuda, mark) && !atomic_load(&cuda->is_lost)) {
-        if (queue->host.base.kind == TIDE_QUEUE_COMPUTE)
-            (void)cuda->cu.StreamWaitEvent(queue->stream, mark->event, CU_EVENT_WAIT_DEFAULT);
-        else
-            (void)cuda->cu.EventSynchronize(mark->event);
+        const CUresult result = queue->host.base.kind == TIDE_QUEUE_COMPUTE
+                                    ? cuda->cu.StreamWaitEvent(queue->stream, mark->event, CU_EVENT_WAIT_DEFAULT)
+                                    : cuda->cu.EventSynchronize(mark->event);
+        (void)tide__cuda_after(cuda, result, "wait for an event");
     }
     release_mark(cuda, mark);
 }

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/libraries.h"
 #include "device/gpu/kernel.h"
 
 /* What every function begins with, kernels/words_cuda.gpu; then its own arguments. */
@@ -83,7 +84,10 @@ static tide_status pin(tide__gpu *gpu, uint64_t size_bytes, void **out) {
     return tide__cu_check(cu, cu->MemHostAlloc(out, size_bytes, CU_MEMHOSTALLOC_PORTABLE), "pin memory of the host");
 }
 
-static void unpin(tide__gpu *gpu, void *bytes) { ((tide__cuda *)gpu)->cu.MemFreeHost(bytes); }
+static void unpin(tide__gpu *gpu, void *bytes) {
+    const tide__cuda *cuda = (tide__cuda *)gpu;
+    if (!cuda->is_gone) cuda->cu.MemFreeHost(bytes);
+}
 
 /* ---- moves ---- */
 
@@ -112,6 +116,11 @@ const tide__gpu_backend tide__cuda_backend = {
     .function = tide__cuda_function,
     .launch = launch,
     .copy_inside = copy_inside,
+#if TIDE_HAVE_CUDA_LIBRARIES
+    .add_ways = tide__cuda_add_ways,
+    .forget_ways = tide__cuda_forget_ways,
+    .run_product = tide__cuda_run_way,
+#endif
     .pin = pin,
     .unpin = unpin,
     .move_start = move_start,

@@ -16,7 +16,7 @@ void tide__cuda_modules_unload(tide__cuda *cuda) {
     while (cuda->modules) {
         tide__cuda_module *m = cuda->modules;
         cuda->modules = m->next;
-        cuda->cu.ModuleUnload(m->module);
+        if (!cuda->is_gone) cuda->cu.ModuleUnload(m->module);
         free(m);
     }
 }

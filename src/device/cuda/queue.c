@@ -1,7 +1,7 @@
 /* Queues of the CUDA device: host queues in front of a stream (cuda.h).
  *
- * Invariant: `in_flight` is set iff something may still run in a compute queue's stream; copies, which the thread makes
- * itself, run only after a drain. An error of the driver sticks to the context: it is the failure of the drain that meets
+ * Invariant: `in_flight` is set iff something may still be ahead in the stream: ops of a compute queue, marks of any. Copies,
+ * which the thread makes itself, run only after a drain. An error of the driver sticks to the context: it is the failure of the drain that meets
  * it, and of every call after. */
 #include <stdlib.h>
 
@@ -31,14 +31,35 @@ static tide_status drain(tide__host_queue *base) {
     return tide__gpu_fault_status(queue->report);
 }
 
+/* A copy queue's stream has nothing ahead but marks, so this is short; what waits for the queue finds them passed. */
+static tide_status drain_marks(tide__host_queue *base) {
+    tide__cuda_queue *queue = (tide__cuda_queue *)base;
+    tide__cuda *cuda = device_of(queue);
+    if (!queue->in_flight) return TIDE_OK;
+    queue->in_flight = false;
+    TIDE_TRY(tide__cuda_before(cuda));
+    CUresult result = cuda->cu.EventRecord(queue->moved[0], queue->stream);
+    if (result == CUDA_SUCCESS) result = cuda->cu.EventSynchronize(queue->moved[0]);
+    return tide__cuda_after(cuda, result, "pass an event");
+}
+
 static tide_status run_kernel(tide__host_queue *base, const tide__command *command) {
     tide__cuda_queue *queue = (tide__cuda_queue *)base;
     tide__cuda *cuda = device_of(queue);
     queue->in_flight = true;
-    atomic_store(&cuda->last_op, ((const tide__gpu_kernel *)command->kernel.kernel)->desc.kind);
+    atomic_store(&cuda->last_op, 1 + (uint32_t)((const tide__gpu_kernel *)command->kernel.kernel)->desc.kind);
     atomic_fetch_add(&cuda->n_ops, 1);
     TIDE_TRY(tide__gpu_run_kernel(base, command));
     return cuda->stepwise ? drain(base) : TIDE_OK;
+}
+
+/* Pinned memory goes with the context where somebody in the process resets the device: it is asked before any is touched. */
+static tide_status run_copy(tide__host_queue *base, const tide__command *command) {
+    tide__cuda *cuda = (tide__cuda *)base->base.device;
+    TIDE_TRY(tide__cuda_before(cuda));
+    const CUresult result = cuda->cu.EventQuery(((tide__cuda_queue *)base)->moved[0]);
+    if (result != CUDA_ERROR_NOT_READY) TIDE_TRY(tide__cuda_after(cuda, result, "begin a copy"));
+    return tide__gpu_run_copy(base, command);
 }
 
 static tide_status run_within(tide__host_queue *base, const tide__command *command) {
@@ -48,12 +69,12 @@ static tide_status run_within(tide__host_queue *base, const tide__command *comma
 
 static const tide__queue_hooks compute_hooks = {.begin = begin,
                                                 .run_kernel = run_kernel,
-                                                .run_copy = tide__gpu_run_copy,
+                                                .run_copy = run_copy,
                                                 .run_within = run_within,
                                                 .drain = drain,
                                                 .mark = tide__cuda_run_mark};
 static const tide__queue_hooks copy_hooks = {
-    .begin = begin, .run_copy = tide__gpu_run_copy, .mark = tide__cuda_run_mark};
+    .begin = begin, .run_copy = run_copy, .drain = drain_marks, .mark = tide__cuda_run_mark};
 
 /* ---- life, with the context current ---- */
 

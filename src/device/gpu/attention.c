@@ -1,105 +1,65 @@
-/* Attention's products: batches over samples and heads (kernels/gemm.gpu).
- *
- *     scores S = Q K' / root(d)   (lower triangle)     y = P V
- *     dP = dy V'   dV = P' dy                          dQ = dS K / root(d)   dK = dS' Q / root(d) */
+/* Attention, tiled (kernels/attention.gpu). */
 #include <math.h>
 
-#include "device/op_check.h"
-#include "device/gpu/copy.h"
 #include "device/gpu/gemm.h"
 
-typedef struct heads {
-    int64_t samples, heads, context, width, head; /* head: width of one */
-    float scale;
-} heads;
+#define MOST_ROWS 96 /* of a tile; also in kernels/attention.gpu */
 
-static heads heads_of(const tide_op_desc *d) {
-    const tide_shape *s = tide__attention_square(d);
-    heads h = {s->n, s->c, s->h, s == &d->x ? d->y.c : d->x.c / 3, 0, 0};
-    h.head = h.width / h.heads;
-    h.scale = 1 / sqrtf((float)h.head);
-    return h;
+/* How all groups of an op are cut. */
+typedef struct tiling {
+    tide__gemm_blocks blocks;
+    int64_t context, heads, head, samples;
+} tiling;
+
+static uint64_t shared_bytes(const tide__gemm_blocks *b) {
+    const uint64_t rows = MOST_ROWS * (2 * sizeof(float) + sizeof(double));
+    return b->a_bytes + b->b_bytes + 2 * b->c_bytes + rows;
 }
 
-/* Rows of tokens, `wide` floats each, from column `first` on; (T, head) per head. */
-static tide__gemm_matrix tokens(const heads *h, uint32_t operand, int64_t wide, int64_t first) {
-    return (tide__gemm_matrix){operand, wide, 1, first, h->context * wide, h->head};
+/* As a product of queries and keys, but with two tiles in shared memory. */
+static tide_status cut(const tide__gpu_kernel *k, const tide_op_desc *d, tiling *out) {
+    const tide__gpu *gpu = (const tide__gpu *)k->base.device;
+    tiling t = {{0}, d->context, d->heads, d->y.c / d->heads, d->x.n / d->context};
+    t.blocks = tide__cut_blocks(gpu, t.context, t.context, t.samples * t.heads);
+    while (t.blocks.mc > MOST_ROWS || shared_bytes(&t.blocks) > gpu->local_bytes)
+        if (!tide__shrink_blocks(gpu, t.context, t.context, &t.blocks))
+            return tide__fail(TIDE_E_UNSUPPORTED, "attention wants %llu bytes of shared memory",
+                              (unsigned long long)shared_bytes(&t.blocks));
+    *out = t;
+    return TIDE_OK;
 }
 
-static tide__gemm_matrix square(const heads *h, uint32_t operand) {
-    const int64_t one = h->context * h->context;
-    return (tide__gemm_matrix){operand, h->context, 1, 0, h->heads * one, one};
+#define TILE_ARGS(t)                                                                                      \
+    tide__local((t)->blocks.a_bytes), tide__local((t)->blocks.b_bytes), tide__local((t)->blocks.c_bytes), \
+        tide__local((t)->blocks.c_bytes), tide__int((t)->blocks.mc), tide__int((t)->blocks.nc),           \
+        tide__int((t)->blocks.kc), tide__int((t)->context), tide__int((t)->heads), tide__int((t)->head),  \
+        tide__float(1 / sqrtf((float)(t)->head))
+
+/* Of dQ, or of dK and dV. */
+static tide_status add_gradients(tide__gpu_kernel *k, const char *name, const tiling *t) {
+    return TIDE__LAUNCH(k, "attention", name, t->blocks.rows, t->samples * t->heads, 1, tide__place(0), tide__place(2),
+                        tide__place(3), tide__place(tide__workspace(k)), tide__place(4), TILE_ARGS(t));
 }
 
-static tide__gemm_matrix transposed(tide__gemm_matrix m) {
-    const int64_t row = m.row;
-    m.row = m.column;
-    m.column = row;
-    return m;
-}
-
-/* (T, T), zero above the diagonal = factor * a b', both (T, head). */
-static tide_status add_lower(tide__gpu_kernel *k, const heads *h, float factor, tide__gemm_matrix a,
-                             tide__gemm_matrix b, uint32_t out) {
-    return tide__gpu_gemm(k, &(tide__gemm){.m = h->context,
-                                           .n = h->context,
-                                           .depth = h->head,
-                                           .a = a,
-                                           .b = transposed(b),
-                                           .c = square(h, out),
-                                           .alpha = factor,
-                                           .flags = TIDE__GEMM_LOWER_C,
-                                           .samples = h->samples,
-                                           .heads = h->heads});
-}
-
-/* (T, head) = factor * a b or a' b, a (T, T) zero above the diagonal. */
-static tide_status add_apply(tide__gpu_kernel *k, const heads *h, float factor, uint32_t a, bool transpose,
-                             tide__gemm_matrix b, tide__gemm_matrix out) {
-    const tide__gemm_matrix lower = square(h, a);
-    return tide__gpu_gemm(k, &(tide__gemm){.m = h->context,
-                                           .n = h->head,
-                                           .depth = h->context,
-                                           .a = transpose ? transposed(lower) : lower,
-                                           .b = b,
-                                           .c = out,
-                                           .alpha = factor,
-                                           .flags = transpose ? TIDE__GEMM_UPPER_A : TIDE__GEMM_LOWER_A,
-                                           .samples = h->samples,
-                                           .heads = h->heads});
-}
-
-tide_status tide__gpu_build_scores(tide__gpu_kernel *k, const tide_op_desc *d) {
-    const heads h = heads_of(d);
-    const int64_t w = h.width;
-    const uint64_t qkv = tide__shape_elements(&d->x), scores = tide__shape_elements(&d->y);
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, qkv));
-    if (d->kind == TIDE_OP_SCORES_FWD) {
-        TIDE_TRY(tide__gpu_writes(k, TIDE__F32, scores));
-        return add_lower(k, &h, h.scale, tokens(&h, 0, 3 * w, 0), tokens(&h, 0, 3 * w, w), 1);
-    }
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, qkv / 3));
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, scores));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, qkv));
-    TIDE_TRY(add_apply(k, &h, h.scale, 2, false, tokens(&h, 0, 3 * w, w), tokens(&h, 3, 3 * w, 0)));
-    TIDE_TRY(add_apply(k, &h, h.scale, 2, true, tokens(&h, 0, 3 * w, 0), tokens(&h, 3, 3 * w, w)));
-    return tide__gpu_copy(k, (tide__blocks_of){1, 0, w}, (tide__blocks_of){3, 2 * w, 3 * w}, w, d->x.n);
-}
-
-tide_status tide__gpu_build_values(tide__gpu_kernel *k, const tide_op_desc *d) {
-    const heads h = heads_of(d);
-    const int64_t w = h.width;
-    const uint64_t prob = tide__shape_elements(&d->x), y = tide__shape_elements(&d->y);
-    const tide__gemm_matrix v = tokens(&h, 1, 3 * w, 2 * w);
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, prob));
+tide_status tide__gpu_build_attention(tide__gpu_kernel *k, const tide_op_desc *d) {
+    const uint64_t y = tide__shape_elements(&d->y), rows = (uint64_t)(d->y.n * d->heads);
+    tiling t;
+    TIDE_TRY(cut(k, d, &t));
     TIDE_TRY(tide__gpu_reads(k, TIDE__F32, 3 * y));
-    if (d->kind == TIDE_OP_VALUES_FWD) {
+    if (d->kind == TIDE_OP_ATTENTION_FWD) {
         TIDE_TRY(tide__gpu_writes(k, TIDE__F32, y));
-        return add_apply(k, &h, 1, 0, false, v, tokens(&h, 2, w, 0));
+        TIDE_TRY(tide__gpu_writes(k, TIDE__F32, rows));
+        return TIDE__LAUNCH(k, "attention", "attention", t.blocks.rows, t.samples * t.heads, 1, tide__place(0),
+                            tide__place(1), tide__place(2), TILE_ARGS(&t));
     }
     TIDE_TRY(tide__gpu_reads(k, TIDE__F32, y));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, prob));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, y));
-    TIDE_TRY(add_lower(k, &h, 1, tokens(&h, 2, w, 0), v, 3));
-    return add_apply(k, &h, 1, 0, true, tokens(&h, 2, w, 0), tokens(&h, 4, w, 0));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, rows));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, y));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, 3 * y));
+    tide__gpu_set_workspace(k, rows * sizeof(float));
+    TIDE_TRY(TIDE__LAUNCH(k, "attention", "attention_sums", d->y.n, 1, 1, tide__place(1), tide__place(3),
+                          tide__place(tide__workspace(k)), tide__int(t.context), tide__int(t.heads),
+                          tide__int(t.head)));
+    TIDE_TRY(add_gradients(k, "attention_queries", &t));
+    return add_gradients(k, "attention_keys", &t);
 }

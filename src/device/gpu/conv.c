@@ -1,5 +1,7 @@
 /* Convolutions and transposed ones (kernels/conv.gpu). A transposed convolution is the mirror image of a convolution:
  * its forward is that one's backward-data and the other way round. Weights are (outputs, inputs, kh, kw) in both. */
+#include "device/gpu/conv.h"
+
 #include "device/gpu/gemm.h"
 
 #define MAX_IMAGES 256 /* of the variants that have launches for each */
@@ -128,6 +130,19 @@ static tide_status build_data(tide__gpu_kernel *k, const tide_op_desc *d) {
     return has_windows(d) ? add_windows_data(k, d) : TIDE_OK;
 }
 
+tide_status tide__gpu_conv_add_bias(tide__gpu_kernel *k, const tide_op_desc *d) {
+    if (d->kind != TIDE_OP_CONV_FWD || !d->bias) return TIDE_OK;
+    const int64_t pixels = d->y.h * d->y.w;
+    return TIDE__LAUNCH(k, "conv", "add_bias", tide__runs((uint64_t)pixels), d->y.n * d->y.c, 1, tide__place(3),
+                        tide__place(2), tide__int(d->y.c), tide__int(pixels));
+}
+
+tide_status tide__gpu_conv_bias_gradient(tide__gpu_kernel *k, const tide_op_desc *d) {
+    if ((d->kind != TIDE_OP_CONV_BWD_WEIGHTS && d->kind != TIDE_OP_UPCONV_BWD_WEIGHTS) || !d->bias) return TIDE_OK;
+    return TIDE__LAUNCH(k, "conv", "sum_channels", d->y.c, 1, 1, tide__place(1), tide__place(3), tide__int(d->y.n),
+                        tide__int(d->y.c), tide__int(d->y.h * d->y.w));
+}
+
 /* Operands 0 and 1 are x and dy; the smaller image's channels are the rows of the product. */
 static tide_status build_weights(tide__gpu_kernel *k, const tide_op_desc *d) {
     const images i = images_of(d);
@@ -142,10 +157,8 @@ static tide_status build_weights(tide__gpu_kernel *k, const tide_op_desc *d) {
                           tide__local(b.c_bytes), tide__int(d->x.n), tide__int(v.m), tide__int(v.groups),
                           tide__long((uint64_t)v.row), tide__long((uint64_t)v.group), tide__int(b.mc), tide__int(b.nc),
                           tide__int(b.kc), GEOMETRY(i, d)));
-    if (!d->bias) return TIDE_OK;
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, (uint64_t)d->y.c));
-    return TIDE__LAUNCH(k, "conv", "sum_channels", d->y.c, 1, 1, tide__place(1), tide__place(3), tide__int(d->y.n),
-                        tide__int(d->y.c), tide__int(d->y.h * d->y.w));
+    if (d->bias) TIDE_TRY(tide__gpu_writes(k, TIDE__F32, (uint64_t)d->y.c));
+    return tide__gpu_conv_bias_gradient(k, d);
 }
 
 /* Kernels count an image's pixels, and channels times window positions, in 32 bits. */

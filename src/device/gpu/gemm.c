@@ -32,6 +32,14 @@ static void measure(tide__gemm_blocks *b, int64_t m, int64_t n) {
     b->c_bytes = (uint64_t)(b->mc * b->nc) * sizeof(float);
 }
 
+bool tide__shrink_blocks(const tide__gpu *gpu, int64_t m, int64_t n, tide__gemm_blocks *b) {
+    const int64_t panel = limits_of(gpu)->rows;
+    if (b->mc <= panel) return false;
+    b->mc -= panel;
+    measure(b, m, n);
+    return true;
+}
+
 /* As large as local memory allows, but so many that every unit has a few. */
 tide__gemm_blocks tide__cut_blocks(const tide__gpu *gpu, int64_t m, int64_t n, int64_t times) {
     const limits *l = limits_of(gpu);
@@ -45,10 +53,7 @@ tide__gemm_blocks tide__cut_blocks(const tide__gpu *gpu, int64_t m, int64_t n, i
         if (blocks >= 3 * (int64_t)gpu->units || most_nc <= 2 * l->columns || n <= 2 * l->columns) break;
         most_nc /= 2;
     }
-    while (local_bytes(&b) > gpu->local_bytes && b.mc > l->rows) {
-        b.mc -= l->rows;
-        measure(&b, m, n);
-    }
+    while (local_bytes(&b) > gpu->local_bytes && tide__shrink_blocks(gpu, m, n, &b)) continue;
     return b;
 }
 
@@ -81,62 +86,87 @@ tide_status tide__gpu_gemm(tide__gpu_kernel *k, const tide__gemm *g) {
         tide__long((uint64_t)g->c.head));
 }
 
+/* ---- for libraries ---- */
+
+static bool view(const tide__gemm_matrix *m, int64_t rows, int64_t columns, tide__product_matrix *out) {
+    const bool plain = m->column == 1 && m->row >= columns;
+    if (!plain && !(m->row == 1 && m->column >= rows)) return false;
+    *out = (tide__product_matrix){!plain, (size_t)m->first, (size_t)(plain ? m->row : m->column)};
+    return true;
+}
+
+bool tide__gemm_is_whole(const tide__gemm *g, tide__product_shape *out) {
+    const int whole = TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS | TIDE__GEMM_ADD_TO;
+    if ((g->flags & ~whole) || g->samples > 1 || g->heads > 1 || g->depth == 0) return false;
+    *out = (tide__product_shape){.m = (size_t)g->m, .n = (size_t)g->n, .depth = (size_t)g->depth, .alpha = g->alpha};
+    out->beta = g->flags ? 1 : 0;
+    out->c = (tide__product_matrix){false, (size_t)g->c.first, (size_t)g->c.row};
+    return view(&g->a, g->m, g->depth, &out->a) && view(&g->b, g->depth, g->n, &out->b) && g->c.row >= g->n &&
+           !(out->a.transposed && out->b.transposed);
+}
+
+tide_status tide__gpu_spread_bias(tide__gpu_kernel *k, const tide__gemm *g) {
+    if (!(g->flags & (TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS))) return TIDE_OK;
+    return TIDE__LAUNCH(k, "gemm", "spread_bias", tide__runs((uint64_t)g->n), g->m, 1, tide__place(g->bias),
+                        tide__place_at(g->c.operand, g->c.first * 4), tide__long((uint64_t)g->n),
+                        tide__long((uint64_t)g->c.row), tide__int(g->flags & TIDE__GEMM_ROW_BIAS ? 1 : 0));
+}
+
 /* ---- fully connected: w is (outputs, inputs) ---- */
 
-/* y = x w' + bias */
-static tide_status build_forward(tide__gpu_kernel *k, int64_t rows, int64_t inputs, int64_t outputs, bool bias) {
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)(rows * inputs)));
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)(outputs * inputs)));
-    if (bias) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)outputs));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, (uint64_t)(rows * outputs)));
-    return tide__gpu_gemm(k, &(tide__gemm){.m = rows,
-                                           .n = outputs,
-                                           .depth = inputs,
-                                           .a = {.operand = 0, .row = inputs, .column = 1},
-                                           .b = {.operand = 1, .row = 1, .column = inputs},
-                                           .c = {.operand = bias ? 3 : 2, .row = outputs},
-                                           .alpha = 1,
-                                           .flags = bias ? TIDE__GEMM_BIAS : 0,
-                                           .bias = 2});
+tide__gemm tide__fc_product(const tide_op_desc *d) {
+    const int64_t rows = d->x.n, inputs = d->x.c * d->x.h * d->x.w, outputs = d->y.c;
+    switch (d->kind) {
+    case TIDE_OP_FC_FWD: /* y = x w' + bias */
+        return (tide__gemm){.m = rows,
+                            .n = outputs,
+                            .depth = inputs,
+                            .a = {.operand = 0, .row = inputs, .column = 1},
+                            .b = {.operand = 1, .row = 1, .column = inputs},
+                            .c = {.operand = d->bias ? 3 : 2, .row = outputs},
+                            .alpha = 1,
+                            .flags = d->bias ? TIDE__GEMM_BIAS : 0,
+                            .bias = 2};
+    case TIDE_OP_FC_BWD_DATA: /* dx = dy w */
+        return (tide__gemm){.m = rows,
+                            .n = inputs,
+                            .depth = outputs,
+                            .a = {.operand = 1, .row = outputs, .column = 1},
+                            .b = {.operand = 0, .row = inputs, .column = 1},
+                            .c = {.operand = 2, .row = inputs},
+                            .alpha = 1};
+    default: /* dw = dy' x */
+        return (tide__gemm){.m = outputs,
+                            .n = inputs,
+                            .depth = rows,
+                            .a = {.operand = 1, .row = 1, .column = outputs},
+                            .b = {.operand = 0, .row = inputs, .column = 1},
+                            .c = {.operand = 2, .row = inputs},
+                            .alpha = 1};
+    }
 }
 
-/* dx = dy w */
-static tide_status build_data(tide__gpu_kernel *k, int64_t rows, int64_t inputs, int64_t outputs) {
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)(outputs * inputs)));
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)(rows * outputs)));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, (uint64_t)(rows * inputs)));
-    return tide__gpu_gemm(k, &(tide__gemm){.m = rows,
-                                           .n = inputs,
-                                           .depth = outputs,
-                                           .a = {.operand = 1, .row = outputs, .column = 1},
-                                           .b = {.operand = 0, .row = inputs, .column = 1},
-                                           .c = {.operand = 2, .row = inputs},
-                                           .alpha = 1});
+tide_status tide__fc_bias_gradient(tide__gpu_kernel *k, const tide_op_desc *d) {
+    if (d->kind != TIDE_OP_FC_BWD_WEIGHTS || !d->bias) return TIDE_OK;
+    return tide__gpu_sum_rows(k, 1, 3, d->x.n, d->y.c);
 }
 
-/* dw = dy' x, dbias = columns' sums of dy */
-static tide_status build_weights(tide__gpu_kernel *k, int64_t rows, int64_t inputs, int64_t outputs, bool bias) {
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)(rows * inputs)));
-    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, (uint64_t)(rows * outputs)));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, (uint64_t)(outputs * inputs)));
-    TIDE_TRY(tide__gpu_gemm(k, &(tide__gemm){.m = outputs,
-                                             .n = inputs,
-                                             .depth = rows,
-                                             .a = {.operand = 1, .row = 1, .column = outputs},
-                                             .b = {.operand = 0, .row = inputs, .column = 1},
-                                             .c = {.operand = 2, .row = inputs},
-                                             .alpha = 1}));
-    if (!bias) return TIDE_OK;
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, (uint64_t)outputs));
-    return tide__gpu_sum_rows(k, 1, 3, rows, outputs);
+static tide_status declare(tide__gpu_kernel *k, const tide_op_desc *d) {
+    const uint64_t inputs = (uint64_t)(d->x.c * d->x.h * d->x.w), outputs = (uint64_t)d->y.c;
+    const uint64_t x = (uint64_t)d->x.n * inputs, y = (uint64_t)d->x.n * outputs, w = inputs * outputs;
+    const bool forward = d->kind == TIDE_OP_FC_FWD, data = d->kind == TIDE_OP_FC_BWD_DATA;
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, data ? w : x));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, forward ? w : y));
+    if (forward && d->bias) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, outputs));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, forward ? y : data ? x : w));
+    return !forward && !data && d->bias ? tide__gpu_writes(k, TIDE__F32, outputs) : TIDE_OK;
 }
 
 tide_status tide__gpu_build_fc(tide__gpu_kernel *k, const tide_op_desc *d) {
-    const int64_t rows = d->x.n, inputs = d->x.c * d->x.h * d->x.w, outputs = d->y.c;
-    if (inputs > INT32_MAX) return tide__fail(TIDE_E_UNSUPPORTED, "rows of more than %d floats", INT32_MAX);
-    switch (d->kind) {
-    case TIDE_OP_FC_FWD: return build_forward(k, rows, inputs, outputs, d->bias);
-    case TIDE_OP_FC_BWD_DATA: return build_data(k, rows, inputs, outputs);
-    default: return build_weights(k, rows, inputs, outputs, d->bias);
-    }
+    const tide__gemm product = tide__fc_product(d);
+    if (d->x.c * d->x.h * d->x.w > INT32_MAX)
+        return tide__fail(TIDE_E_UNSUPPORTED, "rows of more than %d floats", INT32_MAX);
+    TIDE_TRY(declare(k, d));
+    TIDE_TRY(tide__gpu_gemm(k, &product));
+    return tide__fc_bias_gradient(k, d);
 }

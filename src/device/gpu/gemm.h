@@ -13,6 +13,8 @@ typedef struct tide__gemm_blocks {
 
 /* For `times` products of m x n at once. */
 tide__gemm_blocks tide__cut_blocks(const tide__gpu *gpu, int64_t m, int64_t n, int64_t times);
+/* A panel less in each block of rows, where there is more than one. */
+bool tide__shrink_blocks(const tide__gpu *gpu, int64_t m, int64_t n, tide__gemm_blocks *b);
 
 /* The flags of kernels/gemm.gpu. */
 enum {
@@ -42,6 +44,16 @@ struct tide__gemm {
 tide_status tide__gpu_gemm(tide__gpu_kernel *k, const tide__gemm *g);
 /* The sums of the columns of operand `from`, (rows, columns). */
 tide_status tide__gpu_sum_rows(tide__gpu_kernel *k, uint32_t from, uint32_t to, int64_t rows, int64_t columns);
+
+/* ---- for libraries of products ---- */
+
+/* A single product of whole matrices, which is what libraries take; false: it is none. */
+bool tide__gemm_is_whole(const tide__gemm *g, tide__product_shape *out);
+/* Its bias, where it has one, before such a product is added to it. */
+tide_status tide__gpu_spread_bias(tide__gpu_kernel *k, const tide__gemm *g);
+/* The product of a fully connected layer's op, and what follows it. */
+tide__gemm tide__fc_product(const tide_op_desc *d);
+tide_status tide__fc_bias_gradient(tide__gpu_kernel *k, const tide_op_desc *d);
 
 /* Whether a library of products computes it: then bits may be other ones. */
 bool tide__gpu_product_is_foreign(const tide__gpu_kernel *k, const tide__gemm *g);

@@ -1,7 +1,26 @@
-/* What queues of GPUs have in common: waits that are counted, copies inside the arena, faults as failures. */
+/* What GPUs have in common: how they are opened, waits that are counted, copies inside the arena, faults as failures. */
 #include "device/gpu/gpu.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "base/size.h"
+
+tide_status tide__gpu_open(const tide__gpu_kind *kind, const char *which, const tide_device_options *options,
+                           tide_device **out) {
+    tide__gpu *gpu = calloc(1, kind->size_bytes);
+    if (!gpu) return tide__fail_memory();
+    gpu->base = (tide_device){.v = kind->v, .align_bytes = kind->align_bytes};
+    gpu->backend = kind->backend;
+    snprintf(gpu->name, sizeof gpu->name, "%s%s%s", kind->name, which ? ":" : "", which ? which : "");
+    tide_status status = kind->start(gpu, which, options);
+    if (status != TIDE_OK) {
+        kind->v->close(&gpu->base);
+        return status;
+    }
+    *out = &gpu->base;
+    return TIDE_OK;
+}
 
 tide_status tide__gpu_queue_sync(tide_queue *queue) {
     if (queue->kind == TIDE_QUEUE_COMPUTE) atomic_fetch_add(&((tide__gpu *)queue->device)->host_waits, 1);

@@ -59,7 +59,10 @@ typedef struct tide__gpu_backend {
     tide_status (*copy_inside)(tide__host_queue *queue, tide_arena *arena, uint64_t from, uint64_t to,
                                uint64_t size_bytes);
 
-    /* A library of matrix products; optional as a group. */
+    /* Ways of libraries as variants of a kernel that has its own launches by now; optional as a group, with run_product. */
+    tide_status (*add_ways)(tide__gpu_kernel *k, const tide_op_desc *d);
+    void (*forget_ways)(tide__gpu_kernel *k);
+    /* A library of matrix products instead of ours; optional as a group. */
     bool (*takes_product)(tide__gpu *gpu, const tide__gemm *g);
     tide_status (*add_product)(tide__gpu_kernel *k, const tide__gemm *g); /* appends it to the newest variant */
     tide_status (*run_product)(tide__host_queue *queue, const tide__command *command, const tide__gpu_product *product);
@@ -82,6 +85,21 @@ struct tide__gpu {
     atomic_uint_fast64_t host_waits;
     tide__gpu_staging staging;
 };
+
+/* A family of devices, as it is opened. */
+typedef struct tide__gpu_kind {
+    const char *name;  /* "cuda" */
+    size_t size_bytes; /* of its struct, which begins with a tide__gpu */
+    uint32_t align_bytes;
+    const tide__device_vtable *v;
+    const tide__gpu_backend *backend;
+    /* The rest of the struct, which is zero so far; after a failure v->close() has it. */
+    tide_status (*start)(tide__gpu *gpu, const char *which, const tide_device_options *options);
+} tide__gpu_kind;
+
+/* `which`: what follows the colon of its name, or NULL. */
+tide_status tide__gpu_open(const tide__gpu_kind *kind, const char *which, const tide_device_options *options,
+                           tide_device **out);
 
 /* A slot of vtables; counts waits. */
 tide_status tide__gpu_queue_sync(tide_queue *queue);

@@ -50,22 +50,20 @@ static const build_fn builders[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_GRAD_NORM] = tide__gpu_build_grad_norm,
     [TIDE_OP_CONCAT_FWD] = tide__gpu_build_concat,
     [TIDE_OP_CONCAT_BWD] = tide__gpu_build_concat,
+    [TIDE_OP_ATTENTION_FWD] = tide__gpu_build_attention,
+    [TIDE_OP_ATTENTION_BWD] = tide__gpu_build_attention,
     [TIDE_OP_SLICE] = tide__gpu_build_steps,
     [TIDE_OP_STACK] = tide__gpu_build_steps,
     [TIDE_OP_LAYERNORM_FWD] = tide__gpu_build_layernorm,
     [TIDE_OP_LAYERNORM_BWD] = tide__gpu_build_layernorm,
     [TIDE_OP_EMBEDDING_FWD] = tide__gpu_build_embedding,
     [TIDE_OP_EMBEDDING_BWD] = tide__gpu_build_embedding,
-    [TIDE_OP_SCORES_FWD] = tide__gpu_build_scores,
-    [TIDE_OP_SCORES_BWD] = tide__gpu_build_scores,
-    [TIDE_OP_CAUSAL_SOFTMAX_FWD] = tide__gpu_build_causal_softmax,
-    [TIDE_OP_CAUSAL_SOFTMAX_BWD] = tide__gpu_build_causal_softmax,
-    [TIDE_OP_VALUES_FWD] = tide__gpu_build_values,
-    [TIDE_OP_VALUES_BWD] = tide__gpu_build_values,
     [TIDE_OP_LSTM_FWD] = tide__gpu_build_lstm,
     [TIDE_OP_LSTM_BWD_GATES] = tide__gpu_build_lstm,
     [TIDE_OP_LSTM_BWD_WEIGHTS] = tide__gpu_build_lstm,
     [TIDE_OP_LSTM_BWD_DATA] = tide__gpu_build_lstm,
+    [TIDE_OP_HEAD_LOSS] = tide__gpu_build_head,
+    [TIDE_OP_HEAD_SCORE] = tide__gpu_build_head,
 };
 
 /* ---- launches ---- */
@@ -105,10 +103,31 @@ void tide__gpu_variant(tide__gpu_kernel *k, bool same_bits) {
     k->n_variants++;
 }
 
+static uint32_t other_place(uint32_t variant, uint32_t a, uint32_t b) {
+    return variant == a ? b : variant == b ? a : variant;
+}
+
+void tide__gpu_variant_first(tide__gpu_kernel *k, uint32_t variant) {
+    const tide_variant first = k->variants[0];
+    const uint64_t bytes = k->temporary_bytes[0];
+    const char *library = k->libraries[0];
+    k->variants[0] = k->variants[variant], k->variants[variant] = first;
+    k->temporary_bytes[0] = k->temporary_bytes[variant], k->temporary_bytes[variant] = bytes;
+    k->libraries[0] = k->libraries[variant], k->libraries[variant] = library;
+    for (size_t i = 0; i < k->launches.count; i++)
+        k->launches.data[i].variant = other_place(k->launches.data[i].variant, 0, variant);
+}
+
+const char *tide__gpu_variant_library(const tide_kernel *kernel, uint32_t variant) {
+    return ((const tide__gpu_kernel *)kernel)->libraries[variant];
+}
+
 /* ---- creating ---- */
 
 void tide__gpu_kernel_destroy(tide_kernel *base) {
     tide__gpu_kernel *k = (tide__gpu_kernel *)base;
+    const tide__gpu_backend *backend = ((const tide__gpu *)base->device)->backend;
+    if (backend->forget_ways) backend->forget_ways(k);
     tide__vec_free(&k->operands);
     tide__vec_free(&k->launches);
     tide__vec_free(&k->args);
@@ -155,8 +174,10 @@ static tide_status build(tide__gpu_kernel *k, const tide_op_desc *d) {
     if (!builders[d->kind])
         return tide__fail(TIDE_E_UNSUPPORTED, "the %s device has no kernel for op kind \"%s\"",
                           ((const tide__gpu *)k->base.device)->backend->title, tide_op_kind_name(d->kind));
+    const tide__gpu_backend *backend = ((const tide__gpu *)k->base.device)->backend;
     TIDE_TRY(tide__op_check(d));
-    return builders[d->kind](k, d);
+    TIDE_TRY(builders[d->kind](k, d));
+    return backend->add_ways ? backend->add_ways(k, d) : TIDE_OK;
 }
 
 tide_status tide__gpu_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out) {

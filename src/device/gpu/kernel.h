@@ -68,10 +68,12 @@ typedef struct tide__product_shape {
     tide__product_matrix a, b, c;
 } tide__product_shape;
 
-/* The offsets of `shape` count from the operands. */
+/* Work of a library: a product, the offsets of whose shape count from the operands, or a convolution. */
 struct tide__gpu_product {
     tide__product_shape shape;
-    uint32_t a, b, c;         /* operands */
+    uint32_t a, b, c; /* operands; of a convolution the wide image, the weights, the small image */
+    bool is_conv;
+    uint32_t way;             /* the library's, for backend->run_product() */
     uint64_t temporary_bytes; /* at the end of the workspace */
 };
 
@@ -95,6 +97,8 @@ struct tide__gpu_kernel {
     tide_variant variants[4];
     uint64_t temporary_bytes[4]; /* of variants: for their products, behind the builder's own part of the workspace */
     TIDE_VEC(tide__gpu_product) products;
+    const char *libraries[4]; /* of variants: "cuDNN, TF32"; NULL: our own */
+    void *ways;               /* what a library needs for them, for backend->forget_ways() */
 };
 
 static inline tide__gpu_arg tide__place(uint32_t operand) { return (tide__gpu_arg){TIDE__ARG_PLACE, operand, 0, 0}; }
@@ -134,11 +138,14 @@ static inline uint32_t tide__workspace(const tide__gpu_kernel *k) { return (uint
 void tide__gpu_set_workspace(tide__gpu_kernel *k, uint64_t bytes);
 /* Launches from here on are another way to the same result, with the same bits iff `same_bits`. */
 void tide__gpu_variant(tide__gpu_kernel *k, bool same_bits);
+/* Makes a variant the default; it changes places with the one that was. */
+void tide__gpu_variant_first(tide__gpu_kernel *k, uint32_t variant);
 
 /* ---- kernels (kernel.c) ---- */
 
 tide_status tide__gpu_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out);
 void tide__gpu_kernel_destroy(tide_kernel *kernel);
+const char *tide__gpu_variant_library(const tide_kernel *kernel, uint32_t variant);
 /* On a compute queue's thread: the launches of the command's variant. */
 tide_status tide__gpu_run_kernel(tide__host_queue *queue, const tide__command *command);
 
@@ -150,6 +157,7 @@ tide_status tide__gpu_build_bn(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_elementwise(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_pool(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_softmax_loss(tide__gpu_kernel *k, const tide_op_desc *d);
+tide_status tide__gpu_build_head(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_dropout(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_lrn(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_reorder(tide__gpu_kernel *k, const tide_op_desc *d);
@@ -159,9 +167,7 @@ tide_status tide__gpu_build_concat(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_steps(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_layernorm(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_embedding(tide__gpu_kernel *k, const tide_op_desc *d);
-tide_status tide__gpu_build_scores(tide__gpu_kernel *k, const tide_op_desc *d);
-tide_status tide__gpu_build_causal_softmax(tide__gpu_kernel *k, const tide_op_desc *d);
-tide_status tide__gpu_build_values(tide__gpu_kernel *k, const tide_op_desc *d);
+tide_status tide__gpu_build_attention(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_lstm(tide__gpu_kernel *k, const tide_op_desc *d);
 
 #endif

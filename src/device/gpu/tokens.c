@@ -38,16 +38,3 @@ static tide_status build_backward(tide__gpu_kernel *k, const tide_op_desc *d) {
 tide_status tide__gpu_build_embedding(tide__gpu_kernel *k, const tide_op_desc *d) {
     return d->kind == TIDE_OP_EMBEDDING_FWD ? build_forward(k, d) : build_backward(k, d);
 }
-
-tide_status tide__gpu_build_causal_softmax(tide__gpu_kernel *k, const tide_op_desc *d) {
-    const uint64_t n = tide__shape_elements(&d->x);
-    const int64_t rows = d->x.n * d->x.c * d->x.h;
-    const bool forward = d->kind == TIDE_OP_CAUSAL_SOFTMAX_FWD;
-    for (int i = 0; i < (forward ? 1 : 2); i++) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, n));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, n));
-    if (forward)
-        return TIDE__LAUNCH(k, "tokens", "causal_softmax", rows, 1, 1, tide__place(0), tide__place(1),
-                            tide__int(d->x.w));
-    return TIDE__LAUNCH(k, "tokens", "causal_softmax_backward", rows, 1, 1, tide__place(0), tide__place(1),
-                        tide__place(2), tide__int(d->x.w));
-}

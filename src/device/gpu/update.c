@@ -53,10 +53,11 @@ tide_status tide__gpu_build_update(tide__gpu_kernel *k, const tide_op_desc *d) {
 }
 
 tide_status tide__gpu_build_grad_norm(tide__gpu_kernel *k, const tide_op_desc *d) {
-    const uint32_t workspace = d->n_grads + 1;
+    const uint32_t sum = d->n_grads, result = d->n_grads + (d->has_prev ? 1 : 0), workspace = result + 1;
     uint64_t runs = 0;
     for (uint32_t i = 0; i < d->n_grads; i++) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, d->grad_elements[i]));
-    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, 1));
+    if (d->has_prev) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, WIDE_BYTES / sizeof(float)));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, d->has_next ? WIDE_BYTES / sizeof(float) : 1));
     for (uint32_t i = 0; i < d->n_grads; i++) {
         const size_t own = tide__runs(d->grad_elements[i]);
         TIDE_TRY(TIDE__LAUNCH(k, "update", "squares", own, 1, 1, tide__place(i),
@@ -64,6 +65,7 @@ tide_status tide__gpu_build_grad_norm(tide__gpu_kernel *k, const tide_op_desc *d
         runs += own;
     }
     tide__gpu_set_workspace(k, runs * WIDE_BYTES);
-    return TIDE__LAUNCH(k, "update", "clip_factor", 1, 1, 1, tide__place(workspace), tide__place(d->n_grads),
-                        tide__long(runs), tide__float(d->clip_norm));
+    return TIDE__LAUNCH(k, "update", "clip_factor", 1, 1, 1, tide__place(workspace), tide__place(d->has_prev ? sum : 0),
+                        tide__place(result), tide__long(runs), tide__float(d->clip_norm), tide__int(d->has_prev),
+                        tide__int(d->has_next));
 }

@@ -108,8 +108,10 @@ static tide_status read_limits(tide__opencl *opencl) {
     return find_lanes(opencl, type);
 }
 
-static tide_status start(tide__opencl *opencl, const char *which) {
+static tide_status start(tide__gpu *gpu, const char *which, const tide_device_options *options) {
+    tide__opencl *opencl = (tide__opencl *)gpu;
     cl_int error = CL_SUCCESS;
+    pthread_mutex_init(&opencl->lock, NULL);
     TIDE_TRY(tide__cl_load(&opencl->cl));
     TIDE_TRY(tide__opencl_choose(opencl, which));
     TIDE_TRY(read_limits(opencl));
@@ -119,18 +121,13 @@ static tide_status start(tide__opencl *opencl, const char *which) {
     return tide__products_open(opencl);
 }
 
+static const tide__gpu_kind kind = {.name = "opencl",
+                                    .size_bytes = sizeof(tide__opencl),
+                                    .align_bytes = TIDE__OPENCL_ALIGN,
+                                    .v = &vtable,
+                                    .backend = &tide__opencl_backend,
+                                    .start = start};
+
 tide_status tide__opencl_open(const char *which, const tide_device_options *options, tide_device **out) {
-    tide__opencl *opencl = calloc(1, sizeof *opencl);
-    if (!opencl) return tide__fail_memory();
-    opencl->gpu.base = (tide_device){.v = &vtable, .align_bytes = TIDE__OPENCL_ALIGN};
-    opencl->gpu.backend = &tide__opencl_backend;
-    snprintf(opencl->gpu.name, sizeof opencl->gpu.name, which ? "opencl:%s" : "opencl", which);
-    pthread_mutex_init(&opencl->lock, NULL);
-    tide_status status = start(opencl, which);
-    if (status != TIDE_OK) {
-        close_device(&opencl->gpu.base);
-        return status;
-    }
-    *out = &opencl->gpu.base;
-    return TIDE_OK;
+    return tide__gpu_open(&kind, which, options, out);
 }

@@ -9,6 +9,7 @@
 #ifndef TIDE_DEVICE_OPENCL_OPENCL_H
 #define TIDE_DEVICE_OPENCL_OPENCL_H
 
+#include "device/gpu/cache.h"
 #include "device/gpu/gpu.h"
 #include "device/host_arena.h"
 #include "device/opencl/clblast.h"
@@ -84,14 +85,7 @@ extern const tide__gpu_backend tide__opencl_backend;
 tide_status tide__opencl_function(tide__gpu *gpu, const char *family, const char *name, void **out);
 void tide__opencl_programs_release(tide__opencl *opencl);
 
-/* ---- binaries on disk (cache.c): nothing that goes wrong here is a failure, the program is built then ---- */
-
-/* NULL when there is none, or not a sound one. The caller frees it. */
-unsigned char *tide__opencl_cache_read(uint64_t key, size_t *size);
-void tide__opencl_cache_write(uint64_t key, const unsigned char *binary, size_t size);
-/* The first process that has something to keep wins: *record becomes what is on disk. False: it cannot be kept. */
-bool tide__opencl_cache_keep(uint64_t key, void *record, size_t size);
-/* Of the device, its driver and the kernels' text in gpu/kernels/`family`.gpu. */
+/* A key of gpu/cache.h: of the device, its driver and the kernels' text in gpu/kernels/`family`.gpu. */
 uint64_t tide__opencl_cache_key(const tide__opencl *opencl, const char *family);
 
 /* ---- who computes a product (products.c) ---- */

@@ -51,26 +51,6 @@ void tide__products_close(tide__opencl *opencl) {
     if (opencl->clblast.is_here) opencl->clblast.clear_cache();
 }
 
-/* ---- what CLBlast can do ---- */
-
-static bool view(const tide__gemm_matrix *m, int64_t rows, int64_t columns, tide__product_matrix *out) {
-    const bool plain = m->column == 1 && m->row >= columns;
-    if (!plain && !(m->row == 1 && m->column >= rows)) return false;
-    *out = (tide__product_matrix){!plain, (size_t)m->first, (size_t)(plain ? m->row : m->column)};
-    return true;
-}
-
-/* Single products of whole matrices. */
-static bool describe(const tide__gemm *g, tide__product_shape *out) {
-    const int whole = TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS | TIDE__GEMM_ADD_TO;
-    if ((g->flags & ~whole) || g->samples > 1 || g->heads > 1 || g->depth == 0) return false;
-    *out = (tide__product_shape){.m = (size_t)g->m, .n = (size_t)g->n, .depth = (size_t)g->depth, .alpha = g->alpha};
-    out->beta = g->flags ? 1 : 0;
-    out->c = (tide__product_matrix){false, (size_t)g->c.first, (size_t)g->c.row};
-    return view(&g->a, g->m, g->depth, &out->a) && view(&g->b, g->depth, g->n, &out->b) && g->c.row >= g->n &&
-           !(out->a.transposed && out->b.transposed);
-}
-
 /* ---- measuring ---- */
 
 static uint32_t size_of(size_t n) {
@@ -147,12 +127,12 @@ static tide__product_choice choose(tide__opencl *opencl, uint32_t class) {
     tide__product_choice choice = {.way = TIDE__PRODUCTS_OWN};
     const uint64_t key = key_of(opencl, class);
     size_t size = 0;
-    unsigned char *stored = tide__opencl_cache_read(key, &size);
+    unsigned char *stored = tide__gpu_cache_read("opencl", key, &size);
     if (stored && size == sizeof choice) {
         memcpy(&choice, stored, sizeof choice);
     } else {
         choice = measure(opencl, class);
-        if (!tide__opencl_cache_keep(key, &choice, sizeof choice)) choice.way = TIDE__PRODUCTS_OWN;
+        if (!tide__gpu_cache_keep("opencl", key, &choice, sizeof choice)) choice.way = TIDE__PRODUCTS_OWN;
     }
     free(stored);
     return choice;
@@ -161,7 +141,7 @@ static tide__product_choice choose(tide__opencl *opencl, uint32_t class) {
 bool tide__product_is_clblast(tide__gpu *gpu, const tide__gemm *g) {
     tide__opencl *opencl = (tide__opencl *)gpu;
     tide__product_shape p;
-    if (opencl->products == TIDE__PRODUCTS_OWN || !describe(g, &p)) return false;
+    if (opencl->products == TIDE__PRODUCTS_OWN || !tide__gemm_is_whole(g, &p)) return false;
     if (opencl->products == TIDE__PRODUCTS_CLBLAST) return true;
     tide__product_choice *choice = &opencl->choices[class_of(&p)];
     if (choice->way == TIDE__PRODUCTS_MEASURED) *choice = choose(opencl, class_of(&p));
@@ -169,12 +149,6 @@ bool tide__product_is_clblast(tide__gpu *gpu, const tide__gemm *g) {
 }
 
 /* ---- CLBlast's products as launches ---- */
-
-static tide_status add_bias(tide__gpu_kernel *k, const tide__gemm *g) {
-    return TIDE__LAUNCH(k, "gemm", "spread_bias", tide__runs((uint64_t)g->n), g->m, 1, tide__place(g->bias),
-                        tide__place_at(g->c.operand, g->c.first * 4), tide__long((uint64_t)g->n),
-                        tide__long((uint64_t)g->c.row), tide__int(g->flags & TIDE__GEMM_ROW_BIAS ? 1 : 0));
-}
 
 /* Sizes depend on the device, which CLBlast only takes as one of its queues. */
 static tide_status find_temporary(tide__opencl *opencl, tide__gpu_product *product) {
@@ -188,8 +162,8 @@ static tide_status find_temporary(tide__opencl *opencl, tide__gpu_product *produ
 
 tide_status tide__product_add(tide__gpu_kernel *k, const tide__gemm *g) {
     tide__gpu_product product = {.a = g->a.operand, .b = g->b.operand, .c = g->c.operand};
-    if (!describe(g, &product.shape)) return tide__fail(TIDE_E_INTERNAL, "not a product for CLBlast");
-    if (g->flags & (TIDE__GEMM_BIAS | TIDE__GEMM_ROW_BIAS)) TIDE_TRY(add_bias(k, g));
+    if (!tide__gemm_is_whole(g, &product.shape)) return tide__fail(TIDE_E_INTERNAL, "not a product for CLBlast");
+    TIDE_TRY(tide__gpu_spread_bias(k, g));
     TIDE_TRY(find_temporary((tide__opencl *)k->base.device, &product));
     return tide__gpu_product_add(k, &product);
 }

@@ -108,7 +108,7 @@ static cl_int build_program(const tide__opencl *opencl, cl_program program) {
 static bool build_from_binary(tide__opencl *opencl, tide__opencl_program *p, uint64_t key) {
     size_t size = 0;
     cl_int error = CL_SUCCESS, loaded = CL_SUCCESS;
-    unsigned char *binary = tide__opencl_cache_read(key, &size);
+    unsigned char *binary = tide__gpu_cache_read("opencl", key, &size);
     const unsigned char *bytes = binary;
     if (!binary) return false;
     p->program = opencl->cl.CreateProgramWithBinary(opencl->context, 1, &opencl->id, &size, &bytes, &loaded, &error);
@@ -126,7 +126,7 @@ static void save_binary(const tide__opencl *opencl, const tide__opencl_program *
     unsigned char *binary = size ? malloc(size) : NULL;
     if (!binary) return;
     if (opencl->cl.GetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS)
-        tide__opencl_cache_write(key, binary, size);
+        tide__gpu_cache_write("opencl", key, binary, size);
     free(binary);
 }
 

@@ -1,8 +1,5 @@
 /* GPT-2 (Radford et al. 2019): blocks of attention and a two-layer perceptron, layer norm before each, residual sums
- * around both; the token table is also the output projection. Without dropout, as it is mostly trained today.
- *
- * Attention is written as frameworks without a fused kernel run it: the scores of all pairs of tokens exist, and the
- * probabilities stay for backward. That is what its memory is about. */
+ * around both; the token table is also the output projection. Without dropout, as it is mostly trained today. */
 #include <math.h>
 
 #include "nn/model.h"
@@ -23,9 +20,7 @@ static uint32_t project(tide__graph *g, const char *name, uint32_t x, const size
 
 static uint32_t attention(tide__graph *g, uint32_t x, const sizes *s) {
     uint32_t qkv = tide__graph_fc(g, "attn.c_attn", tide__graph_layernorm(g, "ln_1", x), 3 * s->width);
-    uint32_t prob = tide__graph_scores(g, "attn.scores", qkv, s->heads, s->context);
-    prob = tide__graph_causal_softmax(g, "attn.softmax", prob);
-    return project(g, "attn.c_proj", tide__graph_values(g, "attn.values", prob, qkv), s);
+    return project(g, "attn.c_proj", tide__graph_attention(g, "attn", qkv, s->heads, s->context), s);
 }
 
 static uint32_t perceptron(tide__graph *g, uint32_t x, const sizes *s) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/decide/policies.h"
+#include "plan/decide/policies/policies.h"
 
 static const tide__policy table[] = {
     {.name = "none",

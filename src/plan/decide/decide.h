@@ -55,9 +55,13 @@ void tide__decisions_free(tide__decisions *d);
 /* *to keeps its room. */
 tide_status tide__decisions_copy(const tide__decisions *from, tide__decisions *to);
 
+/* An order of ops that is not the program's (order/order.h). */
+typedef struct tide__order tide__order;
+
 /* What a policy decides on. */
 typedef struct tide__policy_input {
     const tide_program *program;
+    const tide__order *order; /* whose program that is; NULL: the one to be planned */
     const tide_machine *machine;
     const tide_plan_options *options;
     const char *argument; /* what follows the ':' of its name: "swdoa" of "autoswap:swdoa"; "" if nothing does */

@@ -106,23 +106,41 @@ function drawLoad() {
   context.restore();
   drawPhases(c, bottom);
   drawYAxis(c, 0, bottom, 0, high);
-  if (budget !== null && budget < high) {
-    context.strokeStyle = cssColour('--warn');
-    context.lineWidth = 1.5;
-    context.setLineDash([7, 4]);
-    context.beginPath();
-    context.moveTo(GUTTER, bottom - budget * scale);
-    context.lineTo(GUTTER + plot, bottom - budget * scale);
-    context.stroke();
-    context.setLineDash([]);
-  }
-  drawPeak(c, bottom, scale, accent);
+  if (budget !== null && budget < high) drawDashes(c, bottom - budget * scale, cssColour('--warn'));
+  drawPeak(c, bottom, scale, accent, [before, after]);
 }
 
 function peakX() { return view.axis === 'issue' ? M.meta.plan.peak_action + 0.5 : view.axis === 'time' ? M.meta.plan.peak_ns : M.meta.ran.peak_ns; }
 
-function drawPeak(c, bottom, scale, colour) {
+/* How many columns of a box the curves, or the line of the budget, run through. */
+function crossings(box, curves, bottom, scale) {
+  const runs = y => y > box.top - 2 && y < box.bottom + 2;
+  let n = budget !== null && runs(bottom - budget * scale) ? box.right - box.left : 0;
+  for (const columns of curves)
+    for (let k = Math.floor(box.left - GUTTER); k < box.right - GUTTER; k++) {
+      const y = bottom - columns[k] * scale, next = bottom - columns[Math.min(k + 1, columns.length - 1)] * scale;
+      if (runs(y) || (Math.min(y, next) < box.top && Math.max(y, next) > box.bottom)) n++;
+    }
+  return n;
+}
+
+/* Beside the peak, where the curves and the budget leave most room: right or left of it, above, below, or at the top, under the phases. */
+function placePeak(c, x, y, width, bottom, scale, curves) {
+  const height = 14;
+  let best = null, least = Infinity;
+  for (const top of [y - height - 5, y + 4, 18, y + 22, bottom - height - 2])
+    for (const left of [x + 6, x - width - 6]) {
+      const box = {left, right: left + width, top, bottom: top + height};
+      if (left < GUTTER || box.right > GUTTER + c.plot || top < 18 || box.bottom > bottom) continue;
+      const n = crossings(box, curves, bottom, scale);
+      if (n < least) [best, least] = [box, n];
+    }
+  return best;
+}
+
+function drawPeak(c, bottom, scale, colour, curves) {
   const {context} = c, x = c.x(peakX()), y = bottom - M.meta.plan.peak_bytes * scale;
+  written.load = null;
   if (M.meta.plan.peak_action < 0 || x < GUTTER || x > GUTTER + c.plot) return;
   const text = 'peak ' + showBytes(M.meta.plan.peak_bytes);
   context.fillStyle = colour;
@@ -130,15 +148,8 @@ function drawPeak(c, bottom, scale, colour) {
   context.arc(x, y, 3.5, 0, 2 * Math.PI);
   context.fill();
   context.font = '600 11px system-ui, "Liberation Sans", sans-serif';
-  const width = context.measureText(text).width, left = x + width + 14 > GUTTER + c.plot ? x - width - 12 : x + 6;
-  context.globalAlpha = 0.85;
-  context.fillStyle = cssColour('--surface');
-  context.fillRect(left - 3, y + 3, width + 6, 14);
-  context.globalAlpha = 1;
-  context.fillStyle = cssColour('--ink');
-  context.textBaseline = 'middle';
-  context.textAlign = 'left';
-  context.fillText(text, left, y + 10);
+  written.load = placePeak(c, x, y, context.measureText(text).width + 10, bottom, scale, curves);
+  if (written.load) drawPlate(context, text, written.load, cssColour('--ink'));
 }
 
 function valueAt(curve, x) {

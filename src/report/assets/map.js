@@ -97,11 +97,11 @@ function drawLabels(c, labels) {
   }
 }
 
-/* A dashed line across the map with its label on it, above or below. */
-function drawLine(c, bytes, text, colour, above) {
-  const {top, bottom} = mapBox(c), {context} = c;
-  const y = bottom - (bytes - view.y0) / (view.y1 - view.y0) * (bottom - top);
-  if (y < top - 1 || y > bottom + 1) return;
+/* What was written on the charts, as boxes in CSS pixels. */
+const written = {map: [], load: null};
+
+function drawDashes(c, y, colour) {
+  const {context} = c;
   context.strokeStyle = colour;
   context.lineWidth = 1.5;
   context.setLineDash([7, 4]);
@@ -110,16 +110,42 @@ function drawLine(c, bytes, text, colour, above) {
   context.lineTo(GUTTER + c.plot, y);
   context.stroke();
   context.setLineDash([]);
-  context.font = '600 11px system-ui, "Liberation Sans", sans-serif';
-  const width = context.measureText(text).width, up = above && y > top + 17, edge = up ? y - 17 : y + 3;
+}
+
+/* A text on a plate; `box` is the plate. */
+function drawPlate(context, text, box, colour) {
   context.fillStyle = cssColour('--surface');
   context.globalAlpha = 0.88;
-  context.fillRect(GUTTER + c.plot - width - 14, edge, width + 10, 15);
+  context.fillRect(box.left, box.top, box.right - box.left, box.bottom - box.top);
   context.globalAlpha = 1;
   context.fillStyle = colour;
-  context.textAlign = 'right';
+  context.textAlign = 'left';
   context.textBaseline = 'middle';
-  context.fillText(text, GUTTER + c.plot - 9, edge + 8);
+  context.fillText(text, box.left + 5, (box.top + box.bottom) / 2 + 0.5);
+}
+
+/* Arena and budget as dashed lines. Their labels stand above, where no value is: values end at the arena. Lines too close for that share
+ * one label; without room above there is none. */
+function drawLines(c) {
+  const {top, bottom} = mapBox(c), {context} = c;
+  const yOf = bytes => bottom - (bytes - view.y0) / (view.y1 - view.y0) * (bottom - top);
+  const lines = [{y: yOf(arena), text: 'arena ' + showBytes(arena), colour: cssColour('--ink')}];
+  if (budget !== null) lines.push({y: yOf(budget), text: 'budget ' + showBytes(budget), colour: cssColour('--warn')});
+  const seen = lines.filter(l => l.y >= top - 1 && l.y <= bottom + 1).sort((a, b) => a.y - b.y);
+  for (const l of seen) drawDashes(c, l.y, l.colour);
+  if (seen.length === 2 && seen[1].y - seen[0].y < 20) {
+    seen[0].text += ' · ' + seen[1].text;
+    seen.length = 1;
+  }
+  context.font = '600 11px system-ui, "Liberation Sans", sans-serif';
+  written.map = [];
+  for (const l of seen) {
+    const width = context.measureText(l.text).width + 10, right = GUTTER + c.plot - 4;
+    const box = {left: right - width, right, top: l.y - 17, bottom: l.y - 2};
+    if (box.top < top) continue;
+    drawPlate(context, l.text, box, l.colour);
+    written.map.push(box);
+  }
   context.font = '11px system-ui, "Liberation Sans", sans-serif';
 }
 
@@ -162,8 +188,7 @@ function drawMap() {
   drawLabels(c, labels);
   drawYAxis(c, top, bottom, view.y0, view.y1);
   drawXAxis(c, bottom);
-  drawLine(c, arena, 'arena ' + showBytes(arena), cssColour('--ink'), budget === null);
-  if (budget !== null) drawLine(c, budget, 'budget ' + showBytes(budget), cssColour('--warn'), true);
+  drawLines(c);
   drawPicked(c);
   lastMapMs = performance.now() - started;
 }

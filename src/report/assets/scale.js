@@ -29,7 +29,7 @@ const axis = () => M.axes[view.axis];
 /* The upper edge of the map: the arena, and the budget line if it is near. */
 const arena = M.meta.plan.arena_bytes || 1;
 const budget = M.meta.plan.budget_bytes;
-const ceiling = 1.05 * (budget !== null && budget < 1.3 * arena ? Math.max(budget, arena) : arena);
+const ceiling = 1.07 * (budget !== null && budget < 1.3 * arena ? Math.max(budget, arena) : arena);
 
 function fit() { Object.assign(view, {x0: 0, x1: axis().length, y0: 0, y1: ceiling}); }
 

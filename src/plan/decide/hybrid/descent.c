@@ -8,13 +8,14 @@
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/hybrid/waits.h"
 
+/* A descent at work: the generation's sketch and moves are its own for that time. */
 typedef struct descent {
     tide__generation *g;
+    tide__descent *at;
     const tide__descent_options *options;
     tide__sketch *s;
-    tide__transfers *moves;   /* NULL: nothing moves */
-    tide__states *states;     /* of this kind of descent */
-    TIDE_VEC(uint64_t) rungs; /* that were visited and fit, downwards */
+    tide__transfers *moves; /* NULL: nothing moves */
+    tide__states *states;
 } descent;
 
 /* Of the work of a rung, what a choice of moves takes for itself. */
@@ -71,7 +72,7 @@ static tide_status wait_by(descent *d, tide__moves_way way, uint64_t rung_bytes,
 static tide_status wait_at(descent *d, uint64_t rung_bytes, bool *fits) {
     bool also = false;
     TIDE_TRY(wait_by(d, TIDE__MOVES_WAIT_QUICK, rung_bytes, fits));
-    if (!d->options->reruns) TIDE_TRY(wait_by(d, TIDE__MOVES_WAIT, rung_bytes, &also));
+    if (!d->g->reruns) TIDE_TRY(wait_by(d, TIDE__MOVES_WAIT, rung_bytes, &also));
     *fits = *fits || also;
     return TIDE_OK;
 }
@@ -122,7 +123,7 @@ static tide_status search(descent *d, uint64_t rung_bytes, bool warm) {
         TIDE_TRY(tide__transfers_sync(d->moves, d->s));
         TIDE_TRY(tide__transfers_fill(d->moves, d->s, (tide__transfers_taste){.power = 0.5}));
     }
-    if (d->options->reruns) return tide__search(d->s, d->moves, &options, &d->g->work);
+    if (d->g->reruns) return tide__search(d->s, d->moves, &options, &d->g->work);
     return tide__sketch_build(d->s);
 }
 
@@ -187,8 +188,7 @@ static tide_status visit(descent *d, uint64_t rung_bytes, uint64_t last_bytes) {
     if (fits && !(d->options->fresh && is_first(d, FRESH_PARTS, rung_bytes, last_bytes))) return TIDE_OK;
     if (fits) TIDE_TRY(tide__states_keep(d->states, d->s, d->moves, &kept));
     TIDE_TRY(start_fresh(d, rung_bytes, TIDE__MOVES_LEAST));
-    if (d->moves && d->options->reruns && d->options->stretch <= 1)
-        TIDE_TRY(start_fresh(d, rung_bytes, TIDE__MOVES_DEAREST));
+    if (d->moves && d->g->reruns && d->options->stretch <= 1) TIDE_TRY(start_fresh(d, rung_bytes, TIDE__MOVES_DEAREST));
     return take_known(d, rung_bytes);
 }
 
@@ -203,79 +203,118 @@ static bool is_fast(const descent *d, uint64_t rung_bytes) {
     return stretch > 1 && (double)tide__plans_time(d->g->plans, rung_bytes) < least * (1 + (stretch - 1) / 2);
 }
 
-/* *lowest: the last rung that was visited. */
-static tide_status go_down(descent *d, uint64_t *lowest) {
-    uint64_t load = tide__sketch_peak(d->s);
-    int misses = 0;
-    *lowest = d->g->whole_bytes;
-    for (uint64_t rung; (rung = tide__generation_rung(d->g, load, d->options->fineness)) > 0 && misses < MAX_MISSES;) {
-        bool fits;
-        tide__generation_tell(d->g);
-        if (tide__generation_is_over(d->g)) break;
-        load = rung;
-        if (is_fast(d, rung)) continue;
-        TIDE_TRY(visit(d, rung, *lowest));
-        if (tide__sketch_fits(d->s)) {
-            TIDE_TRY(propose_lower(d, rung));
-            if (d->moves && d->options->stretch <= 1)
-                TIDE_TRY(is_first(d, d->options->fineness / WAIT_EVERY, rung, *lowest) ? wait_from_each(d, rung, &fits)
-                                                                                       : wait_at(d, rung, &fits));
-            TIDE_TRY(tide__vec_push(&d->rungs, rung));
-            load = tide__min_u64(rung, tide__sketch_peak(d->s));
-        }
-        misses = tide__sketch_fits(d->s) ? 0 : misses + 1;
-        *lowest = rung;
+static bool is_over(descent *d) {
+    tide__generation_tell(d->g);
+    return tide__generation_is_over(d->g);
+}
+
+static tide_status go_down_to(descent *d, uint64_t rung_bytes) {
+    tide__descent *at = d->at;
+    bool fits;
+    TIDE_TRY(visit(d, rung_bytes, at->last_bytes));
+    if (tide__sketch_fits(d->s)) {
+        TIDE_TRY(propose_lower(d, rung_bytes));
+        bool all = is_first(d, d->options->fineness / WAIT_EVERY, rung_bytes, at->last_bytes);
+        if (d->moves && d->options->stretch <= 1)
+            TIDE_TRY(all ? wait_from_each(d, rung_bytes, &fits) : wait_at(d, rung_bytes, &fits));
+        TIDE_TRY(tide__vec_push(&at->rungs, rung_bytes));
+        at->load_bytes = tide__min_u64(rung_bytes, tide__sketch_peak(d->s));
+    }
+    at->misses = tide__sketch_fits(d->s) ? 0 : at->misses + 1;
+    at->last_bytes = rung_bytes;
+    return TIDE_OK;
+}
+
+static tide_status go_down(descent *d, uint64_t floor_bytes) {
+    tide__descent *at = d->at;
+    while (!at->is_down && !is_over(d)) {
+        uint64_t rung = tide__generation_rung(d->g, at->load_bytes, d->options->fineness);
+        at->is_down = rung == 0 || at->misses >= MAX_MISSES;
+        if (at->is_down && d->moves && d->options->stretch <= 1) at->wait_bytes = at->last_bytes;
+        if (at->is_down || rung < floor_bytes) break;
+        at->load_bytes = rung;
+        if (!is_fast(d, rung)) TIDE_TRY(go_down_to(d, rung));
     }
     return TIDE_OK;
 }
 
 /* Below what hides: moves that compute waits for, whatever it takes. */
-static tide_status wait_below(descent *d, uint64_t bytes) {
-    int misses = 0;
-    for (uint64_t rung = bytes; rung > 0 && misses < MAX_MISSES;
-         rung = tide__generation_rung(d->g, rung, d->options->fineness / WAIT_EVERY)) {
+static tide_status wait_below(descent *d, uint64_t floor_bytes) {
+    tide__descent *at = d->at;
+    while (at->wait_bytes && at->wait_bytes >= floor_bytes && !is_over(d)) {
         bool fits;
-        tide__generation_tell(d->g);
-        if (tide__generation_is_over(d->g)) break;
-        TIDE_TRY(wait_from_each(d, rung, &fits));
-        misses = fits ? 0 : misses + 1;
+        TIDE_TRY(wait_from_each(d, at->wait_bytes, &fits));
+        at->wait_misses = fits ? 0 : at->wait_misses + 1;
+        at->wait_bytes = tide__generation_rung(d->g, at->wait_bytes, d->options->fineness / WAIT_EVERY);
+        if (at->wait_misses >= MAX_MISSES) at->wait_bytes = 0;
     }
     return TIDE_OK;
 }
 
 static tide_status go_up(descent *d) {
-    for (size_t i = d->rungs.count; i-- > 0;) {
-        const tide__state *known = tide__states_find(d->states, d->rungs.data[i]);
-        tide__generation_tell(d->g);
-        if (tide__generation_is_over(d->g)) break;
+    for (size_t i = d->at->rungs.count; i-- > 0;) {
+        uint64_t rung = d->at->rungs.data[i];
+        const tide__state *known = tide__states_find(d->states, rung);
+        if (is_over(d)) break;
         if (!known) continue;
         uint64_t before = known->run_ns;
-        d->s->target_bytes = d->rungs.data[i];
+        d->s->target_bytes = rung;
         TIDE_TRY(tide__states_restore(known, d->s, d->moves));
-        TIDE_TRY(search(d, d->rungs.data[i], true));
-        if (tide__sketch_fits(d->s) && d->s->run_ns < before) TIDE_TRY(propose_lower(d, d->rungs.data[i]));
+        TIDE_TRY(search(d, rung, true));
+        if (tide__sketch_fits(d->s) && d->s->run_ns < before) TIDE_TRY(propose_lower(d, rung));
     }
     return TIDE_OK;
 }
 
-tide_status tide__descend(tide__generation *g, const tide__descent_options *options) {
-    tide__states own = {0};
+/* Where it begins, or stopped. */
+static tide_status go_on(descent *d) {
+    tide__descent *at = d->at;
+    d->s->target_bytes = at->load_bytes ? at->last_bytes : UINT64_MAX;
+    if (d->moves) d->moves->stretch = d->options->stretch;
+    if (at->load_bytes) return tide__states_restore(&at->now, d->s, d->moves);
+    tide__sketch_clear(d->s);
+    for (size_t i = 0; d->moves && i < d->moves->swaps.gaps.count; i++)
+        d->moves->chosen[i] = d->moves->swaps.gaps.data[i].forced;
+    TIDE_TRY(d->moves ? tide__transfers_sync(d->moves, d->s) : tide__sketch_build(d->s));
+    at->load_bytes = tide__sketch_peak(d->s);
+    at->last_bytes = d->g->whole_bytes;
+    return TIDE_OK;
+}
+
+static tide_status stop_here(descent *d) {
+    tide__state_deinit(&d->at->now);
+    return tide__state_copy(d->s, d->moves, &d->at->now);
+}
+
+static void forget_rungs(tide__descent *at, uint64_t ceiling_bytes) {
+    size_t n = 0;
+    for (size_t i = 0; i < at->rungs.count; i++)
+        if (at->rungs.data[i] < ceiling_bytes) at->rungs.data[n++] = at->rungs.data[i];
+    at->rungs.count = n;
+}
+
+tide_status tide__descent_go(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes, tide__descent *at) {
     descent d = {.g = g,
-                 .options = options,
+                 .at = at,
+                 .options = &at->options,
                  .s = g->sketch,
-                 .moves = options->moves ? &g->transfers : NULL,
-                 .states = options->stretch > 1 ? &own : &g->states[options->moves][options->reruns]};
-    tide__sketch_clear(d.s);
-    d.s->target_bytes = UINT64_MAX;
-    if (d.moves) d.moves->stretch = options->stretch;
-    for (size_t i = 0; d.moves && i < d.moves->swaps.gaps.count; i++)
-        d.moves->chosen[i] = d.moves->swaps.gaps.data[i].forced;
-    tide_status status = d.moves ? tide__transfers_sync(d.moves, d.s) : tide__sketch_build(d.s);
-    uint64_t lowest = 0;
-    if (status == TIDE_OK) status = go_down(&d, &lowest);
-    if (status == TIDE_OK && d.moves && options->stretch <= 1) status = wait_below(&d, lowest);
-    if (status == TIDE_OK && options->ascends) status = go_up(&d);
-    tide__vec_free(&d.rungs);
-    tide__states_deinit(&own);
-    return status;
+                 .moves = g->moves ? &g->transfers : NULL,
+                 .states = &at->states};
+    if (at->is_down && at->wait_bytes == 0) return TIDE_OK;
+    forget_rungs(at, ceiling_bytes);
+    TIDE_TRY(go_on(&d));
+    TIDE_TRY(go_down(&d, floor_bytes));
+    TIDE_TRY(stop_here(&d));
+    if (d.moves) TIDE_TRY(wait_below(&d, floor_bytes));
+    return at->options.ascends ? go_up(&d) : TIDE_OK;
+}
+
+void tide__descent_init(const tide__descent_options *options, tide__descent *d) {
+    *d = (tide__descent){.options = *options};
+}
+
+void tide__descent_deinit(tide__descent *d) {
+    tide__states_deinit(&d->states);
+    tide__state_deinit(&d->now);
+    tide__vec_free(&d->rungs);
 }

@@ -4,14 +4,10 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "plan/decide/least.h"
-#include "plan/decide/workspaces.h"
+#include "plan/decide/bounds/least.h"
+#include "plan/decide/policies/workspaces.h"
 
 /* ---- life ---- */
-
-static void forget_states(tide__generation *g) {
-    for (int i = 0; i < 4; i++) tide__states_deinit(&g->states[i / 2][i % 2]);
-}
 
 static tide_status measure_whole(const tide__policy_input *in, uint64_t *out) {
     static const tide__decisions nothing;
@@ -89,16 +85,14 @@ tide_status tide__generation_init(const tide__policy_input *in, tide__plans *pla
 }
 
 void tide__generation_deinit(tide__generation *g) {
-    forget_states(g);
     tide__sketch_destroy(g->sketch);
     tide__transfers_deinit(&g->transfers);
     tide__model_destroy(g->model);
     *g = (tide__generation){0};
 }
 
-void tide__generation_want(tide__generation *g, uint32_t percent, bool *other) {
-    *other = tide__model_want(&g->in, g->whole_bytes / 100 * percent, g->model);
-    if (*other) forget_states(g);
+bool tide__generation_want(tide__generation *g, uint32_t percent) {
+    return tide__model_want(&g->in, g->whole_bytes / 100 * percent, g->model);
 }
 
 /* ---- whoever watches ---- */
@@ -109,7 +103,7 @@ void tide__generation_tell(tide__generation *g) {
                             .phase = g->phase,
                             .best_ns = tide__plans_time(g->plans, g->plans->wanted_bytes),
                             .bound_ns = tide__max_u64(g->least_ns, g->plans->bound_ns),
-                            .share = g->n_all ? (double)g->n_done / (double)g->n_all : 0};
+                            .share = g->share};
     if (o->progress && !g->stopped) g->stopped = !o->progress(o->progress_self, &p);
 }
 

@@ -1,7 +1,8 @@
 /* A generation: one filling of the pool of plans by hybrid's generators.
  *
  * Generators propose decisions for budgets of their own, the *rungs*, which depend on the program, the machine and the tiers
- * alone. Nothing here knows the budget that was asked for: that is why the pool answers every budget alike (plans.h). */
+ * alone. Nothing here knows the budget that was asked for: that is why the pool answers every budget alike (plans.h). It only
+ * says how far down the rungs go. */
 #ifndef TIDE_PLAN_DECIDE_HYBRID_GENERATION_H
 #define TIDE_PLAN_DECIDE_HYBRID_GENERATION_H
 
@@ -14,34 +15,29 @@ typedef struct tide__generation {
     tide__model *model;
     tide__transfers transfers; /* without gaps where nothing can move */
     tide__sketch *sketch;
-    tide__states states[2][2]; /* what descents have come by: with moves, with re-runs */
-    bool moves, reruns;        /* which kinds of decisions there may be */
-    bool has_variants;         /* an op has more than one that may be chosen */
-    uint64_t whole_bytes;      /* the arena of policy liveness */
-    uint64_t floor_bytes;      /* proved: no budget below works */
-    uint64_t least_ns;         /* proved: no plan is faster */
-    uint64_t slowest_ns;       /* all ops once, with the smallest workspaces */
-    uint64_t place_work;       /* what a place within a rung is worth (evaluate.h) */
-    uint64_t work;             /* events that searches looked at */
-    const char *phase;         /* for whoever watches: what runs, and how many of all generators have */
-    uint32_t n_done, n_all;
-    bool stopped; /* whoever watches wants no more */
+    bool moves, reruns;   /* which kinds of decisions there may be */
+    bool has_variants;    /* an op has more than one that may be chosen */
+    uint64_t whole_bytes; /* the arena of policy liveness */
+    uint64_t floor_bytes; /* proved: no budget below works */
+    uint64_t least_ns;    /* proved: no plan is faster */
+    uint64_t slowest_ns;  /* all ops once, with the smallest workspaces */
+    uint64_t place_work;  /* what a place within a rung is worth (evaluate.h) */
+    uint64_t work;        /* events that searches looked at */
+    const char *phase;    /* for whoever watches: what runs, */
+    double share;         /* and how much of all has */
+    bool stopped;         /* whoever watches wants no more */
 } tide__generation;
 
 tide_status tide__generation_init(const tide__policy_input *in, tide__plans *plans, tide__generation *g);
 void tide__generation_deinit(tide__generation *g);
-
-/* All generators, up to the effort of the input's options (hybrid.c has their list). */
-tide_status tide__generation_run(tide__generation *g);
 
 /* Tells whoever watches; between two searches. */
 void tide__generation_tell(tide__generation *g);
 /* The budgets that are asked for have the fastest plan there can be, or a plan, and whoever watches wants no more. */
 bool tide__generation_is_over(const tide__generation *g);
 
-/* Sets the model to variants with workspaces of up to a part of the whole; what searches have come by is forgotten. *other: that
- * is another model. */
-void tide__generation_want(tide__generation *g, uint32_t percent, bool *other);
+/* Sets the model to variants with workspaces of up to a part of the whole; whether that is another model. */
+bool tide__generation_want(tide__generation *g, uint32_t percent);
 
 /* The largest rung below `bytes`; 0: there is none. `fineness` rungs to the whole, closer together where budgets are small. */
 uint64_t tide__generation_rung(const tide__generation *g, uint64_t bytes, uint32_t fineness);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "plan/decide/workspaces.h"
+#include "plan/decide/policies/workspaces.h"
 
 void tide__model_destroy(tide__model *m) {
     if (!m) return;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/decide/autoswap_scores.h"
-#include "plan/decide/swap_choice.h"
-#include "plan/decide/swap_search.h"
+#include "plan/decide/policies/autoswap_scores.h"
+#include "plan/decide/swaps/swap_choice.h"
+#include "plan/decide/swaps/swap_search.h"
 
 /* Slots above which one score has to do. */
 enum { LARGE = 6000 };

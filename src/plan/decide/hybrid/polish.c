@@ -20,15 +20,16 @@ static void end(polisher *p) {
     tide__vec_free(&p->edits);
 }
 
-static bool is_editable(const tide__plans_entry *e) {
-    return !e->polished && !e->whole && !e->decisions.sequence.count && !e->decisions.keep_everything;
+static bool is_editable(const tide__plans *p, const tide__plans_entry *e) {
+    bool is_plain = !e->whole && !e->decisions.sequence.count && !e->decisions.keep_everything;
+    return is_plain && !e->polished && !(p->is_closed && e->step_ns <= p->closed_ns);
 }
 
 /* The decisions of an entry that nobody has edited, and what could change in them; false in *found: there is none. */
 static tide_status take_entry(polisher *p, bool *found) {
     tide__plans *plans = p->g->plans;
     size_t i = 0;
-    while (i < plans->entries.count && !is_editable(&plans->entries.data[i])) i++;
+    while (i < plans->entries.count && !is_editable(plans, &plans->entries.data[i])) i++;
     *found = i < plans->entries.count;
     if (!*found) return TIDE_OK;
     plans->entries.data[i].polished = true;
@@ -60,7 +61,8 @@ enum { PAIRS = 4 };
 /* Every entry has its share of what is left; but what it leaves, others get. */
 static size_t share_of(const polisher *p) {
     size_t n = 1;
-    for (size_t i = 0; i < p->g->plans->entries.count; i++) n += is_editable(&p->g->plans->entries.data[i]);
+    for (size_t i = 0; i < p->g->plans->entries.count; i++)
+        n += is_editable(p->g->plans, &p->g->plans->entries.data[i]);
     return p->left / n + 1;
 }
 
@@ -77,14 +79,15 @@ static tide_status try_all(polisher *p, uint64_t round) {
     return TIDE_OK;
 }
 
-tide_status tide__polish(tide__generation *g, uint64_t candidates) {
-    polisher p = {.g = g, .left = candidates};
+tide_status tide__polish(tide__generation *g, uint64_t *candidates) {
+    polisher p = {.g = g, .left = *candidates};
     tide_status status = TIDE_OK;
     bool found = true;
     for (uint64_t round = 0; status == TIDE_OK && found && p.left; round++) {
         status = take_entry(&p, &found);
         if (status == TIDE_OK && found) status = try_all(&p, round);
     }
+    *candidates = p.left;
     end(&p);
     return status;
 }

@@ -9,7 +9,7 @@
 
 #include "plan/decide/hybrid/generation.h"
 
-/* `candidates`: how many edits to evaluate, at most. */
-tide_status tide__polish(tide__generation *g, uint64_t candidates);
+/* *candidates: how many edits to evaluate, at most; less those that were. */
+tide_status tide__polish(tide__generation *g, uint64_t *candidates);
 
 #endif

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "plan/evaluate.h"
-#include "plan/decide/tiers.h"
-#include "plan/schedule.h"
+#include "plan/decide/swaps/tiers.h"
+#include "plan/schedule/schedule.h"
 
 /* ---- applying ---- */
 

@@ -17,10 +17,16 @@ typedef struct tide__states {
     TIDE_VEC(tide__state) items; /* by ascending load, descending time */
 } tide__states;
 
+/* What a built sketch has, and the moves it is synced with (NULL: none). */
+tide_status tide__state_copy(const tide__sketch *s, const tide__transfers *moves, tide__state *out);
+void tide__state_deinit(tide__state *x);
+
 void tide__states_deinit(tide__states *all);
 
 /* What a built sketch has, and the moves it is synced with (NULL: none). *kept: it is worth keeping. */
 tide_status tide__states_keep(tide__states *all, const tide__sketch *s, const tide__transfers *moves, bool *kept);
+/* Copies of what another search of the same step has come by; n_gaps: of the transfers. */
+tide_status tide__states_learn(tide__states *all, const tide__states *from, size_t n_gaps);
 /* The fastest with a load of up to `bytes`; NULL: there is none. */
 const tide__state *tide__states_find(const tide__states *all, uint64_t bytes);
 /* Brings sketch and moves to a state, built and synced. */

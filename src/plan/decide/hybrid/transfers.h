@@ -7,7 +7,7 @@
 #define TIDE_PLAN_DECIDE_HYBRID_TRANSFERS_H
 
 #include "plan/decide/hybrid/sketch.h"
-#include "plan/decide/swaps.h"
+#include "plan/decide/swaps/swaps.h"
 
 typedef struct tide__gap_rank {
     double score;

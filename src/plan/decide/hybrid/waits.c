@@ -6,7 +6,7 @@
 
 #include "base/size.h"
 #include "plan/evaluate.h"
-#include "plan/decide/workspaces.h"
+#include "plan/decide/policies/workspaces.h"
 
 typedef struct builder {
     const tide__policy_input *in;

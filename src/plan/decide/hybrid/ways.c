@@ -4,7 +4,7 @@
 #include "base/size.h"
 #include "plan/decide/hybrid/passes.h"
 #include "plan/decide/hybrid/search.h"
-#include "plan/decide/shuttle.h"
+#include "plan/decide/hybrid/shuttle.h"
 
 static uint64_t percent_of(uint64_t bytes, uint32_t percent) {
     return tide__add_capped(bytes / 100 * percent, bytes % 100 * percent / 100);

@@ -7,9 +7,10 @@
 /* Nothing moves and nothing is run again: workspaces alone, in the arena of liveness and in larger ones. */
 tide_status tide__ways_keep(tide__generation *g);
 
-/* Shuttles (shuttle.h) from the proved floor up, as long as they are faster than what is known there, or the only ones. */
 /* What the papers' policies decide, at every tenth of the whole: those that move, re-run or do both, as the generation does. */
 tide_status tide__ways_papers(tide__generation *g);
+
+/* Shuttles (shuttle.h) from the proved floor up, as long as they are faster than what is known there, or the only ones. */
 tide_status tide__ways_shuttle(tide__generation *g);
 
 /* Below the smallest that is known, by re-runs alone: several passes (passes.h). work: of one search. */

@@ -1,0 +1,216 @@
+/* See train_ranks.h. */
+#include "train_ranks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LAST_WORDS_MS = 500, LAST_BYTES = 4096, FINGERPRINT_BYTES = 256 };
+
+/* ---- who speaks ---- */
+
+/* stdout goes nowhere; what is said on stderr is kept, in case this rank fails. */
+static void fall_silent(train_ranks *r) {
+    fflush(stdout);
+    if (!freopen("/dev/null", "w", stdout)) return;
+    r->captured_fd = memfd_create("stderr of a rank", MFD_CLOEXEC);
+    if (r->captured_fd >= 0) dup2(r->captured_fd, STDERR_FILENO);
+}
+
+tide_status ranks_join(train_ranks *r) {
+    *r = (train_ranks){.stderr_fd = -1, .captured_fd = -1};
+    if (tide_net_job_ranks() == 1) return TIDE_OK;
+    tide_status status = tide_net_open(NULL, &r->net);
+    if (status != TIDE_OK) return complain(status, "%s", tide_last_error());
+    r->stderr_fd = dup(STDERR_FILENO);
+    if (tide_net_rank(r->net) > 0) fall_silent(r);
+    return TIDE_OK;
+}
+
+static const char head[] = "tidemark: ";
+static bool is_message(const char *line) { return strncmp(line, head, sizeof head - 1) == 0; }
+
+/* The last message of this rank: remarks go before what made it fail. */
+static void own_words(const train_ranks *r, char *out, size_t room) {
+    char said[LAST_BYTES + 1] = "";
+    struct stat info;
+    if (r->captured_fd >= 0 && fstat(r->captured_fd, &info) == 0) {
+        off_t first = info.st_size > LAST_BYTES ? info.st_size - LAST_BYTES : 0;
+        ssize_t n = pread(r->captured_fd, said, LAST_BYTES, first);
+        said[n > 0 ? n : 0] = 0;
+    }
+    const char *last = said;
+    for (const char *end = strchr(said, '\n'); end; end = strchr(end + 1, '\n'))
+        if (is_message(end + 1)) last = end + 1;
+    snprintf(out, room, "%.*s", (int)strcspn(last, "\n"), last);
+    if (!out[0]) snprintf(out, room, "%s", tide_last_error());
+}
+
+static void tell_fault(const train_ranks *r, const tide_net_fault_info *fault) {
+    const char *why = fault->why + (is_message(fault->why) ? sizeof head - 1 : 0);
+    dprintf(r->stderr_fd, "tidemark: rank %" PRIu32 " on %s, last in step %" PRIu64 ": %s\n", fault->rank, fault->host,
+            fault->step, why);
+}
+
+/* Who reports a fault waits for nobody; the others give it time, as launchers end all with the first that ends. untold: this
+ * rank has said nothing of a failure of its own. */
+static int end_with_fault(const train_ranks *r, bool untold) {
+    tide_net_fault_info fault = tide_net_fault(r->net);
+    uint32_t speaker = fault.rank == 0 && fault.status == TIDE_E_PEER;
+    if (tide_net_rank(r->net) != speaker)
+        nanosleep(&(struct timespec){.tv_nsec = LAST_WORDS_MS * 1000000L}, NULL);
+    else if (untold)
+        tell_fault(r, &fault);
+    return tide_status_exit_code(fault.status);
+}
+
+/* A status with this exit code. */
+static tide_status status_of(int exit_code) {
+#define MATCH(status, number, code, text) \
+    if (exit_code == (code)) return status;
+    TIDE_STATUS_TABLE(MATCH)
+#undef MATCH
+    return TIDE_E_INTERNAL;
+}
+
+/* A training that was interrupted has ended on all ranks: that is no fault. */
+int ranks_leave(train_ranks *r, int exit_code) {
+    if (!r->net) return exit_code;
+    if (exit_code && exit_code != tide_status_exit_code(TIDE_E_CANCELLED)) {
+        char words[TIDE_NET_WHY];
+        own_words(r, words, sizeof words);
+        tide_net_fail(r->net, status_of(exit_code), words);
+        exit_code = end_with_fault(r, exit_code == tide_status_exit_code(TIDE_E_PEER));
+    }
+    tide_net_close(r->net);
+    if (r->captured_fd >= 0) close(r->captured_fd);
+    close(r->stderr_fd);
+    return exit_code;
+}
+
+/* ---- options ---- */
+
+static uint32_t ranks_here(const tide_net *net) {
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < tide_net_count(net); r++)
+        n += strcmp(tide_net_host(net, r), tide_net_host(net, tide_net_rank(net))) == 0;
+    return n;
+}
+
+/* Without a word about micro-batches each rank has one. */
+static tide_status cut_batch(const tide_net *net, model_args *m) {
+    uint32_t count = tide_net_count(net), batch = m->batch ? m->batch : 32, micros;
+    if (count & (count - 1)) return complain(TIDE_E_ARGUMENT, "%u ranks: their number has to be a power of two", count);
+    if (!m->micro && !m->accumulate) {
+        if (batch % count)
+            return complain(TIDE_E_ARGUMENT, "a batch of %u cannot be shared among %u ranks; give --micro", batch,
+                            count);
+        m->batch = batch;
+        m->micro = batch / count;
+        fprintf(stderr,
+                "tidemark: micro-batches of %u samples, as --micro %u says: with it any number of ranks gets "
+                "the same bits\n",
+                m->micro, m->micro);
+    }
+    tide_status status = count_micros(m, &micros);
+    if (status == TIDE_OK && (micros % count || (micros & (micros - 1))))
+        status = complain(TIDE_E_ARGUMENT,
+                          "%u micro-batches cannot be shared among %u ranks: a power of two can, from %u on", micros,
+                          count, count);
+    return status;
+}
+
+tide_status ranks_fit_options(const train_ranks *r, train_options *o) {
+    if (!r->net) return TIDE_OK;
+    if (!is_mode(o, "planned") || varies(&o->vary))
+        return complain(TIDE_E_ARGUMENT, "several ranks train from plans only: no --mode, --min-length or --drop-path");
+    if (o->total.given) return complain(TIDE_E_ARGUMENT, "--total-budget is for one rank; give --budget");
+    if (!o->threads && strcmp(o->device, "cpu") == 0) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN), here = (long)ranks_here(r->net);
+        o->threads = here > 0 && cores > here ? (uint32_t)(cores / here) : 1;
+        fprintf(stderr, "tidemark: %u thread%s per rank, as --threads %u says: another number gets other bits\n",
+                o->threads, o->threads == 1 ? "" : "s", o->threads);
+    }
+    if (tide_net_rank(r->net) > 0) {
+        o->save = (save_args){0};
+        o->log = o->record = o->save_weights = NULL;
+        o->quiet = true;
+    }
+    return cut_batch(r->net, &o->model);
+}
+
+static uint64_t hash_of_command(int argc, char **argv) {
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (int i = 1; i < argc; i++)
+        for (const char *c = argv[i];; c++) {
+            hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+            if (!*c) break;
+        }
+    return hash;
+}
+
+typedef struct fingerprint {
+    uint64_t command;
+    char text[FINGERPRINT_BYTES];
+} fingerprint;
+
+static tide_status compare(const tide_net *net, const fingerprint *all, bool any_bits) {
+    for (uint32_t r = 1; r < tide_net_count(net); r++) {
+        if (all[r].command != all[0].command)
+            return complain(TIDE_E_ARGUMENT, "rank %u on %s has another command line than rank 0", r,
+                            tide_net_host(net, r));
+        if (!any_bits && strcmp(all[r].text, all[0].text) != 0)
+            return complain(TIDE_E_UNSUPPORTED,
+                            "rank 0 on %s has %s, rank %u on %s has %s: their bits may differ; --bits any accepts that",
+                            tide_net_host(net, 0), all[0].text, r, tide_net_host(net, r), all[r].text);
+    }
+    return TIDE_OK;
+}
+
+tide_status ranks_compare(const train_ranks *r, const tide_device *device, int argc, char **argv, bool any_bits) {
+    fingerprint mine = {.command = hash_of_command(argc, argv)}, *all;
+    tide_device_info info;
+    if (!r->net) return TIDE_OK;
+    tide_status status = tide_device_get_info(device, &info);
+    if (status != TIDE_OK) return status;
+    snprintf(mine.text, sizeof mine.text, "%s, tidemark %s", info.description, tide_version());
+    all = calloc(tide_net_count(r->net), sizeof *all);
+    if (!all) return complain(TIDE_E_MEMORY, "out of host memory");
+    status = tide_net_allgather(r->net, &mine, sizeof mine, all);
+    if (status == TIDE_OK) status = compare(r->net, all, any_bits);
+    free(all);
+    return status;
+}
+
+/* ---- steps ---- */
+
+/* A message of a step: its number is its tag, so it meets its other side; steps and pieces of it come in order. */
+static tide_status pass_message(void *context, const tide_message *m, uint64_t position, void *data,
+                                uint64_t size_bytes) {
+    tide_net *net = context;
+    tide_net_ticket ticket;
+    (void)position;
+    tide_status status = m->receives ? tide_net_receive(net, m->peer, m->number, data, size_bytes, NULL, NULL, &ticket)
+                                     : tide_net_send(net, m->peer, m->number, data, size_bytes, NULL, NULL, &ticket);
+    return status == TIDE_OK ? tide_net_wait(net, ticket) : status;
+}
+
+const tide_peers *ranks_peers(train_ranks *r) {
+    if (!r->net) return NULL;
+    r->peers = (tide_peers){tide_net_rank(r->net), tide_net_count(r->net), pass_message, r->net};
+    return &r->peers;
+}
+
+tide_status ranks_agree_to_stop(const train_ranks *r, uint64_t steps_done, bool *stop) {
+    unsigned char mine = *stop, all;
+    if (!r->net) return TIDE_OK;
+    tide_net_set_step(r->net, steps_done);
+    all = mine;
+    tide_status status = tide_net_broadcast(r->net, 0, &all, 1);
+    if (status == TIDE_OK) *stop = all;
+    return status;
+}

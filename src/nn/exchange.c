@@ -1,0 +1,130 @@
+/* Steps of one rank of several: sums over the micro-batches of all ranks, and running statistics from rank to rank.
+ *
+ *      rank            0      1      2      3        Each rank has the sum of a subtree (tree.c). On every level above, pairs of
+ *      own sums        a      b      c      d        ranks send each other what they have and add it, the left side first. So all end up
+ *      level 0       a + b  a + b  c + d  c + d      with the bits that one rank alone would have.
+ *      level 1       (a + b) + (c + d), everywhere
+ *
+ * Messages begin as soon as a sum is there. Its addition waits until some more bytes are under way, so that compute need not wait
+ * for messages: `pending` is a queue. All ranks emit the same list of messages in the same order, and count those of others. */
+#include <stdio.h>
+
+#include "nn/tape.h"
+
+/* Bytes of messages that are under way beside compute before the first of them is waited for. */
+#define AHEAD_BYTES (UINT64_C(32) << 20)
+
+static uint32_t rank_of(const tide__tape *tape) { return tape->first_micro / tape->n_micros; }
+static bool is_loss(const tide__tape *tape, uint32_t slot) { return slot == tape->graph->params.count; }
+
+static tide_phase phase_of(const tide__tape *tape, uint32_t slot) {
+    return is_loss(tape, slot) ? TIDE_FORWARD : TIDE_BACKWARD;
+}
+
+static void name_slot(const tide__tape *tape, uint32_t slot, char name[TIDE__PARAM_NAME_BYTES]) {
+    if (is_loss(tape, slot))
+        snprintf(name, TIDE__PARAM_NAME_BYTES, "%s",
+                 tide__layer_name(tape->graph, (uint32_t)tape->graph->layers.count - 1));
+    else
+        tide__param_name(tape->graph, &tape->graph->params.data[slot], name);
+}
+
+/* ---- sums ---- */
+
+static tide_status finish(tide__tape *tape, uint32_t slot, tide_id total) {
+    if (is_loss(tape, slot)) {
+        tape->loss = total;
+        return tide_program_builder_keep(tape->emit.builder, total);
+    }
+    tape->weights[slot].grad = total;
+    return tape->options->fused_update ? tide__tape_update_param(tape, slot) : TIDE_OK;
+}
+
+/* Both directions at once; the message of the lower rank has the lower number. */
+static tide_status begin(tide__tape *tape, uint32_t slot, uint32_t level, tide_id own) {
+    uint32_t rank = rank_of(tape), peer = rank ^ UINT32_C(1) << level;
+    uint64_t first = tape->n_messages;
+    char name[TIDE__PARAM_NAME_BYTES];
+    name_slot(tape, slot, name);
+    const tide__draft draft = {.phase = phase_of(tape, slot), .name = name, .again = level};
+    tide__exchange x = {.slot = slot, .level = level, .own = own};
+    tape->n_messages += tape->n_ranks;
+    if (rank < peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, own, peer, first + rank));
+    TIDE_TRY(tide__emit_receive(&tape->emit, &draft, own, peer, first + peer, &x.received));
+    if (rank > peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, own, peer, first + rank));
+    tape->pending_bytes += tape->emit.tensors.data[own].size_bytes;
+    return tide__vec_push(&tape->pending, x);
+}
+
+/* The oldest exchange: its addition, and the next level or what the sum is for. */
+static tide_status end_oldest(tide__tape *tape) {
+    tide__exchange x = tape->pending.data[tape->first_pending++];
+    bool left = (rank_of(tape) >> x.level & 1) == 0;
+    char name[TIDE__PARAM_NAME_BYTES];
+    tide_id sum;
+    name_slot(tape, x.slot, name);
+    const tide__addend of = {phase_of(tape, x.slot), name, x.slot};
+    tape->pending_bytes -= tape->emit.tensors.data[x.own].size_bytes;
+    TIDE_TRY(tide__tape_add(tape, &of, tape->n_levels + x.level, left ? x.own : x.received, left ? x.received : x.own,
+                            &sum));
+    bool top = tape->n_ranks >> (x.level + 1) <= 1;
+    return top ? finish(tape, x.slot, sum) : begin(tape, x.slot, x.level + 1, sum);
+}
+
+/* Names of what belongs to the whole step carry no number of a micro-batch. */
+tide_status tide__tape_share(tide__tape *tape, uint32_t slot, tide_id own) {
+    uint32_t micro = tape->emit.micro;
+    tape->emit.micro = 0;
+    tide_status status = tape->n_ranks == 1 ? finish(tape, slot, own) : begin(tape, slot, 0, own);
+    while (status == TIDE_OK && tape->pending_bytes > AHEAD_BYTES && tape->pending.count - tape->first_pending > 1)
+        status = end_oldest(tape);
+    tape->emit.micro = micro;
+    return status;
+}
+
+tide_status tide__tape_share_rest(tide__tape *tape) {
+    tape->emit.micro = 0;
+    while (tape->first_pending < tape->pending.count) TIDE_TRY(end_oldest(tape));
+    return TIDE_OK;
+}
+
+/* ---- running statistics ---- */
+
+/* All of them from one rank to another. */
+static tide_status pass_statistics(tide__tape *tape, uint32_t from, uint32_t to) {
+    uint32_t rank = rank_of(tape);
+    for (size_t i = 0; i < tape->statistics.count / tape->n_micros;
+         i++) { /* the layers, as the first micro-batch has them */
+        for (uint32_t k = 2; k < 4; k++) {
+            uint32_t param = tide__layer_param(tape->graph, tape->statistics.data[i].layer, k);
+            char name[TIDE__PARAM_NAME_BYTES];
+            tide__param_name(tape->graph, &tape->graph->params.data[param], name);
+            const tide__draft draft = {.phase = TIDE_UPDATE, .name = name, .again = to};
+            tide_id *now = &tape->weights[param].now;
+            uint64_t number = tape->n_messages++;
+            if (rank == from) TIDE_TRY(tide__emit_send(&tape->emit, &draft, *now, to, number));
+            if (rank == to) TIDE_TRY(tide__emit_receive(&tape->emit, &draft, *now, from, number, now));
+        }
+    }
+    return TIDE_OK;
+}
+
+static tide_status update_own(tide__tape *tape) {
+    for (size_t i = 0; i < tape->statistics.count; i++) {
+        const tide__statistics *s = &tape->statistics.data[i];
+        tape->emit.micro = s->micro;
+        TIDE_TRY(tide__tape_update_statistics(tape, s));
+    }
+    tape->emit.micro = 0;
+    return TIDE_OK;
+}
+
+/* In the order of the micro-batches, so from rank to rank; then the last one tells all. */
+tide_status tide__tape_chain_statistics(tide__tape *tape) {
+    for (uint32_t r = 0; r < tape->n_ranks; r++) {
+        if (r > 0) TIDE_TRY(pass_statistics(tape, r - 1, r));
+        if (rank_of(tape) == r) TIDE_TRY(update_own(tape));
+    }
+    for (uint32_t r = 0; r + 1 < tape->n_ranks; r++) TIDE_TRY(pass_statistics(tape, tape->n_ranks - 1, r));
+    return TIDE_OK;
+}

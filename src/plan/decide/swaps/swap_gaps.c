@@ -1,0 +1,215 @@
+/* Finds the gaps: between two uses of a value, over the end of the step for what is carried, and from the start to the
+ * first use of inputs. Linear in the program. */
+#include "plan/decide/swaps/swap_gaps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+typedef struct finder {
+    tide__swaps *s;
+    const tide_program *program;
+    const tide_machine *machine;
+    uint32_t tier, client;
+    uint32_t *first, *last; /* per tensor: first and last op that uses it; TIDE_NONE: none does */
+    uint32_t *across;       /* per tensor: the gap that ends with it at the start of the step */
+    uint32_t *n_from;       /* per tensor: the carries it is the end of */
+    uint64_t *early;        /* per slot: how the bytes of inputs change that count before their first use */
+} finder;
+
+/* ---- what is worth a transfer ---- */
+
+/* One value, and all smaller ones together, in parts of the target. */
+enum { TINY_PART = 4096, ALL_TINY_PART = 16 };
+
+static int by_size(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The sizes of what is alive at the peak, ascending. */
+static tide_status sizes_at_peak(const tide_program *program, uint64_t **sizes, size_t *n) {
+    tide_liveness *l;
+    TIDE_TRY(tide_liveness_create(program, &l));
+    uint64_t *found = malloc((l->n_tensors + (size_t)1) * sizeof *found);
+    size_t count = 0;
+    for (tide_id t = 0; found && t < l->n_tensors; t++)
+        if (l->first[t] != TIDE_NONE && l->first[t] <= l->peak_op && l->peak_op <= l->last[t])
+            found[count++] = tide_program_tensor(program, t)->size_bytes;
+    tide_liveness_destroy(l);
+    if (!found) return tide__fail_memory();
+    qsort(found, count, sizeof *found, by_size);
+    *sizes = found;
+    *n = count;
+    return TIDE_OK;
+}
+
+tide_status tide__swap_least_bytes(const tide__policy_input *in, uint64_t *out) {
+    uint64_t *sizes, sum = 0, least = 1 + in->target_bytes / TINY_PART;
+    size_t n;
+    TIDE_TRY(sizes_at_peak(in->program, &sizes, &n));
+    for (size_t i = 0; i < n && sizes[i] < least; i++) {
+        sum += sizes[i];
+        if (sum > in->target_bytes / ALL_TINY_PART) least = sizes[i];
+    }
+    free(sizes);
+    *out = least;
+    return TIDE_OK;
+}
+
+/* ---- transfers ---- */
+
+/* Where both directions to a tier share their bandwidth, both are taken to be busy. */
+static uint64_t transfer_ns(const tide_machine *m, uint32_t tier, bool out, uint64_t bytes) {
+    uint32_t queue = tide_machine_queue(m, tier, out), back = tide_machine_queue(m, tier, !out);
+    if (queue == TIDE_NONE) return 0;
+    const tide_machine_channel *channel = &m->channel[queue - 1];
+    uint64_t ns = tide_machine_transfer_ns(m, queue - 1, bytes);
+    bool shared = back != TIDE_NONE && channel->share && m->channel[back - 1].share == channel->share;
+    return shared ? tide__add_capped(ns, ns - tide__min_u64(ns, channel->latency_ns)) : ns;
+}
+
+tide_status tide__swap_gap_to_tier(const tide_machine *m, uint32_t tier, tide__swap_gap *g) {
+    uint64_t moved;
+    if (!tide__align_up(g->size_bytes, m->tier[tier].block_bytes, &moved))
+        return tide__fail(TIDE_E_OVERFLOW, "a tensor that fills the address space");
+    g->tier = tier;
+    g->moved_bytes = moved;
+    g->out_ns = g->clean ? 0 : transfer_ns(m, tier, true, moved);
+    g->in_ns = g->to == TIDE_NONE ? 0 : transfer_ns(m, tier, false, moved);
+    return TIDE_OK;
+}
+
+static tide_status add(finder *f, tide__swap_gap gap) {
+    gap.size_bytes = tide_program_tensor(f->program, gap.tensor)->size_bytes;
+    TIDE_TRY(tide__swap_gap_to_tier(f->machine, gap.tier, &gap));
+    return tide__vec_push(&f->s->gaps, gap);
+}
+
+static bool is_large(const finder *f, tide_id tensor) {
+    uint64_t size = tide_program_tensor(f->program, tensor)->size_bytes;
+    return size > 0 && size >= f->s->options.min_bytes;
+}
+
+static void find_uses(finder *f, uint32_t n_tensors) {
+    memset(f->first, 0xff, n_tensors * sizeof *f->first);
+    memset(f->last, 0xff, n_tensors * sizeof *f->last);
+    memset(f->across, 0xff, n_tensors * sizeof *f->across);
+    for (uint32_t o = 0; o < f->s->n_ops; o++) {
+        const tide_op *op = tide_program_op(f->program, o);
+        for (uint32_t i = 0; i < op->n_reads + op->n_writes; i++) {
+            tide_id t = i < op->n_reads ? op->reads[i] : op->writes[i - op->n_reads];
+            if (f->first[t] == TIDE_NONE) f->first[t] = o;
+            f->last[t] = o;
+        }
+    }
+}
+
+static uint32_t ready_slot(const finder *f, tide_id tensor) {
+    tide_id producer = tide_program_producer(f->program, tensor);
+    return producer == TIDE_NONE ? 0 : producer + 1;
+}
+
+/* ---- over the end of the step ---- */
+
+/* A value that only passes through, from one carry to another, would tie two gaps together: it stays. So does one that
+ * is carried twice, and inputs that are carried. */
+static bool can_cross(const finder *f, const tide_carry *c) {
+    const tide_tensor *from = tide_program_tensor(f->program, c->from), *to = tide_program_tensor(f->program, c->to);
+    if (f->n_from[c->from] != 1 || from->start == TIDE_START_CLIENT || !is_large(f, c->to)) return false;
+    if (c->from == c->to) return true;
+    return !to->keep && from->start == TIDE_START_ABSENT && f->first[c->to] != TIDE_NONE;
+}
+
+static tide_status add_across(finder *f) {
+    for (uint32_t i = 0; i < tide_program_carry_count(f->program); i++)
+        f->n_from[tide_program_carry(f->program, i)->from]++;
+    for (uint32_t i = 0; i < tide_program_carry_count(f->program); i++) {
+        const tide_carry *c = tide_program_carry(f->program, i);
+        if (!can_cross(f, c)) continue;
+        tide__swap_gap gap = {.tensor = c->from, .head = c->to, .tier = f->tier, .to = f->first[c->to]};
+        gap.ready = ready_slot(f, c->from);
+        gap.from = f->last[c->from] == TIDE_NONE ? 0 : f->last[c->from] + 1;
+        gap.clean = c->from == c->to;
+        gap.forced = gap.clean && gap.to == TIDE_NONE;
+        gap.across = TIDE_NONE;
+        f->across[c->to] = (uint32_t)f->s->gaps.count;
+        TIDE_TRY(add(f, gap));
+    }
+    return TIDE_OK;
+}
+
+/* ---- between two uses ---- */
+
+static bool is_carried_to_itself(const finder *f, tide_id tensor) {
+    uint32_t across = f->across[tensor];
+    return across != TIDE_NONE && f->s->gaps.data[across].tensor == tensor;
+}
+
+static tide_status add_inside(finder *f, const tide_gap *g) {
+    bool input = tide_program_tensor(f->program, g->tensor)->start == TIDE_START_CLIENT;
+    if (!is_large(f, g->tensor) || (input ? f->client : f->tier) == TIDE_NONE) return TIDE_OK;
+    tide__swap_gap gap = {.tensor = g->tensor, .head = TIDE_NONE, .from = g->after_op + 1, .to = g->before_op};
+    gap.tier = input ? f->client : f->tier;
+    gap.ready = ready_slot(f, g->tensor);
+    gap.clean = input || is_carried_to_itself(f, g->tensor);
+    gap.across = f->across[g->tensor];
+    return add(f, gap);
+}
+
+static tide_status add_all_inside(finder *f) {
+    tide_gap *gaps;
+    size_t n;
+    TIDE_TRY(tide_liveness_gaps(f->program, &gaps, &n));
+    tide_status status = TIDE_OK;
+    for (size_t i = 0; i < n && status == TIDE_OK; i++) status = add_inside(f, &gaps[i]);
+    free(gaps);
+    return status;
+}
+
+/* ---- inputs ---- */
+
+/* From the start to the first use. Counting it as there from the start makes its way in an absence like any other. */
+static tide_status add_first_loads(finder *f) {
+    for (tide_id t = 0; f->client != TIDE_NONE && t < tide_program_tensor_count(f->program); t++) {
+        const tide_tensor *tensor = tide_program_tensor(f->program, t);
+        bool used = f->first[t] != TIDE_NONE;
+        if (tensor->start != TIDE_START_CLIENT || (!used && !tensor->keep)) continue;
+        tide__swap_gap gap = {.tensor = t, .head = TIDE_NONE, .tier = f->client, .clean = true, .forced = true};
+        gap.to = used ? f->first[t] : f->s->n_ops;
+        gap.across = TIDE_NONE;
+        TIDE_TRY(add(f, gap));
+        f->early[0] += tensor->size_bytes;
+        f->early[gap.to] -= tensor->size_bytes;
+    }
+    uint64_t early = 0;
+    for (uint32_t k = 0; k <= f->s->n_ops; k++) f->s->base_loads[k] += early += f->early[k];
+    return TIDE_OK;
+}
+
+tide_status tide__swap_gaps_find(tide__swaps *s) {
+    finder f = {.s = s, .program = s->in->program, .machine = s->in->machine};
+    uint32_t n = tide_program_tensor_count(f.program);
+    f.tier = s->tiers.n ? s->tiers.tier[0] : TIDE_NONE;
+    f.client = tide_machine_find_tier(f.machine, TIDE_TIER_CLIENT);
+    if (f.client != TIDE_NONE && tide_machine_queue(f.machine, f.client, false) == TIDE_NONE) f.client = TIDE_NONE;
+    f.first = malloc((n + (size_t)1) * sizeof *f.first);
+    f.last = malloc((n + (size_t)1) * sizeof *f.last);
+    f.across = malloc((n + (size_t)1) * sizeof *f.across);
+    f.n_from = calloc(n + (size_t)1, sizeof *f.n_from);
+    f.early = calloc(s->n_ops + (size_t)1, sizeof *f.early);
+    tide_status status = f.first && f.last && f.across && f.n_from && f.early ? TIDE_OK : tide__fail_memory();
+    if (status == TIDE_OK) {
+        find_uses(&f, n);
+        if (f.tier != TIDE_NONE) status = add_across(&f);
+    }
+    if (status == TIDE_OK) status = add_all_inside(&f);
+    if (status == TIDE_OK) status = add_first_loads(&f);
+    free(f.first);
+    free(f.last);
+    free(f.across);
+    free(f.n_from);
+    free(f.early);
+    return status;
+}

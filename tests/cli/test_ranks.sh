@@ -1,0 +1,119 @@
+#!/bin/bash
+# `mpirun -n N tidemark train`: any number of ranks trains to the bits of one, rank 0 speaks and saves for all, checkpoints
+# move between numbers of ranks, and a rank that is killed or stopped ends the job in time with one message.
+set -eu
+build=$1
+tidemark=$build/tidemark
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+if grep -q '^TIDE_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
+    echo "skipped: MPI's libraries leak and are not instrumented; net.test_net has sanitizers look at messages; run: make check"
+    exit 77
+fi
+fail() { { echo "$*"; cat "$work"/out "$work"/err; } >&2; exit 1; }
+
+# Without its plug-in a job is refused, whatever it asks for.
+code=0
+TIDE_NET_PLUGIN=$work/none OMPI_COMM_WORLD_SIZE=2 "$tidemark" train lenet >"$work/out" 2>"$work/err" || code=$?
+[ $code -eq 10 ] && grep -q 'a job of 2 ranks needs the MPI plug-in' "$work/err" || fail "no refusal: $code"
+
+if [ ! -e "$build/libtidemark-openmpi.so" ] || ! command -v mpirun.openmpi >/dev/null; then
+    echo "skipped: training on several ranks: Open MPI is not installed; run: tools/deps mpi"
+    exit 77
+fi
+if ldd "$tidemark" | grep -q mpi; then fail "the command links MPI"; fi
+
+ranks() { # how many, then options
+    local n=$1
+    shift
+    timeout 100 mpirun.openmpi --oversubscribe -n "$n" "$tidemark" train lenet --batch 16 --micro 4 --samples 256 \
+        --test-samples 8 --threads 1 --quiet "$@"
+}
+hash_of() {
+    ranks "$@" --json >"$work/out" 2>"$work/err" || fail "train $*: exit code $?"
+    [ "$(grep -c '"bits"' "$work/out")" -eq 1 ] || fail "train $*: not one report"
+    grep -oE '"bits": *"[^"]*"' "$work/out"
+}
+
+one=$(hash_of 1 --steps 4)
+for n in 2 4; do
+    [ "$(hash_of $n --steps 4)" = "$one" ] || fail "$n ranks have other bits than one"
+done
+[ "$(hash_of 2 --steps 4 --budget 70% --effort low)" = "$one" ] || fail "2 ranks in a budget have other bits"
+
+# 4 ranks, then 2, then 1, then 4 again.
+checkpoint=$work/c
+hash_of 4 --steps 1 --checkpoint "$checkpoint" >/dev/null
+hash_of 2 --steps 2 --resume "$checkpoint" --checkpoint "$checkpoint" >/dev/null
+hash_of 1 --steps 3 --resume "$checkpoint" --checkpoint "$checkpoint" >/dev/null
+[ "$(hash_of 4 --steps 4 --resume "$checkpoint")" = "$one" ] || fail "a training over 4, 2, 1 and 4 ranks has other bits"
+
+# Three ranks share nothing, whatever --micro says.
+code=0
+timeout 100 mpirun.openmpi --oversubscribe -n 3 "$tidemark" train lenet --batch 8 --threads 1 >"$work/out" 2>"$work/err" || code=$?
+# Each refuses by itself, or has heard of another's refusal first (13).
+case $code in 2 | 13) ;; *) fail "three ranks: exit code $code" ;; esac
+grep -q '3 ranks: their number has to be a power of two' "$work/err" || fail "three ranks: no reason"
+
+# A rank that fails alone: rank 0 says why, which is not what it remarked before.
+cat >"$work/alone" <<END
+#!/bin/sh
+[ "\$OMPI_COMM_WORLD_RANK" = 0 ] || export TMPDIR=/nosuch
+exec "$tidemark" "\$@"
+END
+chmod +x "$work/alone"
+code=0
+timeout 100 mpirun.openmpi --oversubscribe -n 2 "$work/alone" train lenet --batch 16 --steps 1 --budget 70% \
+    --effort low >"$work/out" 2>"$work/err" || code=$?
+[ $code -eq 6 ] || fail "a rank without a folder for spilled bytes: exit code $code"
+grep -q '^tidemark: rank 1 on .*: cannot create the spill file /nosuch/' "$work/err" || fail "rank 0 does not say why rank 1 failed"
+[ "$(grep -cE '^tidemark: [0-9]+ threads? per rank, as --threads [0-9]+ says' "$work/err")" -eq 1 ] || fail "threads are chosen without a word"
+
+# hurt SIGNAL RANK: the first line on stderr says it.
+hurt() {
+    local code=0 pid='' begin
+    ranks 2 --steps 100000 --log "$work/log.csv" >"$work/out" 2>"$work/err" &
+    local job=$!
+    for _ in $(seq 200); do
+        [ "$(wc -l 2>/dev/null <"$work/log.csv" || echo 0)" -gt 4 ] && break
+        sleep 0.1
+    done
+    for p in $(pgrep -x tidemark); do
+        if descends "$p" $job && grep -qzxF "OMPI_COMM_WORLD_RANK=$2" "/proc/$p/environ"; then pid=$p; fi
+    done
+    [ -n "$pid" ] || fail "no rank $2 to hurt"
+    begin=$SECONDS
+    kill "-$1" "$pid"
+    wait $job || code=$?
+    [ $((SECONDS - begin)) -le 10 ] || fail "after $1 the job went on for $((SECONDS - begin)) s"
+    [ $code -eq "$3" ] || fail "after $1 the exit code is $code instead of $3"
+    [ "$(grep -cE "^tidemark: rank $2 on .*, last in step [0-9]+: " "$work/err")" -eq 1 ] || fail "after $1: not one message"
+    [ "$(grep -c '^tidemark:' "$work/err")" -eq 1 ] || fail "after $1: more than one message"
+    rm -f "$work/log.csv"
+}
+descends() { # is process $1 below process $2?
+    local p=$1
+    while [ "${p:-0}" -gt 1 ]; do
+        [ "$p" -ne "$2" ] || return 0
+        p=$(awk '/^PPid:/ { print $2 }' "/proc/$p/status" 2>/dev/null || true)
+    done
+    return 1
+}
+hurt STOP 1 13
+hurt STOP 0 13
+hurt KILL 1 137 # mpirun's own code for it
+
+# Interrupted, it ends after the same step everywhere, and is saved.
+code=0
+ranks 2 --steps 100000 --checkpoint "$work/i" --log "$work/log.csv" >"$work/out" 2>"$work/err" &
+job=$!
+for _ in $(seq 200); do
+    [ "$(wc -l 2>/dev/null <"$work/log.csv" || echo 0)" -gt 4 ] && break
+    sleep 0.1
+done
+for p in $(pgrep -x tidemark); do if descends "$p" $job; then kill -TERM "$p"; fi; done
+wait $job || code=$?
+[ $code -eq 11 ] || fail "interrupted: exit code $code"
+[ -s "$work/i" ] || fail "interrupted: nothing is saved"
+[ "$(grep -c 'interrupted after step' "$work/err")" -eq 1 ] || fail "interrupted: not one message"
