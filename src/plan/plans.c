@@ -108,7 +108,7 @@ void tide__plans_close(tide__plans *p, uint64_t bytes) {
 }
 
 static bool is_wanted(const tide__plans *p, uint64_t arena_bytes, uint64_t step_ns) {
-    if (p->is_closed && step_ns <= p->closed_ns) return false;
+    if (p->is_closed && step_ns < p->closed_ns) return false;
     return step_ns < tide__plans_time(p, arena_bytes);
 }
 

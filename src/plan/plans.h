@@ -43,7 +43,7 @@ typedef struct tide__plans {
     tide_plan *missed;     /* as long as there is no entry: the smallest that is above a tier's budget; NULL */
     uint64_t wanted_bytes; /* the smallest budget that will be asked for: where a fastest possible plan ends a search */
     uint64_t bound_ns;     /* proved: no plan for it is faster; 0: not known */
-    bool is_closed;        /* what comes is kept only if it is slower than closed_ns (tide__plans_close) */
+    bool is_closed;        /* what comes is kept only if it is no faster than closed_ns (tide__plans_close) */
     uint64_t closed_ns;
     tide__order *order; /* of its own, for entries that have another than the program's; NULL: none */
 } tide__plans;
@@ -60,8 +60,8 @@ tide_status tide__plans_offer(tide__plans *p, tide__decisions *d, const tide__ev
 tide_status tide__plans_offer_whole(tide__plans *p, tide_plan **plan);
 
 /* The search is done with budgets from `bytes` up, and with smaller ones that hold an entry if none from `bytes` up does: what comes
- * later is kept only where it is slower than the answer to any of them. So that answer is the same whether the search goes on
- * for smaller budgets or not. */
+ * later is kept only where it is no faster than the answer to any of them. So that answer takes the same time whether the search
+ * goes on for smaller budgets or not; moves that hide take no time at all, so equally fast plans in fewer bytes are common. */
 void tide__plans_close(tide__plans *p, uint64_t bytes);
 
 /* Takes over what another pool of the same program, in any order, machine and tiers has. */

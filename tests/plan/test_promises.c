@@ -123,10 +123,24 @@ static void frontiers_keep_the_promises(void **state) {
     assert_int_equal(broken, 0);
 }
 
+/* Moves that hide take no time: plans of a smaller band are as fast as those of a band that is closed, in fewer bytes. */
+static void moves_that_hide_are_kept_in_every_band(void **state) {
+    (void)state;
+    subject s;
+    begin(&s, 103, 180);
+    for (uint32_t b = 0; b < N_BUDGETS; b++) {
+        outcome both = plan_in(&s, 0, TIDE_EFFORT_LOW, b), moves = plan_in(&s, 2, TIDE_EFFORT_LOW, b);
+        assert_true(moves.fits);
+        assert_int_equal(breaks(&s, "re-runs as well as moves", both, moves), 0);
+    }
+    tide_program_destroy(s.program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_plans_keep_the_promises),
         cmocka_unit_test(frontiers_keep_the_promises),
+        cmocka_unit_test(moves_that_hide_are_kept_in_every_band),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
