@@ -33,6 +33,13 @@ static alive *alive_at(const tide_program *p, const tide_liveness *l, tide_id op
     return list;
 }
 
+/* Optimizer states that lie in parts. */
+static uint32_t states_in_parts(const tide_step *step) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < tide_step_state_count(step); i++) n += tide_step_state(step, i)->n_parts > 0;
+    return n;
+}
+
 static void print_model(const loaded *l) {
     tide_shape in = tide_model_input(l->model);
     uint64_t flops = 0;
@@ -43,6 +50,8 @@ static void print_model(const loaded *l) {
     printf("  %-18s %.2f GFLOP\n", "work per step", (double)flops / 1e9);
     printf("  %-18s %s\n", "trained by", show_recipe(tide_model_recipe(l->model)));
     printf("  %-18s %s\n", "fresh weights", tide_model_recipe(l->model)->weights);
+    const uint32_t n = states_in_parts(l->step);
+    if (n) printf("  %-18s %u of %u\n", "states in parts", n, tide_step_state_count(l->step));
 }
 
 static void print_row(const char *name, uint64_t bytes, const char *remark) {
@@ -101,6 +110,7 @@ static void print_json(const loaded *l, const tide_liveness *live, const alive *
     if (l->model) {
         json_u64(&j, "parameters", tide_model_parameter_count(l->model));
         json_u64(&j, "layers", tide_model_layer_count(l->model));
+        json_u64(&j, "states_in_parts", states_in_parts(l->step));
         recipe_json(&j, tide_model_recipe(l->model));
     }
     json_bool(&j, "repeating", tide_program_is_repeating(p));

@@ -94,6 +94,10 @@ typedef struct tide_step_options {
      * the others by messages (docs/micro.md). micro_count and the number of ranks, accumulate / micro_count, are powers of two. 0: all
      * of them. */
     uint32_t first_micro, micro_count;
+    /* Optimizer state of a weight that takes more than four times as much as stored lies in parts of this size, and each part has an
+     * update of its own: so an update needs the weight and its gradient, but no more than a part of each state. A multiple of 4096;
+     * 0: 16 MiB; UINT64_MAX: states are never cut. Bits do not depend on it. */
+    uint64_t state_part_bytes;
 } tide_step_options;
 TIDE_API void tide_step_options_init(tide_step_options *options);
 TIDE_API tide_status tide_step_create(const tide_model *model, const tide_step_options *options, tide_step **out);
@@ -120,13 +124,17 @@ typedef struct tide_state {
     const char *name; /* "layer1.0.conv1.weight", "layer1.0.conv1.weight.momentum", "bn1.running_mean" */
     tide_class cls;   /* weight, optimizer, other (running statistics) */
     bool trainable;
-    tide_id at_start, at_end; /* the carried pair (equal in inference steps) */
+    tide_id at_start, at_end; /* the carried pair (equal in inference steps); of one in parts that of its first */
     tide_id op;               /* an op whose operand `operand` has its layout */
     uint32_t operand;
     tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
     uint32_t rank;    /* dimensions as other tools have them: 4; 2, of O x (I H W); or 1 */
     tide_init_kind init;
     float init_scale; /* standard deviation or bound */
+    /* A state in parts, of as many bytes each but for the last: the carried pair of each, in the order in which they are
+     * stored. 0: it is one value. */
+    uint32_t n_parts;
+    tide_carry *parts;
 } tide_state;
 TIDE_API uint32_t tide_step_state_count(const tide_step *step);
 TIDE_API const tide_state *tide_step_state(const tide_step *step, uint32_t i);

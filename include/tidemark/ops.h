@@ -30,6 +30,7 @@
  *   ADAM, ADAMW                 w, m, v, dw                             w', m', v'            (must in place)
  *   GRAD_NORM                   dw... [, sum]                           scale (1 float: clip factor), or sum'
  *   *update ops with clipping*  one more read, `scale`, at the end
+ *   *updates of a part*         the same; m and v have the floats of the part alone
  *   ACCUMULATE                  acc, dw                                 acc'                  (may in place acc)
  *   ZERO                        -                                       a
  *   CONCAT_FWD                  a0, a1, ... (n_parts, along channels)   y
@@ -180,7 +181,10 @@ typedef struct tide_op_desc {
     uint32_t n_parts;              /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */
     const int64_t *part_channels;  /* concat: channels of each part, y.c in sum; owned by the caller, copied */
     float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */
-    int32_t clipped;                             /* update: has the extra `scale` read */
+    /* update of some of the weight's floats, as stored: part_elements of them from part_first on. Its state has that many; w and
+     * dw have all `elements`, and the other floats of w stay as they are. 0: all of them. */
+    uint64_t part_first, part_elements;
+    int32_t clipped; /* update: has the extra `scale` read */
     /* REORDER: from the layout of operand `from_operand` of `from` to that of `to_operand` of `to`
      * (operands numbered reads first, then writes). */
     const struct tide_op_desc *from, *to; /* owned by the caller, must outlive kernel creation only */

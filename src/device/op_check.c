@@ -38,6 +38,14 @@ static tide_status check_elements(uint64_t n) {
     return tide__fail(TIDE_E_ARGUMENT, "an operand of %llu elements", (unsigned long long)n);
 }
 
+static tide_status check_update(const tide_op_desc *d) {
+    TIDE_TRY(check_elements(d->elements));
+    if (d->part_first <= d->elements && d->part_elements <= d->elements - d->part_first) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "an update of %llu elements from %llu on, of %llu",
+                      (unsigned long long)d->part_elements, (unsigned long long)d->part_first,
+                      (unsigned long long)d->elements);
+}
+
 /* ---- windows ---- */
 
 static tide_status check_conv(const tide_op_desc *d) {
@@ -231,7 +239,7 @@ tide_status tide__op_check(const tide_op_desc *d) {
     case TIDE_OP_SGD:
     case TIDE_OP_MOMENTUM:
     case TIDE_OP_ADAM:
-    case TIDE_OP_ADAMW:
+    case TIDE_OP_ADAMW: return check_update(d);
     case TIDE_OP_ACCUMULATE:
     case TIDE_OP_ZERO: return check_elements(d->elements);
     case TIDE_OP_EMBEDDING_FWD:

@@ -11,7 +11,7 @@
 /* ---- operands ----
  * x, y: activations of these shapes (and their gradients)   w, b: weight, bias (absent without one)
  * c: one float per channel   i: a byte per output (index of the maximum)   m: a byte per input (dropout mask)
- * l: an int32 per pixel (label)   1: one float   e: `elements` floats   s: one float if the update is clipped
+ * l: an int32 per pixel (label)   1: one float   e: `elements` floats   q: those of its part   s: one float if the update is clipped
  * p: all parts of y   r: one float per row   v: table of the vocabulary   o: positions (absent without)
  * a: one float per row and head (attention)   u: two floats per row   n: scale or sum of a norm   t: x of each step
  * g: gates, four times y   k, j: weight and bias of an LSTM cell   h, z: y of the step before, of the next (or absent) */
@@ -44,9 +44,9 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_LRN_FWD] = {"x", "y"},
     [TIDE_OP_LRN_BWD] = {"xyy", "x"},
     [TIDE_OP_SGD] = {"ees", "e"},
-    [TIDE_OP_MOMENTUM] = {"eees", "ee"},
-    [TIDE_OP_ADAM] = {"eeees", "eee"},
-    [TIDE_OP_ADAMW] = {"eeees", "eee"},
+    [TIDE_OP_MOMENTUM] = {"eqes", "eq"},
+    [TIDE_OP_ADAM] = {"eqqes", "eqq"},
+    [TIDE_OP_ADAMW] = {"eqqes", "eqq"},
     [TIDE_OP_GRAD_NORM] = {"e", "n"},
     [TIDE_OP_ACCUMULATE] = {"ee", "e"},
     [TIDE_OP_CONCAT_FWD] = {"p", "y"},
@@ -117,6 +117,7 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t unit, uint
     case 'j': return *out = 4 * unit * (uint64_t)d->y.c, true;
     case 'n': return *out = d->has_next ? 2 * unit : unit, true;
     case 'e': return tide__mul(d->elements, unit, out);
+    case 'q': return tide__mul(d->part_elements ? d->part_elements : d->elements, unit, out);
     default: return *out = unit, true;
     }
 }

@@ -103,7 +103,7 @@ static bool matrix_flops(const tide_op_desc *d, uint64_t *out) {
 
 static bool stream_flops(const tide_op_desc *d, uint64_t *out) {
     const stream_work *work = &streams[d->kind];
-    uint64_t elements = d->elements;
+    uint64_t elements = d->part_elements ? d->part_elements : d->elements;
     if (work->over == OVER_NOTHING) return *out = 0, true;
     if (work->over != OVER_ELEMENTS && !tide__shape_elements(work->over == OVER_X ? d->x : d->y, &elements))
         return false;

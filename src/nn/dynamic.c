@@ -123,6 +123,7 @@ static tide_status open_network(tide_dynamic *d, played *p) {
     n->session = d->session;
     if (p->inference) tide__step_for_inference(&step);
     step.scores_only = p->inference;
+    step.state_part_bytes = UINT64_MAX; /* a session's states are whole */
     TIDE_TRY(tide__step_create_runnable(p->model, &step, &n->step));
     n->program = tide_step_program(n->step);
     return TIDE_OK;
@@ -307,7 +308,8 @@ static int by_name(const void *a, const void *b) {
 static tide_status hash_parameter(tide_dynamic *d, const parameter *p, uint64_t *hash) {
     const tide_id id = (tide_id)(p - d->parameters.data);
     const tide__network only = {.session = d->session, .ids = &id};
-    return tide__network_hash(&only, 0, p->size_bytes, hash);
+    const tide_state whole = {.at_start = 0};
+    return tide__network_hash(&only, &whole, p->size_bytes, hash);
 }
 
 tide_status tide_dynamic_hash(tide_dynamic *d, uint64_t *hash) {

@@ -81,7 +81,9 @@ tide_status tide__emit_leaf(tide__emitter *e, const tide__leaf *leaf, tide_id *o
 }
 
 tide_status tide__emit_leaf_like(tide__emitter *e, const tide__leaf *leaf, tide_id like, tide_id *out) {
-    return add_leaf(e, leaf, e->tensors.data[like], out);
+    tide__origin origin = e->tensors.data[like];
+    if (leaf->part_bytes) origin.size_bytes = leaf->part_bytes;
+    return add_leaf(e, leaf, origin, out);
 }
 
 /* ---- ops ---- */

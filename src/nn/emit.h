@@ -45,6 +45,7 @@ typedef struct tide__leaf {
     uint32_t operand;
     const char *name, *role;
     tide_tensor tensor;
+    uint64_t part_bytes; /* it is some of the bytes of a value in that layout; 0: all */
 } tide__leaf;
 
 void tide__emitter_deinit(tide__emitter *e); /* builder and recipes are borrowed */

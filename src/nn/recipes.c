@@ -92,6 +92,8 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         pair_word(d->heads, d->context),
         pair_word(d->has_prev, d->has_next),
         (uint64_t)(uintptr_t)d->part_channels,
+        d->part_first,
+        d->part_elements,
     };
     memcpy(key, words, sizeof words);
 }
@@ -131,6 +133,11 @@ static tide_status query_device(tide_device *device, tide__recipe *recipe) {
     return tide_kernel_get_info(recipe->kernel, &recipe->info);
 }
 
+/* Of w, dw and w' an update of a part leaves alone the rest. */
+static uint64_t untouched_bytes(const tide_op_desc *d) {
+    return d->part_elements ? 3 * sizeof(float) * (d->elements - d->part_elements) : 0;
+}
+
 /* Bytes that the op touches: all its operands, but of a table or of all steps only the rows that are wanted. */
 static uint64_t operand_bytes(const tide__recipe *recipe) {
     const tide_kernel_info *info = &recipe->info;
@@ -141,7 +148,7 @@ static uint64_t operand_bytes(const tide__recipe *recipe) {
     case TIDE_OP_GRAD_NORM: return recipe->desc.elements * sizeof(float) + writes;
     case TIDE_OP_EMBEDDING_FWD: return reads - info->read[1].size_bytes + 2 * writes;
     case TIDE_OP_SLICE: return 2 * writes;
-    default: return reads + writes;
+    default: return reads + writes - untouched_bytes(&recipe->desc);
     }
 }
 

@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "nn/cost.h"
 
-#define TIDE__DESC_KEY_WORDS 32
+#define TIDE__DESC_KEY_WORDS 34
 
 typedef struct tide__recipe {
     tide_op_desc desc;

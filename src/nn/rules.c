@@ -16,7 +16,7 @@
 #define GRADIENT(suffix_) \
     { suffix_, TIDE_CLASS_GRADIENT, TIDE_F32, false }
 #define WEIGHT(suffix_) \
-    { suffix_, TIDE_CLASS_WEIGHT, TIDE_F32, true }
+    { suffix_, TIDE_CLASS_WEIGHT, TIDE_F32, false } /* the last one of a step is kept: step.c */
 #define OPTIMIZER(suffix_) \
     { suffix_, TIDE_CLASS_OPTIMIZER, TIDE_F32, true }
 #define OTHER(suffix_) \

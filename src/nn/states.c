@@ -11,8 +11,33 @@
 #include "base/size.h"
 #include "nn/step.h"
 
+static uint64_t value_bytes(const tide__network *n, tide_id tensor) {
+    return tide_program_tensor(n->program, tensor)->size_bytes;
+}
+
 static uint64_t stored_bytes(const tide__network *n, const tide_state *s) {
-    return tide_program_tensor(n->program, s->at_start)->size_bytes;
+    uint64_t bytes = s->n_parts ? 0 : value_bytes(n, s->at_start);
+    for (uint32_t i = 0; i < s->n_parts; i++) bytes += value_bytes(n, s->parts[i].to);
+    return bytes;
+}
+
+/* ---- bytes as stored ---- */
+
+/* From where the part ends on, the next one has them. Of a state in parts all but the last have the size of the first. */
+static tide_status move_bytes(const tide__network *n, const tide_state *s, uint64_t position, char *data,
+                              uint64_t size_bytes, bool write) {
+    const uint64_t part_bytes = s->n_parts ? value_bytes(n, s->at_start) : UINT64_MAX;
+    while (size_bytes > 0) {
+        const uint64_t part = position / part_bytes, at = position % part_bytes;
+        const uint64_t here = tide__min_u64(size_bytes, part_bytes - at);
+        const tide_id tensor = s->n_parts ? s->parts[part].to : s->at_start;
+        TIDE_TRY(write ? tide__network_write_part(n, tensor, at, data, here)
+                       : tide__network_read_part(n, tensor, at, data, here));
+        position += here;
+        data += here;
+        size_bytes -= here;
+    }
+    return TIDE_OK;
 }
 
 /* ---- pieces ---- */
@@ -42,9 +67,9 @@ static tide_status move_piece(tide__network *n, const tide_state *s, const tide_
     if (write) {
         TIDE_TRY(fn(context, s, piece, d->plain));
         TIDE_TRY(tide_piece_pack(kernel, s->operand, piece, d->plain, d->stored));
-        return tide__network_write_part(n, s->at_start, piece->position_bytes, d->stored, piece->size_bytes);
+        return move_bytes(n, s, piece->position_bytes, d->stored, piece->size_bytes, true);
     }
-    TIDE_TRY(tide__network_read_part(n, s->at_start, piece->position_bytes, d->stored, piece->size_bytes));
+    TIDE_TRY(move_bytes(n, s, piece->position_bytes, d->stored, piece->size_bytes, false));
     TIDE_TRY(tide_piece_unpack(kernel, s->operand, piece, d->stored, d->plain));
     return fn(context, s, piece, d->plain);
 }
@@ -133,18 +158,23 @@ tide_status tide__network_init_state(tide__network *n, uint32_t index, uint64_t 
 
 /* ---- as stored ---- */
 
-tide_status tide__network_hash(const tide__network *n, tide_id tensor, uint64_t size_bytes, uint64_t *hash) {
+tide_status tide__network_hash(const tide__network *n, const tide_state *s, uint64_t size_bytes, uint64_t *hash) {
     uint64_t h = *hash, part = 0;
     char *bytes = malloc(TIDE__PIECE_BYTES);
     tide_status status = bytes ? TIDE_OK : tide__fail_memory();
     for (uint64_t at = 0; at < size_bytes && status == TIDE_OK; at += part) {
         part = tide__min_u64(size_bytes - at, TIDE__PIECE_BYTES);
-        status = tide__network_read_part(n, tensor, at, bytes, part);
+        status = move_bytes(n, s, at, bytes, part, false);
         if (status == TIDE_OK) h = tide__hash_words(h, bytes, part);
     }
     if (status == TIDE_OK) *hash = tide__hash_end(h, bytes + part - part % 8, size_bytes);
     free(bytes);
     return status;
+}
+
+tide_status tide__network_hash_state(const tide__network *n, uint32_t index, uint64_t *hash) {
+    const tide_state *s = tide_step_state(n->step, index);
+    return tide__network_hash(n, s, stored_bytes(n, s), hash);
 }
 
 tide_status tide__network_state_layout(const tide__network *n, uint32_t index, uint64_t *layout) {

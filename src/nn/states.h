@@ -19,8 +19,10 @@ tide_status tide__piece_rows(const tide_piece *piece, float *plain, tide__row_fn
 /* Its first value, a function of its name and the seed. */
 tide_status tide__network_init_state(tide__network *network, uint32_t state, uint64_t seed);
 
-/* Folds the bytes of a value, as stored, into a hash. */
-tide_status tide__network_hash(const tide__network *network, tide_id tensor, uint64_t size_bytes, uint64_t *hash);
+/* Folds the bytes of a state, as stored, into a hash; whether it lies in parts does not matter. */
+tide_status tide__network_hash(const tide__network *network, const tide_state *state, uint64_t size_bytes,
+                               uint64_t *hash);
+tide_status tide__network_hash_state(const tide__network *network, uint32_t state, uint64_t *hash);
 
 /* Equal for states that are stored in the same way. */
 tide_status tide__network_state_layout(const tide__network *network, uint32_t state, uint64_t *layout);

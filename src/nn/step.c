@@ -60,6 +60,8 @@ static tide_status check_options(const tide_step_options *o, const tide__graph *
         return tide__fail(TIDE_E_ARGUMENT, "activations are of f32, bf16 or f16");
     if (o->dtype != TIDE_F32 && o->device)
         return tide__fail(TIDE_E_UNSUPPORTED, "devices compute in f32: bf16 and f16 are for plans without a device");
+    if (o->state_part_bytes != UINT64_MAX && o->state_part_bytes % 4096 != 0)
+        return tide__fail(TIDE_E_ARGUMENT, "parts of states are multiples of 4096 bytes");
     if (o->accumulate > MAX_UNROLLED_LAYERS / g->layers.count)
         return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches of %zu layers are too many", o->accumulate,
                           g->layers.count);
@@ -97,13 +99,18 @@ static tide_status tape_init(tide__tape *tape, const tide__graph *graph, const t
     return TIDE_OK;
 }
 
+static void free_states(tide_state *states, size_t n) {
+    for (size_t i = 0; i < n; i++) free(states[i].parts);
+    free(states);
+}
+
 static void tape_deinit(tide__tape *tape) {
     tide__emitter_deinit(&tape->emit);
     free(tape->nodes);
     free(tape->weights);
     free(tape->micros);
     free(tape->partials);
-    tide__vec_free(&tape->states);
+    free_states(tape->states.data, tape->states.count);
     tide__vec_free(&tape->reads);
     tide__vec_free(&tape->pending);
     tide__vec_free(&tape->statistics);
@@ -140,8 +147,10 @@ static tide_status carry_states(tide__tape *tape) {
         TIDE_TRY(tide_program_builder_keep(tape->emit.builder, weight->now));
     }
     for (size_t i = 0; i < tape->states.count && !tape->options->client_weights; i++) {
-        tide_carry carry = {tape->states.data[i].at_end, tape->states.data[i].at_start};
-        TIDE_TRY(tide_program_builder_carry(tape->emit.builder, carry));
+        const tide_state *s = &tape->states.data[i];
+        const tide_carry whole = {s->at_end, s->at_start};
+        for (uint32_t k = 0; k < (s->n_parts ? s->n_parts : 1); k++)
+            TIDE_TRY(tide_program_builder_carry(tape->emit.builder, s->n_parts ? s->parts[k] : whole));
     }
     return TIDE_OK;
 }
@@ -187,6 +196,7 @@ static void take_over(tide_step *step, tide__tape *tape) {
     step->states = tape->states.data;
     step->n_states = (uint32_t)tape->states.count;
     tape->states.data = NULL;
+    tape->states.count = 0;
     step->micros = tape->micros;
     step->n_micros = tape->n_micros;
     step->loss = tape->loss;
@@ -247,7 +257,7 @@ void tide_step_destroy(tide_step *step) {
     tide__recipes_deinit(&step->recipes);
     free(step->ops);
     free(step->micros);
-    free(step->states);
+    free_states(step->states, step->n_states);
     free(step);
 }
 

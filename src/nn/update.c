@@ -1,8 +1,9 @@
-/* Updates: clip factor, then one op per parameter, in place. Weight decay goes for every parameter, biases and batch
+/* Updates: clip factor, then one op per parameter, or per part of its state, in place. Weight decay goes for every parameter, biases and batch
  * norm included. */
 #include "nn/tape.h"
 
 #include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/size.h"
@@ -24,38 +25,87 @@ static const optimizer optimizers[] = {
 
 #define MAX_READS 5
 
-/* Optimizer state exists since the first step, with the weight's layout. */
-static tide_status add_state(tide__tape *tape, const char *param_name, const char *role, tide_id weight,
-                             const tide__param *param, tide_id *out) {
-    tide__leaf leaf = {.name = param_name, .role = role};
-    leaf.tensor = (tide_tensor){.cls = TIDE_CLASS_OPTIMIZER, .start = TIDE_START_PRESENT};
-    TIDE_TRY(tide__emit_leaf_like(&tape->emit, &leaf, weight, out));
-    tide_state state = {
-        .cls = TIDE_CLASS_OPTIMIZER, .at_start = *out, .at_end = TIDE_NONE, .op = TIDE_NONE, .shape = param->shape};
-    state.rank = param->rank;
-    return tide__vec_push(&tape->states, state);
+/* Stored floats of a weight that one update changes. The rule knows no budget: a program is the same under all of them. */
+typedef struct cut {
+    uint64_t floats, part_floats;
+    uint32_t n_parts;
+} cut;
+
+#define DEFAULT_PART_BYTES (UINT64_C(16) << 20)
+
+static cut cut_weight(const tide__tape *tape, const optimizer *o, tide_id weight) {
+    const uint64_t floats = tide__emitter_floats(&tape->emit, weight), asked = tape->options->state_part_bytes;
+    const uint64_t part = (asked ? asked : DEFAULT_PART_BYTES) / sizeof(float);
+    if (o->n_states == 0 || floats / 4 <= part) return (cut){floats, floats, 1};
+    return (cut){floats, part, (uint32_t)((floats + part - 1) / part)};
 }
 
-static tide_status emit_update(tide__tape *tape, uint32_t param) {
+/* A state of the step, of which no value is there yet. */
+static tide_status add_state(tide__tape *tape, const tide__param *param, uint32_t n_parts) {
+    tide_state state = {.cls = TIDE_CLASS_OPTIMIZER, .at_start = TIDE_NONE, .at_end = TIDE_NONE, .op = TIDE_NONE};
+    tide_carry *parts = n_parts > 1 ? malloc(n_parts * sizeof *parts) : NULL;
+    if (n_parts > 1 && !parts) return tide__fail_memory();
+    state.shape = param->shape;
+    state.rank = param->rank;
+    state.n_parts = parts ? n_parts : 0;
+    state.parts = parts;
+    tide_status status = tide__vec_push(&tape->states, state);
+    if (status != TIDE_OK) free(parts);
+    return status;
+}
+
+/* Optimizer state exists since the first step, with the weight's layout. */
+static tide_status add_leaf(tide__tape *tape, const char *param_name, const char *role, tide_id weight, uint32_t part,
+                            uint64_t part_bytes, tide_id *out) {
+    char numbered[32];
+    tide__leaf leaf = {.name = param_name, .role = role, .part_bytes = part_bytes};
+    leaf.tensor = (tide_tensor){.cls = TIDE_CLASS_OPTIMIZER, .start = TIDE_START_PRESENT};
+    if (part > 0) {
+        snprintf(numbered, sizeof numbered, "%s.%u", role, part);
+        leaf.role = numbered;
+    }
+    return tide__emit_leaf_like(&tape->emit, &leaf, weight, out);
+}
+
+static void set_value(tide_state *state, uint32_t part, tide_carry value) {
+    if (part == 0) state->at_start = value.to, state->at_end = value.from;
+    if (state->parts) state->parts[part] = value;
+}
+
+/* One part of a weight, or all of it. The states of the weight begin at first_state. */
+static tide_status emit_part(tide__tape *tape, uint32_t param, const char *name, const cut *c, uint32_t part,
+                             uint32_t first_state) {
     const optimizer *o = &optimizers[tape->options->optimizer];
-    const tide__param *p = &tape->graph->params.data[param];
     tide__weight *weight = &tape->weights[param];
-    char name[TIDE__PARAM_NAME_BYTES];
-    tide__param_name(tape->graph, p, name);
-    tide_op_desc desc = {.kind = o->kind, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps};
-    desc.elements = tide__emitter_floats(&tape->emit, weight->now);
+    tide_op_desc desc = {.kind = o->kind, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .elements = c->floats};
     desc.weight_decay = tape->options->weight_decay;
     desc.clipped = tape->clip_scale != TIDE_NONE;
+    if (c->n_parts > 1) desc.part_first = part * c->part_floats;
+    const uint64_t floats = tide__min_u64(c->part_floats, c->floats - desc.part_first);
+    if (c->n_parts > 1) desc.part_elements = floats;
     tide_id reads[MAX_READS] = {weight->now}, writes[TIDE__MAX_WRITES];
-    tide__draft draft = {&desc, TIDE_UPDATE, name, reads, 1, 0};
-    uint32_t first_state = (uint32_t)tape->states.count;
+    tide__draft draft = {&desc, TIDE_UPDATE, name, reads, 1, part};
     for (uint32_t i = 0; i < o->n_states; i++)
-        TIDE_TRY(add_state(tape, name, o->state[i], weight->now, p, &reads[draft.n_reads++]));
+        TIDE_TRY(add_leaf(tape, name, o->state[i], weight->now, part, floats * sizeof(float), &reads[draft.n_reads++]));
     TIDE_TRY(tide__emit_in_layout_of(&tape->emit, &draft, weight->grad, weight->now, &reads[draft.n_reads++]));
     if (desc.clipped) reads[draft.n_reads++] = tape->clip_scale;
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
     weight->now = writes[0];
-    for (uint32_t i = 0; i < o->n_states; i++) tape->states.data[first_state + i].at_end = writes[1 + i];
+    for (uint32_t i = 0; i < o->n_states; i++)
+        set_value(&tape->states.data[first_state + i], part, (tide_carry){.from = writes[1 + i], .to = reads[1 + i]});
+    return TIDE_OK;
+}
+
+/* Each part goes on with the weight as the one before left it. */
+static tide_status emit_update(tide__tape *tape, uint32_t param) {
+    const optimizer *o = &optimizers[tape->options->optimizer];
+    const tide__param *p = &tape->graph->params.data[param];
+    const cut c = cut_weight(tape, o, tape->weights[param].now);
+    const uint32_t first_state = (uint32_t)tape->states.count;
+    char name[TIDE__PARAM_NAME_BYTES];
+    tide__param_name(tape->graph, p, name);
+    for (uint32_t i = 0; i < o->n_states; i++) TIDE_TRY(add_state(tape, p, c.n_parts));
+    for (uint32_t part = 0; part < c.n_parts; part++) TIDE_TRY(emit_part(tape, param, name, &c, part, first_state));
     return TIDE_OK;
 }
 

@@ -401,10 +401,11 @@ static void test_dropout_replays(void **state) {
 
 /* ---- norms in groups ---- */
 
-static void run_norm(kernel_rig *rig, const tide_op_desc *d, const uint64_t *offsets, uint32_t n_offsets) {
+static void run_at(kernel_rig *rig, const tide_op_desc *d, const tide_step_args *args, const uint64_t *offsets,
+                   uint32_t n_offsets) {
     tide_kernel *kernel = NULL;
     assert_ok(tide_kernel_create(rig->device, d, &kernel));
-    assert_ok(tide_kernel_enqueue(kernel, 0, rig->queue, rig->arena, offsets, n_offsets, NULL));
+    assert_ok(tide_kernel_enqueue(kernel, 0, rig->queue, rig->arena, offsets, n_offsets, args));
     assert_ok(tide_queue_sync(rig->queue));
     tide_kernel_destroy(kernel);
 }
@@ -427,9 +428,9 @@ static void test_norm_in_groups(void **state) {
     rest.n_grads = 1;
     rest.grad_elements = sizes + 2;
     rest.has_prev = 1;
-    run_norm(&rig, &whole, (const uint64_t[]){A, B, C, WHOLE, WORK}, 5);
-    run_norm(&rig, &first, (const uint64_t[]){A, B, SUM, WORK}, 4);
-    run_norm(&rig, &rest, (const uint64_t[]){C, SUM, GROUPED, WORK}, 4);
+    run_at(&rig, &whole, NULL, (const uint64_t[]){A, B, C, WHOLE, WORK}, 5);
+    run_at(&rig, &first, NULL, (const uint64_t[]){A, B, SUM, WORK}, 4);
+    run_at(&rig, &rest, NULL, (const uint64_t[]){C, SUM, GROUPED, WORK}, 4);
     rig_get(&rig, 0, END);
     const float *at_once = (float *)(void *)(rig.bytes + WHOLE), *grouped = (float *)(void *)(rig.bytes + GROUPED);
     assert_true(*at_once > 0 && *at_once < 1);
@@ -437,6 +438,49 @@ static void test_norm_in_groups(void **state) {
         assert_memory_equal(at_once, grouped, sizeof(float));
     else
         assert_true(fabsf(*at_once - *grouped) < 1e-6f);
+    rig_close(&rig);
+}
+
+/* ---- updates in parts ---- */
+
+enum { UPDATED = 1000, UPDATE_STRIDE = 4096, UPDATE_SCALE = 8 * UPDATE_STRIDE }; /* w, m, v, dw; the same; scale */
+
+/* n floats from `first` on, of the four values at `at`. */
+static void update_part(kernel_rig *rig, uint64_t at, uint64_t first, uint64_t n) {
+    const uint64_t m = at + UPDATE_STRIDE + first * sizeof(float), v = m + UPDATE_STRIDE, dw = at + 3 * UPDATE_STRIDE;
+    const tide_step_args args = {.step = 2, .learning_rate = 0.1f};
+    tide_op_desc d = update_desc(TIDE_OP_ADAMW, UPDATED, 1);
+    d.part_first = first;
+    d.part_elements = n < UPDATED ? n : 0;
+    run_at(rig, &d, &args, (const uint64_t[]){at, m, v, dw, UPDATE_SCALE, at, m, v}, 8);
+}
+
+/* Of everything, and of one part after the other with a state of its own each, in place: the same bits. */
+static void test_update_in_parts(void **state) {
+    enum { OTHER = 4 * UPDATE_STRIDE, END = UPDATE_SCALE + UPDATE_STRIDE };
+    kernel_rig rig;
+    rig_open(&rig, *state);
+    memset(rig.bytes, 0, END);
+    for (uint64_t k = 0; k < 4; k++)
+        for (uint64_t i = 0; i < UPDATED; i++) {
+            const float x = 1 - 2 * tide__random_unit(7, k, i);
+            ((float *)(void *)(rig.bytes + k * UPDATE_STRIDE))[i] = k == 2 ? fabsf(x) : x;
+        }
+    memcpy(rig.bytes + OTHER, rig.bytes, OTHER);
+    *(float *)(void *)(rig.bytes + UPDATE_SCALE) = 0.5f;
+    rig_put(&rig, 0, END);
+    update_part(&rig, 0, 0, UPDATED);
+    update_part(&rig, OTHER, 0, 384);
+    rig_get(&rig, 0, END);
+    assert_memory_equal(rig.bytes, rig.bytes + OTHER, 384 * sizeof(float));
+    assert_memory_not_equal(rig.bytes, rig.bytes + OTHER, UPDATED * sizeof(float));
+    update_part(&rig, OTHER, 384, UPDATED - 384);
+    rig_get(&rig, 0, END);
+    assert_memory_equal(rig.bytes, rig.bytes + OTHER, OTHER);
+    tide_op_desc d = update_desc(TIDE_OP_ADAMW, UPDATED, 1);
+    d.part_first = UPDATED - 10;
+    d.part_elements = 11;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
     rig_close(&rig);
 }
 
@@ -592,6 +636,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_nan_comes_through, &one),
         cmocka_unit_test_prestate(test_dropout_replays, &two),
         cmocka_unit_test_prestate(test_norm_in_groups, &one),
+        cmocka_unit_test_prestate(test_update_in_parts, &one),
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
         cmocka_unit_test_prestate(test_wrong_label, &one),
@@ -606,6 +651,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_nan_comes_through, &opencl),
         cmocka_unit_test_prestate(test_dropout_replays, &opencl),
         cmocka_unit_test_prestate(test_norm_in_groups, &opencl),
+        cmocka_unit_test_prestate(test_update_in_parts, &opencl),
         cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
         cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
         cmocka_unit_test_prestate(test_wrong_label, &opencl),
@@ -628,6 +674,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_nan_comes_through, &cuda),
         cmocka_unit_test_prestate(test_dropout_replays, &cuda),
         cmocka_unit_test_prestate(test_norm_in_groups, &cuda),
+        cmocka_unit_test_prestate(test_update_in_parts, &cuda),
         cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
         cmocka_unit_test_prestate(test_refused_enqueues, &cuda),
         cmocka_unit_test_prestate(test_wrong_label, &cuda),

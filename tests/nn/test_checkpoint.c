@@ -53,6 +53,31 @@ static void test_resume(void **state) {
     }
 }
 
+/* States in parts or whole: the same bits, and the same files. */
+static void test_parts(void **state) {
+    (void)state;
+    training t;
+    training_open(&t, "lenet", 8);
+    t.options.step.optimizer = TIDE_ADAMW;
+    tide_trainer *whole = training_start(&t);
+    t.options.step.state_part_bytes = 12288;
+    tide_trainer *parts = training_start(&t);
+    assert_true(training_run(whole, 2) == training_run(parts, 2));
+    assert_true(training_hash(whole) == training_hash(parts));
+    assert_ok(tide_trainer_save(parts, path));
+    training_run(whole, 1);
+    assert_ok(tide_trainer_load(whole, path));
+    assert_true(training_hash(whole) == training_hash(parts));
+    assert_ok(tide_trainer_save(whole, path));
+    training_run(parts, 1);
+    assert_ok(tide_trainer_load(parts, path));
+    assert_true(training_run(whole, 2) == training_run(parts, 2));
+    assert_true(training_hash(whole) == training_hash(parts));
+    tide_trainer_destroy(whole);
+    tide_trainer_destroy(parts);
+    training_close(&t);
+}
+
 /* An array of the file, plain. */
 static float *read_array(const char *name, uint64_t *n) {
     tide__safetensors s;
@@ -270,9 +295,9 @@ static void test_lengths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_order),         cmocka_unit_test(test_other_trainings),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_strange_parts), cmocka_unit_test(test_version_3),
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_resume),          cmocka_unit_test(test_parts),   cmocka_unit_test(test_order),
+        cmocka_unit_test(test_other_trainings), cmocka_unit_test(test_damaged), cmocka_unit_test(test_strange_parts),
+        cmocka_unit_test(test_version_3),       cmocka_unit_test(test_headers), cmocka_unit_test(test_lengths),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

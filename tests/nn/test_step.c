@@ -370,6 +370,47 @@ static void sums_are_a_tree(void **state) {
     }
 }
 
+/* 40 x 128 floats are 20 KiB: five parts of 4 KiB. The bias is whole. */
+static void states_in_parts(void **state) {
+    (void)state;
+    tide_step_options o;
+    tide_step_options_init(&o);
+    o.optimizer = TIDE_MOMENTUM;
+    o.state_part_bytes = 4096;
+    tide_step *step = make_step("mlp:40,128", 2, &o);
+    const tide_program *p = tide_step_program(step);
+    char *text = program_text(p);
+    static const char *const lines[] = {
+        "fc1.weight.momentum: fc1.weight fc1.weight.momentum fc1.weight.grad -> fc1.weight' fc1.weight.momentum' "
+        "(0=0) (1=1) once\n",
+        "fc1.weight.momentum1: fc1.weight' fc1.weight.momentum.1 fc1.weight.grad -> fc1.weight'1 "
+        "fc1.weight.momentum'1 (0=0) (1=1) once\n",
+        "fc1.weight.momentum4: fc1.weight'3 fc1.weight.momentum.4 fc1.weight.grad -> fc1.weight'4 "
+        "fc1.weight.momentum'4 (0=0) (1=1) once\n",
+        "fc1.bias.momentum: fc1.bias fc1.bias.momentum fc1.bias.grad -> fc1.bias' fc1.bias.momentum' (0=0) (1=1) "
+        "once\n",
+    };
+    const char *at = text;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) assert_non_null(at = strstr(at, lines[i]));
+    uint32_t in_parts = 0;
+    for (uint32_t i = 0; i < tide_step_state_count(step); i++) {
+        const tide_state *s = tide_step_state(step, i);
+        in_parts += s->n_parts > 0;
+        if (s->n_parts == 0) continue;
+        assert_string_equal(s->name, "fc1.weight.momentum");
+        assert_int_equal(s->n_parts, 5);
+        for (uint32_t k = 0; k < 5; k++) {
+            assert_int_equal(tide_program_tensor(p, s->parts[k].to)->size_bytes, 4096);
+            assert_true(tide_program_tensor(p, s->parts[k].from)->keep);
+        }
+        assert_true(s->at_start == s->parts[0].to && s->at_end == s->parts[0].from);
+        assert_int_equal(s->shape.n * s->shape.c, 40 * 128);
+    }
+    assert_int_equal(in_parts, 1);
+    free(text);
+    tide_step_destroy(step);
+}
+
 static void refused_options(void **state) {
     (void)state;
     tide_model *model;
@@ -392,6 +433,9 @@ static void refused_options(void **state) {
     o.clip_norm = (float)NAN;
     assert_status(tide_step_create(model, &o, &step), TIDE_E_ARGUMENT);
     tide_step_options_init(&o);
+    o.state_part_bytes = 100;
+    assert_status(tide_step_create(model, &o, &step), TIDE_E_ARGUMENT);
+    tide_step_options_init(&o);
     o.optimizer = (tide_optimizer)17;
     assert_status(tide_step_create(model, &o, &step), TIDE_E_ARGUMENT);
     o.size = 3;
@@ -411,6 +455,7 @@ int main(void) {
         cmocka_unit_test(inference_uses_running_statistics),
         cmocka_unit_test(states),
         cmocka_unit_test(sums_are_a_tree),
+        cmocka_unit_test(states_in_parts),
         cmocka_unit_test(refused_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

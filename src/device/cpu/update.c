@@ -78,12 +78,19 @@ static tide_status run_update(const tide__cpu_kernel *k, const tide__call *call)
     if (states > 0) u.m = tide__floats(call, 1), u.m_out = tide__floats(call, out + 1);
     if (states > 1) u.v = tide__floats(call, 2), u.v_out = tide__floats(call, out + 2);
     if (states > 1) fill_adam(d, call->args, &u);
-    tide__for_ranges((int64_t)d->elements, states > 1 ? adam_range : states > 0 ? momentum_range : sgd_range, &u);
+    const uint64_t n = d->part_elements ? d->part_elements : d->elements;
+    u.w += d->part_first;
+    u.dw += d->part_first;
+    u.w_out += d->part_first;
+    tide__for_ranges((int64_t)n, states > 1 ? adam_range : states > 0 ? momentum_range : sgd_range, &u);
     return TIDE_OK;
 }
 
-static tide_status add_many(tide__cpu_kernel *k, tide__access access, int count) {
-    for (int i = 0; i < count; i++) TIDE_TRY(tide__add_floats(k, access, k->desc.elements));
+/* w, then its state, of which there may be no more than a part. */
+static tide_status add_values(tide__cpu_kernel *k, tide__access access, int states) {
+    const uint64_t part = k->desc.part_elements ? k->desc.part_elements : k->desc.elements;
+    TIDE_TRY(tide__add_floats(k, access, k->desc.elements));
+    for (int i = 0; i < states; i++) TIDE_TRY(tide__add_floats(k, access, part));
     return TIDE_OK;
 }
 
@@ -91,7 +98,8 @@ tide_status tide__build_update(tide__cpu_kernel *k, const tide_op_desc *source) 
     bool sgd = source->kind == TIDE_OP_SGD, momentum = source->kind == TIDE_OP_MOMENTUM;
     int states = sgd ? 0 : momentum ? 1 : 2;
     k->run = run_update;
-    TIDE_TRY(add_many(k, TIDE__READ, 1 + states + 1));
+    TIDE_TRY(add_values(k, TIDE__READ, states));
+    TIDE_TRY(tide__add_floats(k, TIDE__READ, source->elements));
     if (source->clipped) TIDE_TRY(tide__add_vector(k, TIDE__READ, 1, dnnl_f32));
-    return add_many(k, TIDE__WRITE, 1 + states);
+    return add_values(k, TIDE__WRITE, states);
 }

@@ -11,14 +11,17 @@ typedef struct args {
 
 static void add(args *a, tide__gpu_arg arg) { a->arg[a->n++] = arg; }
 
+static uint64_t updated(const tide_op_desc *d) { return d->part_elements ? d->part_elements : d->elements; }
+
 /* Reads are w, the state, dw and, with clipping, the scale; writes are w and the state again. */
 static args places(const tide_op_desc *d, uint32_t states) {
     const uint32_t n_reads = states + 2 + (d->clipped ? 1 : 0);
+    const int64_t skip = (int64_t)d->part_first * 4;
     args a = {.n = 0};
-    for (uint32_t i = 0; i < states + 2; i++) add(&a, tide__place(i));
+    for (uint32_t i = 0; i < states + 2; i++) add(&a, tide__place_at(i, i == 0 || i == states + 1 ? skip : 0));
     add(&a, tide__place(d->clipped ? states + 2 : 0));
-    for (uint32_t i = 0; i < states + 1; i++) add(&a, tide__place(n_reads + i));
-    add(&a, tide__long(d->elements));
+    for (uint32_t i = 0; i < states + 1; i++) add(&a, tide__place_at(n_reads + i, i == 0 ? skip : 0));
+    add(&a, tide__long(updated(d)));
     add(&a, tide__int(d->clipped ? 1 : 0));
     add(&a, tide__of_step(TIDE__ARG_RATE));
     return a;
@@ -39,16 +42,18 @@ tide_status tide__gpu_build_update(tide__gpu_kernel *k, const tide_op_desc *d) {
     const uint32_t states = d->kind == TIDE_OP_SGD ? 0 : d->kind == TIDE_OP_MOMENTUM ? 1 : 2;
     static const char *const names[] = {"sgd", "momentum", "adam"};
     args a = places(d, states);
-    for (uint32_t i = 0; i < states + 2; i++) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, d->elements));
+    for (uint32_t i = 0; i < states + 2; i++)
+        TIDE_TRY(tide__gpu_reads(k, TIDE__F32, i == 0 || i == states + 1 ? d->elements : updated(d)));
     if (d->clipped) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, 1));
-    for (uint32_t i = 0; i < states + 1; i++) TIDE_TRY(tide__gpu_writes(k, TIDE__F32, d->elements));
+    for (uint32_t i = 0; i < states + 1; i++)
+        TIDE_TRY(tide__gpu_writes(k, TIDE__F32, i == 0 ? d->elements : updated(d)));
     if (states == 2) {
         add_adam(&a, d);
     } else {
         add(&a, tide__float(d->weight_decay));
         if (states == 1) add(&a, tide__float(d->beta1));
     }
-    return tide__gpu_launch_add(k, "update", names[states], (const size_t[3]){tide__runs(d->elements), 1, 1}, a.arg,
+    return tide__gpu_launch_add(k, "update", names[states], (const size_t[3]){tide__runs(updated(d)), 1, 1}, a.arg,
                                 a.n);
 }
 
