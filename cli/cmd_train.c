@@ -93,6 +93,7 @@ static tide_status trainer_options(session *s, const char *policy, tide_trainer_
     t->own_schedule = schedule_given(&o->schedule); /* else a checkpoint knows */
     t->disk_path = o->disk_path;
     t->disk_checksums = !o->no_disk_checksums;
+    t->disk_packing = !o->no_disk_packing;
     t->plan_folder = o->plan_cache;
     t->peers = ranks_peers(&s->ranks);
     t->plan.policy = policy;
@@ -187,6 +188,8 @@ static const char *unit_of(const session *s, uint64_t *per_step) {
 static void note_report(const session *s, const tide_step_report *report, outcome *out) {
     out->saved_bytes = report->saved_bytes;
     out->loaded_bytes = report->loaded_bytes;
+    out->disk_written_bytes = report->disk_written_bytes;
+    out->disk_read_bytes = report->disk_read_bytes;
     out->relocated_bytes = report->relocated_bytes;
     out->n_reruns = report->n_reruns;
     out->arena_bytes = report->arena_bytes;

@@ -200,6 +200,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--disk-budget", ARG_SIZE, &o->budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
         {"--disk-path", ARG_TEXT, &o->disk_path, "FOLDER", "where spilled bytes go [$TMPDIR, else /tmp]"},
         {"--no-disk-checksums", ARG_FLAG, &o->no_disk_checksums, NULL, "believe what comes back from disk"},
+        {"--no-disk-packing", ARG_FLAG, &o->no_disk_packing, NULL, "write zeros to disk, too"},
         {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl, cuda or cuda:N, see `tidemark devices` [cpu]"},
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},

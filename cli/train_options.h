@@ -24,7 +24,7 @@ typedef struct train_options {
     budget_args budgets;
     size_arg total; /* of the process; stands for the arena until that is known */
     uint32_t steps, epochs, threads;
-    bool verify_bits, bits_any, json, quiet, no_disk_checksums;
+    bool verify_bits, bits_any, json, quiet, no_disk_checksums, no_disk_packing;
 } train_options;
 
 /* What runs, in order: --compare's list; else --policy, after an unconstrained reference when bits are verified: liveness,

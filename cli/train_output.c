@@ -26,6 +26,13 @@ static const char *accuracy_text(const outcome *run, char text[16]) {
     return text;
 }
 
+static void print_disk(const outcome *run) {
+    if (!run->disk_written_bytes && !run->disk_read_bytes) return;
+    printf("%-10s disk: %s written and %s read per step, for ", run->policy, show_bytes(run->disk_written_bytes),
+           show_bytes(run->disk_read_bytes));
+    printf("%s saved and %s loaded\n", show_bytes(run->saved_bytes), show_bytes(run->loaded_bytes));
+}
+
 void print_runs(const outcome *runs, int n, uint64_t steps) {
     char text[16];
     printf("%-10s %12s %12s %10s %8s %9s %9s%s\n", "policy", "arena", "tiers", "step", "re-runs", "loss", "accuracy",
@@ -35,6 +42,7 @@ void print_runs(const outcome *runs, int n, uint64_t steps) {
                show_bytes(runs[i].tier_bytes), show_ns(runs[i].step_ns), runs[i].n_reruns,
                show_loss((double)runs[i].losses[steps - 1]), accuracy_text(&runs[i], text), n > 1 ? "  " : "",
                bits_text(runs, i, n));
+    for (int i = 0; i < n; i++) print_disk(&runs[i]);
     if (runs[0].bits_any) printf("bits may differ: --bits any accepts other roundings\n");
 }
 
@@ -52,6 +60,8 @@ static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
     json_u64(j, "step_ns", run->step_ns);
     json_u64(j, "saved_bytes", run->saved_bytes);
     json_u64(j, "loaded_bytes", run->loaded_bytes);
+    json_u64(j, "disk_written_bytes", run->disk_written_bytes);
+    json_u64(j, "disk_read_bytes", run->disk_read_bytes);
     json_u64(j, "relocated_bytes", run->relocated_bytes);
     json_u64(j, "reruns", run->n_reruns);
     json_number(j, "first_loss", (double)run->losses[0]);

@@ -14,6 +14,7 @@ typedef struct outcome {
     uint64_t first_step; /* steps that a checkpoint brought along */
     uint64_t step_ns;    /* median */
     uint64_t saved_bytes, loaded_bytes, relocated_bytes;
+    uint64_t disk_written_bytes, disk_read_bytes; /* of saved and loaded bytes, what disks moved */
     uint32_t n_reruns;
     float *losses;               /* per step of this training */
     uint64_t hash;               /* of weights and states after the last step */

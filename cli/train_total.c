@@ -6,7 +6,8 @@
 #include <sys/resource.h>
 
 #define MIB (UINT64_C(1) << 20)
-#define ROOM_BYTES (24 * MIB)    /* plans, kernels, pieces of states, what a mapping needs to be aligned */
+#define ROOM_BYTES \
+    (26 * MIB) /* plans, kernels, pieces of states and of what is packed for disk, alignment of mappings */
 #define COPIERS_BYTES (8 * MIB)  /* stacks of the threads that copy: small ones */
 #define PICTURE_BYTES (48 * MIB) /* of 12 million pixels, whole, with transparency */
 enum { BATCHES = 4 };            /* the one at hand and the next, each also plain or on its way */

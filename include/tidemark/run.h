@@ -68,6 +68,9 @@ typedef struct tide_run_options {
         journal; /* online: what a step did goes through the verifier afterwards. The default of debug builds (no NDEBUG) */
     tide_message_fn message; /* of programs with messages, which need a plan */
     void *message_context;
+    bool
+        disk_packing; /* zeros are not written to disk where that pays, which is measured as they go [true]; values come
+                          back to the bit, and have as much room there as they have without */
 } tide_run_options;
 TIDE_API void tide_run_options_init(tide_run_options *options);
 /* What a plan may use of these budgets: the device's pinned memory (device_info) comes off the host's RAM. A run does
@@ -120,10 +123,12 @@ typedef struct tide_step_report {
     uint64_t compute_ns; /* measured busy time of the compute queue, where the device can tell; else 0 */
     uint64_t arena_bytes;
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* reserved */
-    uint64_t staging_bytes;                      /* pinned memory of the host, beside tier_bytes */
+    uint64_t staging_bytes;                      /* of the host, beside tier_bytes: pinned, and for packing */
     uint64_t saved_bytes, loaded_bytes;
     uint64_t relocated_bytes; /* inside the arena, as the plan says */
     uint32_t n_actions, n_reruns;
+    uint64_t disk_written_bytes,
+        disk_read_bytes; /* what moved for saved and loaded bytes of disk tiers, without zeros */
 } tide_step_report;
 /* One step; report may be NULL. One that fails on its way poisons the run, which refuses everything from then on
  * (TIDE_E_POISONED): half of the weights may be new. A one-shot program steps once. */

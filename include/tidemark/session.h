@@ -47,6 +47,7 @@ typedef struct tide_session_options {
     const char *disk_path;   /* folder of the spill file; NULL: the system's temporary folder */
     bool disk_checksums;     /* see tide_run_options [true] */
     bool journal;            /* likewise: steps that are online from begin to end are verified afterwards */
+    bool disk_packing;       /* see tide_run_options [true] */
 } tide_session_options;
 TIDE_API void tide_session_options_init(tide_session_options *options);
 TIDE_API tide_status tide_session_create(const tide_session_options *options, tide_session **out);

@@ -215,7 +215,7 @@ typedef struct {
     size_t size; tide_device *device; const tide_program *program; const tide_machine *machine; const tide_plan *plan;
     tide_budgets budgets; uint64_t arena_bytes; void *op, *op_context, *input, *input_context; const char *disk_path;
     bool disk_checksums; tide_run *host; const char *online; bool journal;
-    void *message, *message_context;
+    void *message, *message_context; bool disk_packing;
 } tide_run_options;
 typedef struct {
     tide_id op; uint32_t variant; bool rerun; void *queue; tide_arena *arena; const uint64_t *offsets;
@@ -225,6 +225,7 @@ typedef struct {
     uint64_t step_ns, compute_ns, arena_bytes, tier_bytes[9], staging_bytes, saved_bytes, loaded_bytes;
     uint64_t relocated_bytes;
     uint32_t n_actions, n_reruns;
+    uint64_t disk_written_bytes, disk_read_bytes;
 } tide_step_report;
 void tide_run_options_init(tide_run_options *options);
 tide_status tide_run_create(const tide_run_options *options, tide_run **out);

@@ -107,6 +107,7 @@ static void fill_session(const tide_trainer_options *o, tide_session_options *s)
     s->plan_folder = o->plan_folder;
     s->disk_path = o->disk_path;
     s->disk_checksums = o->disk_checksums;
+    s->disk_packing = o->disk_packing;
 }
 
 tide_status tide__parts_open(tide_trainer *t) {

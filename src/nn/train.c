@@ -12,8 +12,8 @@
 #include "nn/trainer.h"
 
 void tide_trainer_options_init(tide_trainer_options *options) {
-    *options =
-        (tide_trainer_options){.size = sizeof *options, .learning_rate = 0.05f, .seed = 1, .disk_checksums = true};
+    *options = (tide_trainer_options){
+        .size = sizeof *options, .learning_rate = 0.05f, .seed = 1, .disk_checksums = true, .disk_packing = true};
     tide_step_options_init(&options->step);
     tide_plan_options_init(&options->plan);
     tide_schedule_init(&options->schedule);

@@ -58,6 +58,8 @@ static tide_status read_run(const tide__json *doc, uint32_t node, tide__measured
                               {"step_ns", &run->step_ns, true},
                               {"saved_bytes", &run->saved_bytes, false},
                               {"loaded_bytes", &run->loaded_bytes, false},
+                              {"disk_written_bytes", &run->disk_written_bytes, false},
+                              {"disk_read_bytes", &run->disk_read_bytes, false},
                               {"reruns", &run->reruns, false}};
     if (doc->nodes.data[node].type != TIDE__JSON_OBJECT) return tide__fail(TIDE_E_FORMAT, "a run is not an object");
     TIDE_TRY(copy_text(doc, tide__json_get(doc, node, "policy"), "policy", run->policy));

@@ -15,8 +15,9 @@ enum { TIDE__EXTRA_NAME_BYTES = 64 };
 typedef struct tide__measured_run {
     char policy[TIDE__EXTRA_NAME_BYTES];
     uint64_t arena_bytes, tier_bytes, step_ns, saved_bytes, loaded_bytes, reruns;
-    double last_loss, accuracy; /* NaN: not given */
-    bool compared, same_bits;   /* with the first run */
+    uint64_t disk_written_bytes, disk_read_bytes; /* 0: not given, or no disk */
+    double last_loss, accuracy;                   /* NaN: not given */
+    bool compared, same_bits;                     /* with the first run */
 } tide__measured_run;
 
 typedef struct tide__measured {

@@ -125,8 +125,14 @@ static void write_run(const tide__measured_run *run, FILE *f) {
     const struct {
         const char *key;
         uint64_t value;
-    } figures[] = {{"arena_bytes", run->arena_bytes}, {"tier_bytes", run->tier_bytes},     {"step_ns", run->step_ns},
-                   {"saved_bytes", run->saved_bytes}, {"loaded_bytes", run->loaded_bytes}, {"reruns", run->reruns}};
+    } figures[] = {{"arena_bytes", run->arena_bytes},
+                   {"tier_bytes", run->tier_bytes},
+                   {"step_ns", run->step_ns},
+                   {"saved_bytes", run->saved_bytes},
+                   {"loaded_bytes", run->loaded_bytes},
+                   {"reruns", run->reruns},
+                   {"disk_written_bytes", run->disk_written_bytes},
+                   {"disk_read_bytes", run->disk_read_bytes}};
     fputc('{', f);
     member_text(f, "policy", run->policy);
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {

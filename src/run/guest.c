@@ -169,7 +169,8 @@ static tide_status open_park(tide_run *host, uint64_t park_bytes) {
                                         .capacity_bytes = park_bytes,
                                         .block_bytes = (uint32_t)GUEST_ALIGN,
                                         .path = host->options.disk_path,
-                                        .checksums = host->options.disk_checksums};
+                                        .checksums = host->options.disk_checksums,
+                                        .packs = host->options.disk_packing};
     return tide__tier_open(&options, &host->park);
 }
 

@@ -304,6 +304,7 @@ tide_status tide__run_online_begin(state *s, const tide_step_args *args) {
     for (uint32_t t = 0; t < o->machine->n_tiers; t++)
         s->engine->tier_room[t] = tide__min_u64(s->engine->tier_room[t], s->tier_bytes[t]);
     s->saved_bytes = s->loaded_bytes = s->compute_ns = s->n_actions = 0;
+    tide__run_mark_traffic(s->run);
     s->failure = TIDE_OK;
     return o->journal ? tide__journal_open(s, &s->journal) : TIDE_OK;
 }
@@ -318,7 +319,6 @@ static tide_status settle(state *s) {
 
 static void report_step(const state *s, tide_step_report *report) {
     *report = (tide_step_report){.step_ns = tide__now_ns() - s->begin_ns,
-                                 .staging_bytes = s->run->staging_bytes,
                                  .compute_ns = s->compute_ns,
                                  .arena_bytes = s->arena_bytes,
                                  .saved_bytes = s->saved_bytes,
@@ -327,6 +327,7 @@ static void report_step(const state *s, tide_step_report *report) {
                                  .n_reruns = (uint32_t)s->engine->n_reruns};
     for (uint32_t t = 0; t < s->run->options.machine->n_tiers; t++)
         report->tier_bytes[t] = tide__run_tier_bytes(s->run, t);
+    tide__run_report_traffic(s->run, report);
 }
 
 tide_status tide__run_online_finish(state *s, tide_status status, tide_step_report *report) {

@@ -9,7 +9,7 @@
 #include "run/run_data.h"
 
 void tide_run_options_init(tide_run_options *options) {
-    *options = (tide_run_options){.size = sizeof *options, .disk_checksums = true};
+    *options = (tide_run_options){.size = sizeof *options, .disk_checksums = true, .disk_packing = true};
 #ifndef NDEBUG
     options->journal = true;
 #endif
@@ -68,7 +68,8 @@ tide_status tide__run_open_tier(tide_run *run, uint32_t t, uint64_t size_bytes) 
                                         .capacity_bytes = size_bytes,
                                         .block_bytes = o->machine->tier[t].block_bytes,
                                         .path = o->disk_path,
-                                        .checksums = o->disk_checksums};
+                                        .checksums = o->disk_checksums,
+                                        .packs = o->disk_packing};
     return tide__tier_open(&options, &run->tier[t]);
 }
 
@@ -182,7 +183,32 @@ tide_status tide__run_sync(tide_run *run, tide_status status) {
     return status;
 }
 
-tide_status tide__run_begin_step(tide_run *run) { return tide_event_record(run->begin, run->queue[0]); }
+/* What moved to and from disk in all, and the memory that packing took. */
+static tide__tier_stats disk_traffic(const tide_run *run) {
+    tide__tier_stats all = {0};
+    for (uint32_t t = 0; t < run->options.machine->n_tiers; t++) {
+        if (!run->tier[t]) continue;
+        tide__tier_stats one = tide__tier_get_stats(run->tier[t]);
+        all.written_bytes += one.written_bytes;
+        all.read_bytes += one.read_bytes;
+        all.staging_bytes += one.staging_bytes;
+    }
+    return all;
+}
+
+void tide__run_mark_traffic(tide_run *run) { run->traffic = disk_traffic(run); }
+
+void tide__run_report_traffic(const tide_run *run, tide_step_report *report) {
+    tide__tier_stats now = disk_traffic(run);
+    report->disk_written_bytes = now.written_bytes - run->traffic.written_bytes;
+    report->disk_read_bytes = now.read_bytes - run->traffic.read_bytes;
+    report->staging_bytes = run->staging_bytes + now.staging_bytes;
+}
+
+tide_status tide__run_begin_step(tide_run *run) {
+    tide__run_mark_traffic(run);
+    return tide_event_record(run->begin, run->queue[0]);
+}
 
 tide_status tide__run_end_step(tide_run *run, tide_status status) {
     if (status == TIDE_OK) status = close_step(run);
@@ -199,13 +225,13 @@ static tide_status step(tide_run *run, const tide_step_args *args) {
 
 tide_status tide__run_report_step(const tide_run *run, tide_step_report *report) {
     *report = (tide_step_report){.arena_bytes = run->arena_bytes,
-                                 .staging_bytes = run->staging_bytes,
                                  .saved_bytes = run->saved_bytes,
                                  .loaded_bytes = run->loaded_bytes,
                                  .relocated_bytes = run->relocated_bytes,
                                  .n_actions = run->n_actions,
                                  .n_reruns = run->n_reruns};
     for (uint32_t t = 0; t < run->options.machine->n_tiers; t++) report->tier_bytes[t] = tide__run_tier_bytes(run, t);
+    tide__run_report_traffic(run, report);
     return tide_event_elapsed(run->begin, run->end, &report->step_ns);
 }
 

@@ -55,7 +55,8 @@ struct tide_run {
     tide_id *carried_from;   /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
     uint64_t saved_bytes, loaded_bytes, relocated_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
-    tide__store calls; /* of tide_call_launch in this step */
+    tide__tier_stats traffic; /* of disk tiers, when the step began */
+    tide__store calls;        /* of tide_call_launch in this step */
     TIDE_VEC(tide__watch) watches;
     uint64_t staging_bytes; /* of the device */
     uint64_t hauled_bytes;  /* by transitions, all together */
@@ -92,6 +93,10 @@ tide_status tide__run_begin_step(tide_run *run);
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args, uint32_t from, uint32_t to);
 tide_status tide__run_end_step(tide_run *run, tide_status status); /* waits, also after a failure */
 tide_status tide__run_report_step(const tide_run *run, tide_step_report *report);
+
+/* Of disk tiers: a step begins; and what it moved. */
+void tide__run_mark_traffic(tide_run *run);
+void tide__run_report_traffic(const tide_run *run, tide_step_report *report);
 
 /* access.c: behind all that the step enqueued, what it is to read of the arena; and, after it, the rest. */
 tide_status tide__run_enqueue_watches(tide_run *run);

@@ -12,8 +12,11 @@
 void tide_session_options_init(tide_session_options *options) {
     tide_run_options run;
     tide_run_options_init(&run);
-    *options = (tide_session_options){
-        .size = sizeof *options, .budgets = run.budgets, .disk_checksums = run.disk_checksums, .journal = run.journal};
+    *options = (tide_session_options){.size = sizeof *options,
+                                      .budgets = run.budgets,
+                                      .disk_checksums = run.disk_checksums,
+                                      .disk_packing = run.disk_packing,
+                                      .journal = run.journal};
 }
 
 /* ---- programs ---- */
@@ -93,6 +96,7 @@ static tide_status open_run(tide_session *s) {
     o.op_context = o.input_context = s;
     o.disk_path = s->options.disk_path;
     o.disk_checksums = s->options.disk_checksums;
+    o.disk_packing = s->options.disk_packing;
     o.journal = s->options.journal;
     o.online = s->options.online ? s->options.online : "delta";
     return tide__run_create(&o, true, &s->run);

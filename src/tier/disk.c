@@ -6,6 +6,10 @@
  * arena; the rest goes through a small buffer on the stack, with a read before the write where only part of a disk
  * block changes. The same way is taken with checksums, which cover whole disk blocks.
  *
+ * Zeros may be left out on the way (zeros.h): extents of a transfer are stored packed where that pays, in the room that
+ * their raw bytes have, and a table in RAM says which. A transfer that touches only part of such an extent has it stored
+ * as it is first.
+ *
  * There is a lane for each direction, so saves and loads run side by side; two saves take turns. Only where slots are
  * smaller than disk blocks and share one do saves and loads that go by whole blocks take turns, too: a load would read,
  * and check, what a save of its neighbour is about to rewrite. */
@@ -24,6 +28,7 @@
 #include "tier/tier_kind.h"
 
 #define BOUNCE_BYTES (UINT64_C(16) * TIDE__DISK_BLOCK)
+#define LEAST_PACKED_BYTES (UINT64_C(32) * TIDE__DISK_BLOCK) /* less is soon written, and read in parts */
 
 typedef struct disk_tier {
     tide__tier base;
@@ -32,8 +37,10 @@ typedef struct disk_tier {
     tide__disk_lane lane[2]; /* in, out: read, write */
     pthread_mutex_t lock[2]; /* a lane serves one thread at a time */
     bool whole_blocks;
-    bool by_turns;  /* saves and loads: slots share disk blocks that are moved whole */
-    uint32_t *sums; /* per block of the file; NULL: no checksums */
+    bool by_turns;          /* saves and loads: slots share disk blocks that are moved whole */
+    uint32_t *sums;         /* per block of the file; NULL: no checksums */
+    tide__disk_form *forms; /* per block of the file; NULL: zeros are written like everything else */
+    uint64_t n_blocks;      /* of the file */
 } disk_tier;
 
 /* ---- transfers ---- */
@@ -46,6 +53,33 @@ static tide_status fail_transfer(const disk_tier *disk, const char *what, uint64
                             (unsigned long long)offset);
 }
 
+static tide_status run_lane(disk_tier *disk, bool lane, const tide__disk_transfer *t) {
+    uint64_t failed_at = t->offset, before = disk->lane[lane].moved_bytes;
+    bool had_staging = disk->lane[lane].staging;
+    int error = tide__disk_run(&disk->lane[lane], t, &failed_at);
+    atomic_fetch_add_explicit(t->write ? &disk->base.written_bytes : &disk->base.read_bytes,
+                              disk->lane[lane].moved_bytes - before, memory_order_relaxed);
+    if (!had_staging && disk->lane[lane].staging) atomic_fetch_add(&disk->base.staging_bytes, TIDE__DISK_STAGING_BYTES);
+    return error ? fail_transfer(disk, t->write ? "write" : "read", failed_at, error) : TIDE_OK;
+}
+
+/* A packed extent across this offset is stored as it is from now on. */
+static tide_status unfold(disk_tier *disk, bool lane, uint64_t offset) {
+    uint64_t block = offset / TIDE__DISK_BLOCK, n = 0;
+    if (block >= disk->n_blocks || disk->forms[block].place < 2) return TIDE_OK;
+    uint64_t first = block - (disk->forms[block].place - 1U);
+    while (first + n < disk->n_blocks && disk->forms[first + n].place == n + 1) n++;
+    tide__disk_transfer t = {.whole_blocks = true,
+                             .offset = first * TIDE__DISK_BLOCK,
+                             .size_bytes = n * TIDE__DISK_BLOCK,
+                             .sums = disk->sums,
+                             .forms = disk->forms};
+    if (tide__disk_lane_extent(&disk->lane[lane], &t.data) != 0) return tide__fail_memory();
+    TIDE_TRY(run_lane(disk, lane, &t));
+    t.write = true;
+    return run_lane(disk, lane, &t);
+}
+
 /* The caller holds the lane's lock. */
 static tide_status move(disk_tier *disk, bool lane, bool write, uint64_t offset, char *data, uint64_t size_bytes) {
     const tide__disk_transfer t = {.write = write,
@@ -53,10 +87,12 @@ static tide_status move(disk_tier *disk, bool lane, bool write, uint64_t offset,
                                    .data = data,
                                    .offset = offset,
                                    .size_bytes = size_bytes,
-                                   .sums = disk->sums};
-    uint64_t failed_at = offset;
-    int error = tide__disk_run(&disk->lane[lane], &t, &failed_at);
-    return error ? fail_transfer(disk, write ? "write" : "read", failed_at, error) : TIDE_OK;
+                                   .sums = disk->sums,
+                                   .forms = disk->forms,
+                                   .packs = size_bytes >= LEAST_PACKED_BYTES};
+    if (disk->forms) TIDE_TRY(unfold(disk, lane, offset));
+    if (disk->forms) TIDE_TRY(unfold(disk, lane, offset + size_bytes));
+    return run_lane(disk, lane, &t);
 }
 
 /* ---- whole blocks out of transfers of any alignment ---- */
@@ -125,6 +161,7 @@ static void disk_destroy(tide__tier *tier) {
     for (int i = 0; i < 2; i++) pthread_mutex_destroy(&disk->lock[i]);
     if (disk->fd >= 0) close(disk->fd);
     free(disk->sums);
+    free(disk->forms);
     free(disk);
 }
 
@@ -155,29 +192,40 @@ static tide_status reserve(const disk_tier *disk, uint64_t size) {
                             (unsigned long long)size, disk->path);
 }
 
-static tide_status grow_sums(disk_tier *disk, uint64_t old_bytes, uint64_t file_bytes) {
-    size_t before = old_bytes / TIDE__DISK_BLOCK + 1, after = file_bytes / TIDE__DISK_BLOCK + 1;
-    uint32_t *sums = realloc(disk->sums, after * sizeof *sums);
-    if (!sums) return tide__fail_memory();
-    memset(sums + before, 0, (after - before) * sizeof *sums);
-    disk->sums = sums;
+/* The tables of a file that becomes larger; of what is new nothing is known. */
+static tide_status grow_tables(disk_tier *disk, uint64_t n_blocks) {
+    size_t before = disk->n_blocks, more = n_blocks - disk->n_blocks;
+    uint32_t *sums = disk->sums ? realloc(disk->sums, (n_blocks + 1) * sizeof *sums) : NULL;
+    if (sums) disk->sums = sums;
+    tide__disk_form *forms = disk->forms ? realloc(disk->forms, (n_blocks + 1) * sizeof *forms) : NULL;
+    if (forms) disk->forms = forms;
+    if ((disk->sums && !sums) || (disk->forms && !forms)) return tide__fail_memory();
+    if (sums) memset(sums + before, 0, (more + 1) * sizeof *sums);
+    if (forms) memset(forms + before, 0, (more + 1) * sizeof *forms);
     return TIDE_OK;
 }
 
-/* The file becomes smaller; its checksums keep their room. */
-static tide_status cut(const disk_tier *disk, uint64_t file_bytes) {
-    if (ftruncate(disk->fd, (off_t)file_bytes) == 0) return TIDE_OK;
-    return tide__fail_errno(TIDE_E_IO, errno, "cannot shrink the spill file %s", disk->path);
+/* The file becomes smaller; its tables keep their room. What lies across the new end is lost. */
+static tide_status cut(disk_tier *disk, uint64_t n_blocks) {
+    if (ftruncate(disk->fd, (off_t)(n_blocks * TIDE__DISK_BLOCK)) != 0)
+        return tide__fail_errno(TIDE_E_IO, errno, "cannot shrink the spill file %s", disk->path);
+    uint64_t lost = disk->forms && disk->forms[n_blocks].place > 1 ? disk->forms[n_blocks].place - 1U : 0;
+    if (lost) memset(disk->forms + n_blocks - lost, 0, lost * sizeof *disk->forms);
+    disk->n_blocks = n_blocks;
+    return TIDE_OK;
 }
 
 static tide_status disk_resize(tide__tier *tier, uint64_t capacity_bytes) {
     disk_tier *disk = (disk_tier *)tier;
-    uint64_t file_bytes, old_bytes = (tier->capacity_bytes + TIDE__DISK_BLOCK - 1) & ~(TIDE__DISK_BLOCK - 1);
+    uint64_t file_bytes;
     if (!tide__align_up(capacity_bytes, TIDE__DISK_BLOCK, &file_bytes))
         return tide__fail(TIDE_E_OVERFLOW, "a disk tier of %llu bytes", (unsigned long long)capacity_bytes);
-    if (file_bytes < old_bytes) return cut(disk, file_bytes);
-    if (disk->sums) TIDE_TRY(grow_sums(disk, old_bytes, file_bytes));
-    return reserve(disk, file_bytes);
+    uint64_t n_blocks = file_bytes / TIDE__DISK_BLOCK;
+    if (n_blocks < disk->n_blocks) return cut(disk, n_blocks);
+    TIDE_TRY(grow_tables(disk, n_blocks));
+    TIDE_TRY(reserve(disk, file_bytes));
+    disk->n_blocks = n_blocks;
+    return TIDE_OK;
 }
 
 static const tide__tier_vtable disk_vtable = {disk_save, disk_load, disk_resize, disk_destroy};
@@ -198,11 +246,13 @@ static tide_status prepare(disk_tier *disk, const tide__tier_options *o, uint64_
     TIDE_TRY(choose_engine(disk, o->engines ? o->engines : tide__disk_engines()));
     TIDE_TRY(reserve(disk, file_bytes));
     disk->base.direct = go_direct(disk, o->block_bytes, file_bytes);
-    disk->whole_blocks = disk->base.direct || o->checksums;
-    disk->by_turns = disk->whole_blocks && o->block_bytes % TIDE__DISK_BLOCK != 0;
-    if (!o->checksums) return TIDE_OK;
-    disk->sums = calloc(file_bytes / TIDE__DISK_BLOCK + 1, sizeof *disk->sums);
-    return disk->sums ? TIDE_OK : tide__fail_memory();
+    const bool whole_slots = o->block_bytes % TIDE__DISK_BLOCK == 0, packs = o->packs && whole_slots;
+    disk->whole_blocks = disk->base.direct || o->checksums || packs;
+    disk->by_turns = disk->whole_blocks && !whole_slots;
+    disk->n_blocks = file_bytes / TIDE__DISK_BLOCK;
+    if (o->checksums) disk->sums = calloc(disk->n_blocks + 1, sizeof *disk->sums);
+    if (packs) disk->forms = calloc(disk->n_blocks + 1, sizeof *disk->forms);
+    return (o->checksums && !disk->sums) || (packs && !disk->forms) ? tide__fail_memory() : TIDE_OK;
 }
 
 tide_status tide__tier_disk_create(const tide__tier_options *o, tide__tier **out) {

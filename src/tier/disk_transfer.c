@@ -7,7 +7,9 @@
  * nothing is in flight, because the memory is the caller's again then. */
 #include "tier/disk_transfer.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -22,6 +24,10 @@ typedef struct piece {
     tide__disk_request rest; /* what is still to be moved of it */
     uint64_t offset;         /* where it began */
     uint32_t size_bytes;
+    char *
+        stored; /* what moves, from `offset` on: the caller's bytes; where zeros are left out, those of staging, and when
+                     reading the last of the caller's */
+    uint32_t stored_bytes;
     uint32_t tries; /* in a row that moved nothing */
 } piece;
 
@@ -42,6 +48,7 @@ int tide__disk_lane_open(tide__disk_lane *lane, const tide__disk_engine *engine,
 
 void tide__disk_lane_close(tide__disk_lane *lane) {
     if (lane->lane) lane->engine->close(lane->lane);
+    free(lane->staging);
     *lane = (tide__disk_lane){0};
 }
 
@@ -56,20 +63,82 @@ static void forget_sums(const tide__disk_transfer *t, const piece *p) {
 }
 
 static void remember_sums(const tide__disk_transfer *t, const piece *p) {
-    const char *data = t->data + (p->offset - t->offset);
-    for (uint64_t at = 0; at < p->size_bytes; at += TIDE__DISK_BLOCK)
-        t->sums[(p->offset + at) / TIDE__DISK_BLOCK] = block_sum(data + at);
+    for (uint64_t at = 0; at < p->stored_bytes; at += TIDE__DISK_BLOCK)
+        t->sums[(p->offset + at) / TIDE__DISK_BLOCK] = block_sum(p->stored + at);
 }
 
 static void check_sums(state *s, const piece *p) {
-    const tide__disk_transfer *t = s->transfer;
-    const char *data = t->data + (p->offset - t->offset);
-    for (uint64_t at = 0; at < p->size_bytes && !s->error; at += TIDE__DISK_BLOCK) {
-        uint32_t sum = t->sums[(p->offset + at) / TIDE__DISK_BLOCK];
-        if (sum == 0 || sum == block_sum(data + at)) continue;
+    for (uint64_t at = 0; at < p->stored_bytes && !s->error; at += TIDE__DISK_BLOCK) {
+        uint32_t sum = s->transfer->sums[(p->offset + at) / TIDE__DISK_BLOCK];
+        if (sum == 0 || sum == block_sum(p->stored + at)) continue;
         s->error = EBADMSG;
         s->failed_at = p->offset + at;
     }
+}
+
+/* ---- zeros ---- */
+
+#define BUFFER_BYTES (TIDE__DISK_STAGING_BYTES / (DEPTH + 1))
+static_assert(BUFFER_BYTES >= TIDE__ZEROS_BUFFER && BUFFER_BYTES % TIDE__DISK_BLOCK == 0,
+              "the worst case fits, aligned");
+static_assert(TIDE__ZEROS_BLOCK == TIDE__DISK_BLOCK, "what is packed is whole blocks");
+
+int tide__disk_lane_extent(tide__disk_lane *lane, char **extent) {
+    if (!lane->staging) lane->staging = aligned_alloc(TIDE__DISK_BLOCK, TIDE__DISK_STAGING_BYTES);
+    if (!lane->staging) return ENOMEM;
+    *extent = lane->staging + DEPTH * BUFFER_BYTES;
+    return 0;
+}
+
+static char *raw_bytes(const tide__disk_transfer *t, const piece *p) { return t->data + (p->offset - t->offset); }
+
+static void set_forms(const tide__disk_transfer *t, const piece *p, uint64_t stored) {
+    tide__disk_form *form = t->forms + p->offset / TIDE__DISK_BLOCK;
+    for (uint64_t i = 0; i < p->size_bytes / TIDE__DISK_BLOCK; i++)
+        form[i] = (tide__disk_form){.place = (uint8_t)(stored ? i + 1 : 0), .stored = (uint8_t)stored};
+}
+
+/* Blocks of the extent that begins at this one; 0: there is none. */
+static uint64_t extent_blocks(const tide__disk_form *form, uint64_t most) {
+    uint64_t n = 0;
+    while (n < most && form[n].place == n + 1) n++;
+    return n;
+}
+
+static bool worth_packing(const state *s, uint64_t at) {
+    const tide__disk_transfer *t = s->transfer;
+    return tide__zeros_pay(t->data + at, tide__min_u64(TIDE__DISK_EXTENT, t->size_bytes - at));
+}
+
+/* From `next` on: bytes up to where blocks of another form begin, or are to begin, but no more than a piece. */
+static uint64_t same_form(const state *s, bool packed) {
+    const tide__disk_transfer *t = s->transfer;
+    uint64_t left = t->size_bytes - s->next, size = tide__min_u64(packed ? TIDE__DISK_EXTENT : s->piece_bytes, left);
+    if (!t->forms || (t->write && (!t->packs || packed))) return size;
+    const tide__disk_form *form = t->forms + (t->offset + s->next) / TIDE__DISK_BLOCK;
+    if (!t->write && packed) return extent_blocks(form, left / TIDE__DISK_BLOCK) * TIDE__DISK_BLOCK;
+    uint64_t step = t->write ? TIDE__DISK_EXTENT : TIDE__DISK_BLOCK, at = step;
+    while (at < size && !(t->write ? worth_packing(s, s->next + at) : form[at / TIDE__DISK_BLOCK].place)) at += step;
+    return tide__min_u64(at, size);
+}
+
+/* Of the piece at hand: its zeros are left out, if that saves a sixteenth of its blocks. */
+static void pack_piece(state *s, piece *p, uint32_t tag) {
+    char *extent, *buffer;
+    if (tide__disk_lane_extent(s->lane, &extent) != 0) return; /* it goes as it is */
+    buffer = s->lane->staging + tag * BUFFER_BYTES;
+    uint64_t stored = tide__zeros_pack(raw_bytes(s->transfer, p), p->size_bytes, buffer, tide__zeros_is_wide());
+    if (stored > p->size_bytes / 16 * UINT64_C(15)) return;
+    p->stored = buffer;
+    p->stored_bytes = (uint32_t)stored;
+}
+
+static bool is_packed(const tide__disk_transfer *t, const piece *p) { return p->stored != raw_bytes(t, p); }
+
+/* EBADMSG: what was read is no packed extent. */
+static int unpack_piece(const tide__disk_transfer *t, const piece *p) {
+    bool wide = tide__zeros_is_wide();
+    return tide__zeros_unpack(p->stored, p->stored_bytes, raw_bytes(t, p), p->size_bytes, wide) ? 0 : EBADMSG;
 }
 
 /* ---- pieces ---- */
@@ -87,16 +156,28 @@ static void push(state *s, uint32_t tag) {
     s->idle[s->n_idle++] = tag;
 }
 
+/* A piece that is read packed comes to the end of its room, to be unpacked in place. */
+static void read_packed(const tide__disk_transfer *t, piece *p) {
+    p->stored_bytes = (uint32_t)(t->forms[p->offset / TIDE__DISK_BLOCK].stored * TIDE__DISK_BLOCK);
+    p->stored += p->size_bytes - p->stored_bytes;
+}
+
 static void cut_piece(state *s) {
     const tide__disk_transfer *t = s->transfer;
     uint32_t tag = s->idle[--s->n_idle];
     piece *p = &s->pieces[tag];
-    *p = (piece){.offset = t->offset + s->next,
-                 .size_bytes = (uint32_t)tide__min_u64(s->piece_bytes, t->size_bytes - s->next)};
-    p->rest = (tide__disk_request){
-        .data = t->data + s->next, .offset = p->offset, .size_bytes = p->size_bytes, .write = t->write};
+    uint64_t offset = t->offset + s->next;
+    bool packed =
+        t->forms && (t->write ? t->packs && worth_packing(s, s->next) : t->forms[offset / TIDE__DISK_BLOCK].place);
+    *p = (piece){.offset = offset, .size_bytes = (uint32_t)same_form(s, packed), .stored = t->data + s->next};
+    p->stored_bytes = p->size_bytes;
     if (t->write && t->sums) forget_sums(t, p);
+    if (t->write && t->forms) set_forms(t, p, 0);
+    if (packed && t->write) pack_piece(s, p, tag);
+    if (packed && !t->write) read_packed(t, p);
     s->next += p->size_bytes;
+    p->rest =
+        (tide__disk_request){.data = p->stored, .offset = p->offset, .size_bytes = p->stored_bytes, .write = t->write};
     push(s, tag);
 }
 
@@ -104,7 +185,8 @@ static void cut_piece(state *s) {
 static void pause_a_moment(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
 
 /* What the result means for the piece: 0 to go on with it, else an errno. */
-static int settle(const tide__disk_transfer *t, piece *p, int64_t result) {
+static int settle(state *s, piece *p, int64_t result) {
+    const tide__disk_transfer *t = s->transfer;
     if (result == 0) return t->write ? ENOSPC : EIO;
     if (result < 0 && result != -EINTR && result != -EAGAIN) return (int)-result;
     if (result > (int64_t)p->rest.size_bytes) return EIO;
@@ -113,23 +195,35 @@ static int settle(const tide__disk_transfer *t, piece *p, int64_t result) {
     p->tries = moved ? 0 : p->tries + 1;
     if (p->tries == MAX_TRIES) return result < 0 ? (int)-result : EIO;
     if (result == -EAGAIN) pause_a_moment();
+    s->lane->moved_bytes += moved;
     p->rest.data += moved;
     p->rest.offset += moved;
     p->rest.size_bytes -= moved;
     return 0;
 }
 
-static void complete(state *s, uint32_t tag, int64_t result) {
+/* All of it has moved. */
+static void finish_piece(state *s, const piece *p) {
     const tide__disk_transfer *t = s->transfer;
+    if (t->write) {
+        if (t->sums) remember_sums(t, p);
+        if (is_packed(t, p)) set_forms(t, p, p->stored_bytes / TIDE__DISK_BLOCK);
+        return;
+    }
+    if (t->sums) check_sums(s, p);
+    int error = !s->error && is_packed(t, p) ? unpack_piece(t, p) : 0;
+    if (error) set_error(s, error, p->offset);
+}
+
+static void complete(state *s, uint32_t tag, int64_t result) {
     piece *p = &s->pieces[tag];
-    int error = settle(t, p, result);
+    int error = settle(s, p, result);
     if (error) set_error(s, error, p->rest.offset);
     if (!s->error && p->rest.size_bytes > 0) {
         push(s, tag);
         return;
     }
-    if (!s->error && t->sums && t->write) remember_sums(t, p);
-    if (!s->error && t->sums && !t->write) check_sums(s, p);
+    if (!s->error) finish_piece(s, p);
     s->idle[s->n_idle++] = tag;
 }
 

@@ -21,6 +21,9 @@ tide_status tide__tier_open(const tide__tier_options *o, tide__tier **out) {
     tier->block_bytes = o->block_bytes;
     atomic_init(&tier->saved_bytes, 0);
     atomic_init(&tier->loaded_bytes, 0);
+    atomic_init(&tier->written_bytes, 0);
+    atomic_init(&tier->read_bytes, 0);
+    atomic_init(&tier->staging_bytes, 0);
     *out = tier;
     return TIDE_OK;
 }
@@ -85,6 +88,9 @@ tide__tier_stats tide__tier_get_stats(const tide__tier *tier) {
     return (tide__tier_stats){.capacity_bytes = tier->capacity_bytes,
                               .saved_bytes = atomic_load(&tier->saved_bytes),
                               .loaded_bytes = atomic_load(&tier->loaded_bytes),
+                              .written_bytes = atomic_load(&tier->written_bytes),
+                              .read_bytes = atomic_load(&tier->read_bytes),
+                              .staging_bytes = atomic_load(&tier->staging_bytes),
                               .direct = tier->direct,
                               .engine = tier->engine};
 }

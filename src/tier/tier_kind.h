@@ -23,6 +23,7 @@ struct tide__tier {
     bool direct;
     const char *engine; /* disk: what moves the bytes; NULL elsewhere */
     _Atomic uint64_t saved_bytes, loaded_bytes;
+    _Atomic uint64_t written_bytes, read_bytes, staging_bytes; /* disk */
 };
 
 /* Both leave capacity, block and counters to tier.c. */

@@ -21,7 +21,7 @@ enum { SLOT = 17 << 16, SLOTS = 3, ODD = 12345 };
 typedef struct setup {
     const tide__disk_engine *engine;
     uint32_t block_bytes;
-    bool checksums;
+    bool checksums, packs;
 } setup;
 
 static tide__tier *open_tier(const setup *s, tide_status expected) {
@@ -30,6 +30,7 @@ static tide__tier *open_tier(const setup *s, tide_status expected) {
                                   .capacity_bytes = (uint64_t)SLOT * SLOTS,
                                   .block_bytes = s->block_bytes,
                                   .checksums = s->checksums,
+                                  .packs = s->packs,
                                   .engines = faulty_disk_engines()};
     assert_status(tide__tier_open(&o, &tier), expected);
     return tier;
@@ -38,6 +39,8 @@ static tide__tier *open_tier(const setup *s, tide_status expected) {
 static void fill(char *data, uint64_t size, uint64_t seed) {
     for (uint64_t i = 0; i + 8 <= size; i += 8) {
         uint64_t word = tide__random_u64(seed, 0, i);
+        if (i / SLOT == 1 || (i / SLOT == 2 && word % 4 == 0))
+            word &= UINT32_MAX; /* slots with zeros, with few, without */
         memcpy(data + i, &word, sizeof word);
     }
 }
@@ -145,9 +148,9 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    static setup setups[] = {{&tide__disk_threads, 4096, false},
+    static setup setups[] = {{&tide__disk_threads, 4096, true, true},
                              {&tide__disk_threads, 64, false},
-                             {&tide__disk_uring, 4096, false},
+                             {&tide__disk_uring, 4096, false, true},
                              {&tide__disk_uring, 64, true}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),

@@ -217,8 +217,10 @@ function writeMeasured() {
   }, 0));
   const again = M.action.kind.reduce((sum, k) => sum + (k === RERUN), 0);
   const rows = [[`planned: ${plan.policy}`, showBytes(plan.arena_bytes), showTime(plan.step_ns), showBytes(saved[0]), showBytes(saved[1]), again.toLocaleString('en'), '', '', '']];
+  const moved = (bytes, disk, verb) => showBytes(bytes) + (disk && disk < bytes ? ` (${showBytes(disk)} ${verb})` : '');
   for (const run of measured.runs)
-    rows.push([`measured: ${run.policy}`, showBytes(run.arena_bytes), showTime(run.step_ns), showBytes(run.saved_bytes), showBytes(run.loaded_bytes), run.reruns.toLocaleString('en'),
+    rows.push([`measured: ${run.policy}`, showBytes(run.arena_bytes), showTime(run.step_ns), moved(run.saved_bytes, run.disk_written_bytes, 'written'),
+      moved(run.loaded_bytes, run.disk_read_bytes, 'read'), run.reruns.toLocaleString('en'),
       run.last_loss === null ? '' : run.last_loss.toFixed(4), run.accuracy === null ? '' : percent(run.accuracy, 1), run.same_bits === null ? '' : run.same_bits ? 'same bits' : 'OTHER BITS']);
   fillTable($('measured-table'), ['', 'Arena', 'Step', 'Saved', 'Loaded', 'Re-runs', 'Loss', 'Accuracy', 'Bits'], rows);
 }
