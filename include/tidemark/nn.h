@@ -72,6 +72,18 @@ TIDE_API const char *tide_model_family(uint32_t i, const char **summary);
 TIDE_API float tide_random_unit(uint64_t seed, uint64_t stream, uint64_t counter);
 
 /* ---- steps ---- */
+
+/* What lies at one of the ranks that share a step, its owner, instead of at all of them (docs/cluster.md). Bits do not depend on it. */
+#define TIDE_SHARD_TABLE(X)                                                                         \
+    X(TIDE_SHARD_NONE, "none")                                                                      \
+    X(TIDE_SHARD_OPTIMIZER, "optimizer") /* optimizer state, and the sums of gradients */           \
+    X(TIDE_SHARD_ALL, "all")             /* weights, too: they come from their owner for each use */
+typedef enum tide_shard {
+#define TIDE_ENUM_MEMBER(e, name) e,
+    TIDE_SHARD_TABLE(TIDE_ENUM_MEMBER)
+#undef TIDE_ENUM_MEMBER
+} tide_shard;
+
 typedef struct tide_step_options {
     size_t size; /* sizeof(tide_step_options) */
     tide_optimizer optimizer;
@@ -98,6 +110,9 @@ typedef struct tide_step_options {
      * update of its own: so an update needs the weight and its gradient, but no more than a part of each state. A multiple of 4096;
      * 0: 16 MiB; UINT64_MAX: states are never cut. Bits do not depend on it. */
     uint64_t state_part_bytes;
+    /* Of one rank of several. A step of inference with TIDE_SHARD_ALL takes the three numbers of the training step, to know its rank, and
+     * computes one micro-batch of its own. */
+    tide_shard shard;
 } tide_step_options;
 TIDE_API void tide_step_options_init(tide_step_options *options);
 TIDE_API tide_status tide_step_create(const tide_model *model, const tide_step_options *options, tide_step **out);
@@ -124,7 +139,7 @@ typedef struct tide_state {
     const char *name; /* "layer1.0.conv1.weight", "layer1.0.conv1.weight.momentum", "bn1.running_mean" */
     tide_class cls;   /* weight, optimizer, other (running statistics) */
     bool trainable;
-    tide_id at_start, at_end; /* the carried pair (equal in inference steps); of one in parts that of its first */
+    tide_id at_start, at_end; /* the carried pair (equal in inference steps); of one in parts that of its first; TIDE_NONE: its owner has it */
     tide_id op;               /* an op whose operand `operand` has its layout */
     uint32_t operand;
     tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
@@ -135,6 +150,7 @@ typedef struct tide_state {
      * stored. 0: it is one value. */
     uint32_t n_parts;
     tide_carry *parts;
+    uint32_t owner;   /* the only rank that has it; TIDE_NONE: every rank does */
 } tide_state;
 TIDE_API uint32_t tide_step_state_count(const tide_step *step);
 TIDE_API const tide_state *tide_step_state(const tide_step *step, uint32_t i);

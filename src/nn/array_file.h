@@ -22,7 +22,7 @@ bool tide__array_is_readable(const char *dtype);
 tide_status tide__array_read(void *place, const tide_state *state, const tide_piece *piece, float *plain);
 tide_status tide__array_write(void *place, const tide_state *state, const tide_piece *piece, float *plain);
 
-/* A state from an array of its size that is readable; `s` says where in the stream it is. */
+/* A state, if this rank has it, from an array of its size that is readable; `s` says where in the stream it is. */
 tide_status tide__network_load_array(tide__network *network, uint32_t state, FILE *stream, const tide__safetensors *s,
                                      const tide__array *array, bool transposed);
 

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "nn/array_file.h"
 #include "nn/model.h"
+#include "nn/owners.h"
 #include "nn/step.h"
 
 typedef enum entry_kind { COUNTER, STATE, COPY } entry_kind;
@@ -117,18 +118,19 @@ static uint64_t batches_done(const tide_trainer *t) { return t->step * tide__ste
 static tide_status write_array(tide_trainer *t, const entry *e, FILE *stream, uint64_t at_bytes) {
     tide__network *n = &t->network;
     tide__published p;
+    if (!stream) return e->kind == COUNTER ? TIDE_OK : tide__owner_reads_state(t, e->state, NULL, NULL);
     if (fseeko(stream, (off_t)at_bytes, SEEK_SET) != 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot seek");
     if (e->kind == COUNTER) return write_u64(stream, batches_done(t)), TIDE_OK;
     describe(t->options.model->naming, n->step, e, &p);
     tide__array_place place = {.stream = stream, .name = p.name, .name_length = (int)strlen(p.name), .dtype = "F32"};
     place.at_bytes = at_bytes;
     place.transposed = p.transposed;
-    return tide__network_read_state(n, e->state, tide__array_write, &place);
+    return tide__owner_reads_state(t, e->state, tide__array_write, &place);
 }
 
-/* A failed write of the header is sticky and reported when the file is committed, if not before. */
+/* stream: NULL where another rank writes. A failed write of the header is sticky and reported when the file is committed, if not before. */
 static tide_status write_arrays(tide_trainer *t, const entry_vec *entries, FILE *stream) {
-    off_t begin = ftello(stream);
+    off_t begin = stream ? ftello(stream) : 0;
     if (begin < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot write");
     uint64_t at = (uint64_t)begin;
     for (size_t i = 0; i < entries->count; i++) {
@@ -153,7 +155,8 @@ tide_status tide__arrays_save(tide_trainer *t, const char *path, bool whole, tid
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a file");
     tide_status status = list_counters(t->options.model->naming, t->network.step, &entries);
     if (status == TIDE_OK) status = list_states(t->options.model->naming, t->network.step, whole, &entries);
-    if (status == TIDE_OK) status = write_file(t, path, &entries, metadata);
+    if (status == TIDE_OK)
+        status = path ? write_file(t, path, &entries, metadata) : write_arrays(t, &entries, NULL);
     tide__vec_free(&entries);
     return status;
 }

@@ -11,7 +11,8 @@
 typedef void (*tide__metadata_fn)(FILE *stream, const tide_trainer *t);
 
 /* whole: with optimizer state, for a training that goes on. Else the weights alone, and the array that a library wants under
- * two names twice. The file at the path is the old one or the complete new one. */
+ * two names twice. The file at the path is the old one or the complete new one. path: NULL on
+ * ranks that only send what they own to rank 0. */
 tide_status tide__arrays_save(tide_trainer *t, const char *path, bool whole, tide__metadata_fn metadata);
 
 #endif

@@ -16,8 +16,9 @@ typedef struct visit {
 
 static uint32_t input_of(const visit *v, uint32_t i) { return tide__layer_input(v->tape->graph, v->index, i); }
 
-static tide_id weight_of(const visit *v, uint32_t i) {
-    return v->tape->weights[tide__layer_param(v->tape->graph, v->index, i)].now;
+/* Forward has read it before, so no op need tell its layout. */
+static tide_status weight_of(const visit *v, uint32_t i, tide_id *out) {
+    return tide__tape_param(v->tape, tide__layer_param(v->tape->graph, v->index, i), NULL, 0, out);
 }
 
 static tide_status emit_backward(const visit *v, tide_op_kind kind, const tide_id *reads, uint32_t n_reads,
@@ -87,15 +88,17 @@ static tide_status backward_linear(const visit *v, tide_op_kind weights_kind, ti
     TIDE_TRY(emit_backward(v, weights_kind, for_weights, 2, writes));
     for (uint32_t i = 0; i < v->layer->n_params; i++) TIDE_TRY(collect(v, i, writes[i]));
     if (!v->layer->desc.needs_dx) return TIDE_OK;
-    tide_id for_data[2] = {weight_of(v, 0), v->node->dy};
+    tide_id for_data[2] = {TIDE_NONE, v->node->dy};
+    TIDE_TRY(weight_of(v, 0, &for_data[0]));
     TIDE_TRY(emit_backward(v, data_kind, for_data, 2, writes));
     return contribute(v->tape, input_of(v, 0), writes[0]);
 }
 
 /* Batch and layer norm. */
 static tide_status backward_norm(const visit *v, tide_op_kind kind) {
-    tide_id reads[5] = {v->x, v->node->dy, weight_of(v, 0), v->node->aux[0], v->node->aux[1]};
+    tide_id reads[5] = {v->x, v->node->dy, TIDE_NONE, v->node->aux[0], v->node->aux[1]};
     tide_id writes[TIDE__MAX_WRITES];
+    TIDE_TRY(weight_of(v, 0, &reads[2]));
     TIDE_TRY(emit_backward(v, kind, reads, 5, writes));
     TIDE_TRY(collect(v, 0, writes[1]));
     TIDE_TRY(collect(v, 1, writes[2]));
@@ -191,7 +194,8 @@ static tide_status backward_lstm(const visit *v) {
     TIDE_TRY(collect(v, 0, writes[0]));
     TIDE_TRY(collect(v, 1, writes[1]));
     if (!v->layer->desc.needs_dx) return TIDE_OK;
-    tide_id for_data[2] = {weight_of(v, 0), dgates};
+    tide_id for_data[2] = {TIDE_NONE, dgates};
+    TIDE_TRY(weight_of(v, 0, &for_data[0]));
     TIDE_TRY(emit_backward(v, TIDE_OP_LSTM_BWD_DATA, for_data, 2, writes));
     TIDE_TRY(contribute(v->tape, input_of(v, 0), writes[0]));
     return prev ? contribute(v->tape, input_of(v, 1), writes[1]) : TIDE_OK;

@@ -11,9 +11,11 @@
 #include "nn/array_writer.h"
 #include "nn/checkpoint_keys.h"
 #include "nn/model.h"
+#include "nn/owners.h"
 
 tide_status tide_trainer_save(tide_trainer *t, const char *path) {
-    TIDE_NEED(t, path);
+    TIDE_NEED(t);
+    TIDE_TRY(tide__owner_check_path(t, path));
     return tide__arrays_save(t, path, true, tide__checkpoint_write_keys);
 }
 

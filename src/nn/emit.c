@@ -236,16 +236,29 @@ tide_status tide__emit_send(tide__emitter *e, const tide__draft *draft, tide_id 
     return add_message(e, draft, &message, (tide_op){.n_reads = 1, .reads = &tensor});
 }
 
-tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, tide_id like, uint32_t peer, uint64_t number,
-                               tide_id *out) {
+static tide_status receive(tide__emitter *e, const tide__draft *draft, tide__origin origin, uint32_t peer,
+                           uint64_t number, tide_id *out) {
     const tide_message message = {.receives = true, .peer = peer, .number = number};
-    tide_tensor tensor = {.dtype = TIDE_F32, .cls = e->tensors.data[like].cls};
+    tide_tensor tensor = {.dtype = TIDE_F32, .cls = origin.cls};
     char text[12];
     tide_id id;
     number_text(text, draft->again, false);
     TIDE_TRY(make_name(e, draft->name, ".received", text, &tensor.name));
-    TIDE_TRY(add_tensor(e, tensor, e->tensors.data[like], &id));
+    TIDE_TRY(add_tensor(e, tensor, origin, &id));
     TIDE_TRY(add_message(e, draft, &message, (tide_op){.n_writes = 1, .writes = &id}));
     *out = id;
     return TIDE_OK;
+}
+
+tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, tide_id like, uint32_t peer, uint64_t number,
+                               tide_id *out) {
+    return receive(e, draft, e->tensors.data[like], peer, number, out);
+}
+
+tide_status tide__emit_receive_as(tide__emitter *e, const tide__draft *draft, uint32_t operand, tide_class cls,
+                                  uint32_t peer, uint64_t number, tide_id *out) {
+    tide__origin origin = {.operand = operand, .cls = cls};
+    TIDE_TRY(tide__recipes_find(e->recipes, draft->desc, &origin.recipe));
+    origin.size_bytes = tide__recipe_operand(origin.recipe, operand)->size_bytes;
+    return receive(e, draft, origin, peer, number, out);
 }

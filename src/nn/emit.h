@@ -62,6 +62,9 @@ tide_status tide__emit_in_layout_of(tide__emitter *e, const tide__draft *draft, 
 tide_status tide__emit_send(tide__emitter *e, const tide__draft *draft, tide_id tensor, uint32_t peer, uint64_t number);
 tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, tide_id like, uint32_t peer, uint64_t number,
                                tide_id *out);
+/* A new one in the layout of operand `operand` (reads first, then writes) of draft->desc. */
+tide_status tide__emit_receive_as(tide__emitter *e, const tide__draft *draft, uint32_t operand, tide_class cls,
+                                  uint32_t peer, uint64_t number, tide_id *out);
 uint64_t tide__emitter_floats(const tide__emitter *e, tide_id tensor); /* as stored */
 
 #endif

@@ -5,6 +5,8 @@
  *      level 0       a + b  a + b  c + d  c + d      with the bits that one rank alone would have.
  *      level 1       (a + b) + (c + d), everywhere
  *
+ * Where a parameter has an owner (shard.c), the sums of the same tree go to it alone, one way.
+ *
  * Messages begin as soon as a sum is there. Its addition waits until some more bytes are under way, so that compute need not wait
  * for messages: `pending` is a queue. All ranks emit the same list of messages in the same order, and count those of others. */
 #include <stdio.h>
@@ -14,7 +16,6 @@
 /* Bytes of messages that are under way beside compute before the first of them is waited for. */
 #define AHEAD_BYTES (UINT64_C(32) << 20)
 
-static uint32_t rank_of(const tide__tape *tape) { return tape->first_micro / tape->n_micros; }
 static bool is_loss(const tide__tape *tape, uint32_t slot) { return slot == tape->graph->params.count; }
 
 static tide_phase phase_of(const tide__tape *tape, uint32_t slot) {
@@ -40,42 +41,59 @@ static tide_status finish(tide__tape *tape, uint32_t slot, tide_id total) {
     return tape->options->fused_update ? tide__tape_update_param(tape, slot) : TIDE_OK;
 }
 
-/* Both directions at once; the message of the lower rank has the lower number. */
-static tide_status begin(tide__tape *tape, uint32_t slot, uint32_t level, tide_id own) {
-    uint32_t rank = rank_of(tape), peer = rank ^ UINT32_C(1) << level;
+/* Who of a pair gets the sum of both: each of them, or the one on the way to the owner. */
+static bool receives(const tide__tape *tape, uint32_t slot, uint32_t level, uint32_t rank) {
+    uint32_t owner = is_loss(tape, slot) ? TIDE_NONE : tape->weights[slot].owner;
+    return owner == TIDE_NONE || ((rank ^ owner) & ((UINT32_C(2) << level) - 1)) == 0;
+}
+
+/* Both directions at once; the message of the lower rank has the lower number. A rank whose sum has gone to the owner counts on. */
+static tide_status begin(tide__tape *tape, tide__exchange x) {
+    uint32_t rank = tape->rank, peer = rank ^ UINT32_C(1) << x.level;
     uint64_t first = tape->n_messages;
     char name[TIDE__PARAM_NAME_BYTES];
-    name_slot(tape, slot, name);
-    const tide__draft draft = {.phase = phase_of(tape, slot), .name = name, .again = level};
-    tide__exchange x = {.slot = slot, .level = level, .own = own};
+    name_slot(tape, x.slot, name);
+    const tide__draft draft = {.phase = phase_of(tape, x.slot), .name = name, .again = x.level};
+    bool sends = x.own != TIDE_NONE && receives(tape, x.slot, x.level, peer);
+    x.received = TIDE_NONE;
     tape->n_messages += tape->n_ranks;
-    if (rank < peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, own, peer, first + rank));
-    TIDE_TRY(tide__emit_receive(&tape->emit, &draft, own, peer, first + peer, &x.received));
-    if (rank > peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, own, peer, first + rank));
-    tape->pending_bytes += tape->emit.tensors.data[own].size_bytes;
+    if (sends && rank < peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, x.own, peer, first + rank));
+    if (x.own != TIDE_NONE && receives(tape, x.slot, x.level, rank))
+        TIDE_TRY(tide__emit_receive(&tape->emit, &draft, x.own, peer, first + peer, &x.received));
+    if (sends && rank > peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, x.own, peer, first + rank));
+    tape->pending_bytes += x.size_bytes;
     return tide__vec_push(&tape->pending, x);
+}
+
+static tide_status add_both(tide__tape *tape, const tide__exchange *x, tide_id *sum) {
+    bool left = (tape->rank >> x->level & 1) == 0;
+    char name[TIDE__PARAM_NAME_BYTES];
+    name_slot(tape, x->slot, name);
+    const tide__addend of = {phase_of(tape, x->slot), name, x->slot};
+    return tide__tape_add(tape, &of, tape->n_levels + x->level, left ? x->own : x->received,
+                          left ? x->received : x->own, sum);
 }
 
 /* The oldest exchange: its addition, and the next level or what the sum is for. */
 static tide_status end_oldest(tide__tape *tape) {
     tide__exchange x = tape->pending.data[tape->first_pending++];
-    bool left = (rank_of(tape) >> x.level & 1) == 0;
-    char name[TIDE__PARAM_NAME_BYTES];
-    tide_id sum;
-    name_slot(tape, x.slot, name);
-    const tide__addend of = {phase_of(tape, x.slot), name, x.slot};
-    tape->pending_bytes -= tape->emit.tensors.data[x.own].size_bytes;
-    TIDE_TRY(tide__tape_add(tape, &of, tape->n_levels + x.level, left ? x.own : x.received, left ? x.received : x.own,
-                            &sum));
+    tape->pending_bytes -= x.size_bytes;
+    tide_id sum = TIDE_NONE;
+    if (x.received != TIDE_NONE) TIDE_TRY(add_both(tape, &x, &sum));
     bool top = tape->n_ranks >> (x.level + 1) <= 1;
-    return top ? finish(tape, x.slot, sum) : begin(tape, x.slot, x.level + 1, sum);
+    x.level++;
+    x.own = sum;
+    return top ? finish(tape, x.slot, sum) : begin(tape, x);
 }
 
 /* Names of what belongs to the whole step carry no number of a micro-batch. */
 tide_status tide__tape_share(tide__tape *tape, uint32_t slot, tide_id own) {
     uint32_t micro = tape->emit.micro;
+    const tide__exchange x = {.slot = slot, .size_bytes = tape->emit.tensors.data[own].size_bytes, .own = own};
+    if (!is_loss(tape, slot)) tape->weights[slot].grad_floats = tide__emitter_floats(&tape->emit, own);
     tape->emit.micro = 0;
-    tide_status status = tape->n_ranks == 1 ? finish(tape, slot, own) : begin(tape, slot, 0, own);
+    tide_status status =
+        tape->n_ranks == 1 || tape->options->inference ? finish(tape, slot, own) : begin(tape, x);
     while (status == TIDE_OK && tape->pending_bytes > AHEAD_BYTES && tape->pending.count - tape->first_pending > 1)
         status = end_oldest(tape);
     tape->emit.micro = micro;
@@ -92,7 +110,7 @@ tide_status tide__tape_share_rest(tide__tape *tape) {
 
 /* All of them from one rank to another. */
 static tide_status pass_statistics(tide__tape *tape, uint32_t from, uint32_t to) {
-    uint32_t rank = rank_of(tape);
+    uint32_t rank = tape->rank;
     for (size_t i = 0; i < tape->statistics.count / tape->n_micros;
          i++) { /* the layers, as the first micro-batch has them */
         for (uint32_t k = 2; k < 4; k++) {
@@ -123,7 +141,7 @@ static tide_status update_own(tide__tape *tape) {
 tide_status tide__tape_chain_statistics(tide__tape *tape) {
     for (uint32_t r = 0; r < tape->n_ranks; r++) {
         if (r > 0) TIDE_TRY(pass_statistics(tape, r - 1, r));
-        if (rank_of(tape) == r) TIDE_TRY(update_own(tape));
+        if (tape->rank == r) TIDE_TRY(update_own(tape));
     }
     for (uint32_t r = 0; r + 1 < tape->n_ranks; r++) TIDE_TRY(pass_statistics(tape, tape->n_ranks - 1, r));
     return TIDE_OK;

@@ -10,14 +10,19 @@ tide__micro *tide__tape_micro(const tide__tape *tape) { return &tape->micros[tap
 
 /* ---- leaves ---- */
 
-tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
-                             tide_id *out) {
+static tide_status add_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand) {
     tide__weight *weight = &tape->weights[param];
-    if (weight->now != TIDE_NONE) return *out = weight->now, TIDE_OK;
     const tide__param *p = &tape->graph->params.data[param];
+    tide_state state = {.cls = p->trainable ? TIDE_CLASS_WEIGHT : TIDE_CLASS_OTHER, .trainable = p->trainable};
+    state.init = p->init;
+    state.init_scale = p->init_scale;
+    state.owner = tide__tape_is_gathered(tape, param) ? weight->owner : TIDE_NONE;
+    weight->state = (uint32_t)tape->states.count;
+    if (state.owner != TIDE_NONE && state.owner != tape->rank)
+        return tide__tape_miss_state(tape, p, tide__layer_name(tape->graph, p->layer), p->role, state);
     tide__leaf leaf = {.desc = desc, .operand = operand, .name = tide__layer_name(tape->graph, p->layer)};
     leaf.role = p->role;
-    leaf.tensor = (tide_tensor){.cls = p->trainable ? TIDE_CLASS_WEIGHT : TIDE_CLASS_OTHER,
+    leaf.tensor = (tide_tensor){.cls = state.cls,
                                 .start = tape->options->client_weights ? TIDE_START_CLIENT : TIDE_START_PRESENT,
                                 .keep = tape->options->inference && !tape->options->client_weights};
     uint32_t micro = tape->emit.micro;
@@ -25,16 +30,21 @@ tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_des
     tide_status status = tide__emit_leaf(&tape->emit, &leaf, &weight->now);
     tape->emit.micro = micro;
     if (status != TIDE_OK) return status;
-    weight->start = weight->now;
-    weight->state = (uint32_t)tape->states.count;
-    tide_state state = {.cls = leaf.tensor.cls, .trainable = p->trainable, .at_start = weight->start};
+    weight->start = weight->like = weight->now;
+    state.at_start = weight->start;
     state.at_end = state.op = TIDE_NONE;
     state.shape = p->shape;
     state.rank = p->rank;
-    state.init = p->init;
-    state.init_scale = p->init_scale;
-    *out = weight->now;
     return tide__vec_push(&tape->states, state);
+}
+
+tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
+                             tide_id *out) {
+    tide__weight *weight = &tape->weights[param];
+    if (weight->state == TIDE_NONE) TIDE_TRY(add_param(tape, param, desc, operand));
+    if (tide__tape_is_gathered(tape, param)) return tide__tape_gather(tape, param, desc, operand, out);
+    *out = weight->now;
+    return TIDE_OK;
 }
 
 static tide_status client_leaf(tide__tape *tape, const tide_op_desc *desc, uint32_t operand, const char *name,

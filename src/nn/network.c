@@ -171,8 +171,9 @@ static tide_status open_all(tide_trainer_options *o, const tide_step_options *st
     tide_step_options with_device = *step;
     with_device.device = o->device;
     with_device.machine = o->machine;
-    n->first_micro = step->first_micro;
-    n->n_micros = step->micro_count ? step->micro_count : tide__step_micros(step);
+    const tide__share share = tide__step_share(step);
+    n->first_micro = share.first;
+    n->n_micros = share.count;
     TIDE_TRY(tide__step_create_runnable(o->model, &with_device, &n->step));
     n->program = tide_step_program(n->step);
     TIDE_TRY(open_plan(o, host ? host->run : NULL, fit, n));
@@ -275,7 +276,7 @@ tide_status tide__network_write_part(const tide__network *n, tide_id tensor, uin
 
 void tide__step_for_inference(tide_step_options *step) {
     step->inference = true;
-    step->accumulate = step->first_micro = step->micro_count = 0;
+    if (step->shard != TIDE_SHARD_ALL) step->accumulate = step->first_micro = step->micro_count = 0;
     step->fused_update = false;
     step->clip_norm = 0;
     step->skip_nonfinite = false;

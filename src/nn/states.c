@@ -152,6 +152,7 @@ static tide_status draw_piece(void *context, const tide_state *s, const tide_pie
 }
 
 tide_status tide__network_init_state(tide__network *n, uint32_t index, uint64_t seed) {
+    if (tide_step_state(n->step, index)->at_start == TIDE_NONE) return TIDE_OK;
     tide_status status = tide__network_write_state(n, index, draw_piece, &seed);
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "state \"%s\"", tide_step_state(n->step, index)->name);
 }
@@ -221,6 +222,7 @@ tide_status tide__network_copy_states(tide__network *to, const tide__network *fr
     tide_id tensor;
     for (uint32_t i = 0; i < tide_step_state_count(to->step) && status == TIDE_OK; i++) {
         const tide_state *s = tide_step_state(to->step, i);
+        if (s->at_start == TIDE_NONE) continue;
         status = find_source(to, i, from, &source, &tensor);
         if (status == TIDE_OK) status = copy_value(to, s->at_start, from, tensor, stored_bytes(to, s), bytes);
     }
@@ -235,7 +237,9 @@ tide_status tide__network_borrow_states(tide__network *to, const tide__network *
     to->lent = malloc((tensors + 1) * sizeof *to->lent);
     if (!to->lent) return tide__fail_memory();
     memset(to->lent, 0xff, tensors * sizeof *to->lent); /* TIDE_NONE in each */
-    for (uint32_t i = 0; i < tide_step_state_count(to->step); i++)
-        TIDE_TRY(find_source(to, i, from, &source, &to->lent[tide_step_state(to->step, i)->at_start]));
+    for (uint32_t i = 0; i < tide_step_state_count(to->step); i++) {
+        tide_id mine = tide_step_state(to->step, i)->at_start;
+        if (mine != TIDE_NONE) TIDE_TRY(find_source(to, i, from, &source, &to->lent[mine]));
+    }
     return TIDE_OK;
 }

@@ -16,7 +16,7 @@ tide_status tide__network_read_state(tide__network *network, uint32_t state, tid
 typedef tide_status (*tide__row_fn)(void *context, uint64_t at, float *row, uint64_t n);
 tide_status tide__piece_rows(const tide_piece *piece, float *plain, tide__row_fn row, void *context);
 
-/* Its first value, a function of its name and the seed. */
+/* Its first value, a function of its name and the seed; nothing where another rank has it. */
 tide_status tide__network_init_state(tide__network *network, uint32_t state, uint64_t seed);
 
 /* Folds the bytes of a state, as stored, into a hash; whether it lies in parts does not matter. */

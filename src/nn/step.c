@@ -20,6 +20,8 @@ struct tide_step {
     tide_id loss, update_scale;
     tide_state *states;
     uint32_t n_states;
+    char **names; /* of states that are elsewhere */
+    size_t n_names;
 };
 
 void tide_step_options_init(tide_step_options *options) { *options = (tide_step_options){.size = sizeof *options}; }
@@ -40,7 +42,18 @@ static tide_status check_share(const tide_step_options *o) {
     if (!is_power_of_two(own) || !is_power_of_two(all / own))
         return tide__fail(TIDE_E_ARGUMENT, "%u ranks with %u micro-batches each: both must be powers of two", all / own,
                           own);
-    return o->inference ? tide__fail(TIDE_E_ARGUMENT, "only steps of training are shared by ranks") : TIDE_OK;
+    return o->inference && o->shard != TIDE_SHARD_ALL
+               ? tide__fail(TIDE_E_ARGUMENT, "only steps of training are shared by ranks")
+               : TIDE_OK;
+}
+
+tide__share tide__step_share(const tide_step_options *o) {
+    uint32_t all = tide__step_micros(o), own = o->micro_count ? o->micro_count : all;
+    tide__share share = {.rank = o->first_micro / own, .n_ranks = all / own, .first = o->first_micro, .count = own};
+    if (!o->inference || share.n_ranks == 1) return share;
+    share.first = 0;
+    share.count = 1;
+    return share;
 }
 
 static tide_status check_options(const tide_step_options *o, const tide__graph *g) {
@@ -56,6 +69,7 @@ static tide_status check_options(const tide_step_options *o, const tide__graph *
     if (o->fused_update && o->skip_nonfinite)
         return tide__fail(TIDE_E_ARGUMENT, "an update fused into backward cannot be skipped: gradients of other layers "
                                            "may still turn out not to be finite");
+    if ((unsigned)o->shard > TIDE_SHARD_ALL) return tide__fail(TIDE_E_ARGUMENT, "unknown shard %d", (int)o->shard);
     if (o->dtype != TIDE_F32 && o->dtype != TIDE_BF16 && o->dtype != TIDE_F16)
         return tide__fail(TIDE_E_ARGUMENT, "activations are of f32, bf16 or f16");
     if (o->dtype != TIDE_F32 && o->device)
@@ -84,10 +98,12 @@ static uint32_t find_head(const tide__graph *g, const tide_step_options *o) {
 static tide_status tape_init(tide__tape *tape, const tide__graph *graph, const tide_step_options *options) {
     *tape = (tide__tape){.graph = graph, .options = options, .clip_scale = TIDE_NONE};
     tape->head = find_head(graph, options);
+    const tide__share share = tide__step_share(options);
     tape->n_all = tide__step_micros(options);
-    tape->n_micros = options->micro_count ? options->micro_count : tape->n_all;
-    tape->n_ranks = tape->n_all / tape->n_micros;
-    tape->first_micro = options->first_micro;
+    tape->n_micros = share.count;
+    tape->first_micro = share.first;
+    tape->rank = share.rank;
+    tape->n_ranks = share.n_ranks;
     tape->nodes = malloc(graph->layers.count * sizeof *tape->nodes);
     tape->weights = malloc((graph->params.count + 1) * sizeof *tape->weights);
     tape->micros = malloc(tape->n_micros * sizeof *tape->micros);
@@ -95,8 +111,13 @@ static tide_status tape_init(tide__tape *tape, const tide__graph *graph, const t
     tape->partials = malloc((graph->params.count + 1) * tape->n_levels * sizeof *tape->partials);
     if (!tape->nodes || !tape->weights || !tape->micros || !tape->partials) return tide__fail_memory();
     for (size_t i = 0; i < graph->params.count; i++)
-        tape->weights[i] = (tide__weight){TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE};
-    return TIDE_OK;
+        tape->weights[i] = (tide__weight){TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE, 0, 0};
+    return tide__tape_choose_owners(tape);
+}
+
+static void free_names(char **names, size_t n) {
+    for (size_t i = 0; i < n; i++) free(names[i]);
+    free(names);
 }
 
 static void free_states(tide_state *states, size_t n) {
@@ -105,6 +126,7 @@ static void free_states(tide_state *states, size_t n) {
 }
 
 static void tape_deinit(tide__tape *tape) {
+    free_names(tape->names.data, tape->names.count);
     tide__emitter_deinit(&tape->emit);
     free(tape->nodes);
     free(tape->weights);
@@ -133,7 +155,7 @@ static tide_status unroll(tide__tape *tape) {
         if (!tape->options->inference) TIDE_TRY(tide__tape_backward(tape));
     }
     TIDE_TRY(tide__tape_share_rest(tape));
-    if (tape->n_ranks > 1) TIDE_TRY(tide__tape_chain_statistics(tape));
+    if (tape->n_ranks > 1 && !tape->options->inference) TIDE_TRY(tide__tape_chain_statistics(tape));
     if (tape->options->inference || tape->options->fused_update) return TIDE_OK;
     return tide__tape_update(tape);
 }
@@ -142,6 +164,7 @@ static tide_status unroll(tide__tape *tape) {
 static tide_status carry_states(tide__tape *tape) {
     for (size_t i = 0; i < tape->graph->params.count; i++) {
         tide__weight *weight = &tape->weights[i];
+        if (weight->now == TIDE_NONE) continue;
         tape->states.data[weight->state].at_end = weight->now;
         if (tape->options->client_weights) continue;
         TIDE_TRY(tide_program_builder_keep(tape->emit.builder, weight->now));
@@ -149,6 +172,7 @@ static tide_status carry_states(tide__tape *tape) {
     for (size_t i = 0; i < tape->states.count && !tape->options->client_weights; i++) {
         const tide_state *s = &tape->states.data[i];
         const tide_carry whole = {s->at_end, s->at_start};
+        if (whole.to == TIDE_NONE) continue;
         for (uint32_t k = 0; k < (s->n_parts ? s->n_parts : 1); k++)
             TIDE_TRY(tide_program_builder_carry(tape->emit.builder, s->n_parts ? s->parts[k] : whole));
     }
@@ -159,7 +183,7 @@ static tide_status carry_states(tide__tape *tape) {
 static void describe_optimizer_states(tide_step *step, const uint32_t *state_of) {
     for (uint32_t i = 0; i < step->n_states; i++) {
         tide_state *s = &step->states[i];
-        if (s->cls != TIDE_CLASS_OPTIMIZER) continue;
+        if (s->cls != TIDE_CLASS_OPTIMIZER || s->at_start == TIDE_NONE) continue;
         const tide_state *parameter = &step->states[state_of[tide_program_op(step->program, s->op)->reads[0]]];
         s->op = parameter->op;
         s->operand = parameter->operand;
@@ -173,12 +197,13 @@ static tide_status describe_states(tide_step *step) {
     if (!state_of) return tide__fail_memory();
     memset(state_of, 0xff, n_tensors * sizeof *state_of);
     for (uint32_t i = 0; i < step->n_states; i++) {
+        if (step->states[i].at_start == TIDE_NONE) continue;
         state_of[step->states[i].at_start] = i;
         step->states[i].name = tide_program_tensor(step->program, step->states[i].at_start)->name;
     }
     for (tide_id op = tide_program_op_count(step->program); op-- > 0;) {
         const tide_op *o = tide_program_op(step->program, op);
-        for (uint32_t k = 0; k < o->n_reads; k++) {
+        for (uint32_t k = 0; k < o->n_reads && !o->message; k++) {
             if (state_of[o->reads[k]] == TIDE_NONE) continue;
             step->states[state_of[o->reads[k]]].op = op;
             step->states[state_of[o->reads[k]]].operand = k;
@@ -197,6 +222,10 @@ static void take_over(tide_step *step, tide__tape *tape) {
     step->n_states = (uint32_t)tape->states.count;
     tape->states.data = NULL;
     tape->states.count = 0;
+    step->names = tape->names.data;
+    step->n_names = tape->names.count;
+    tape->names.data = NULL;
+    tape->names.count = 0;
     step->micros = tape->micros;
     step->n_micros = tape->n_micros;
     step->loss = tape->loss;
@@ -258,6 +287,7 @@ void tide_step_destroy(tide_step *step) {
     free(step->ops);
     free(step->micros);
     free_states(step->states, step->n_states);
+    free_names(step->names, step->n_names);
     free(step);
 }
 

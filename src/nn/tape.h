@@ -24,6 +24,10 @@ typedef struct tide__weight {
     tide_id now;    /* its newest value: another one after an update or new running statistics */
     tide_id grad;   /* of the micro-batch at hand, as far as it is there; in the end the sum over all of them */
     uint32_t state; /* its entry in `states` */
+    uint32_t owner; /* the rank that updates it; TIDE_NONE: every rank does */
+    tide_id like;   /* the first of its values here, for the layout of those to come; TIDE_NONE: none as yet */
+    uint64_t grad_floats; /* of its gradient, as stored */
+    uint32_t uses;        /* how often it has gone from its owner to others */
 } tide__weight;
 
 /* Per micro-batch. */
@@ -35,7 +39,8 @@ typedef struct tide__micro {
 /* A sum on its way to and from another rank. */
 typedef struct tide__exchange {
     uint32_t slot, level;
-    tide_id own, received;
+    uint64_t size_bytes;
+    tide_id own, received; /* TIDE_NONE: the sum is no longer here, or nothing comes */
 } tide__exchange;
 
 /* What a micro-batch has for the running statistics of a batch norm. */
@@ -48,7 +53,8 @@ typedef struct tide__tape {
     const tide__graph *graph;
     const tide_step_options *options;
     uint32_t first_micro, n_micros; /* that this step computes */
-    uint32_t n_all, n_ranks;        /* micro-batches and ranks of the job */
+    uint32_t n_all;                 /* micro-batches of the job */
+    uint32_t rank, n_ranks;
     uint32_t head;                  /* the layer before the loss where one op does both; TIDE_NONE */
     tide__emitter emit;
     tide__node *nodes;     /* per layer */
@@ -64,7 +70,8 @@ typedef struct tide__tape {
     size_t first_pending;                  /* those before are done */
     uint64_t pending_bytes;                /* of one direction */
     TIDE_VEC(tide__statistics) statistics; /* of several ranks: by micro-batch, then layer */
-    TIDE_VEC(tide_state) states;           /* names and ops are filled in by step.c */
+    TIDE_VEC(tide_state) states; /* names of those that are here, and ops, are filled in by step.c */
+    TIDE_VEC(char *) names;      /* of those that are not */
 } tide__tape;
 
 /* Forward ops of one micro-batch; fills nodes and micros. */
@@ -86,6 +93,31 @@ tide_status tide__tape_update_statistics(tide__tape *tape, const tide__statistic
 /* With several ranks, after all micro-batches. */
 tide_status tide__tape_chain_statistics(tide__tape *tape);
 
+/* ---- what lies at its owner; see shard.c ---- */
+
+/* Whole parameters, so that all ranks have about as many bytes. */
+tide_status tide__tape_choose_owners(tide__tape *tape);
+bool tide__tape_is_elsewhere(const tide__tape *tape, uint32_t param); /* another rank updates it */
+bool tide__tape_is_gathered(const tide__tape *tape, uint32_t param);  /* only its owner has it */
+/* A state that another rank has: name and role name it. */
+tide_status tide__tape_miss_state(tide__tape *tape, const tide__param *param, const char *name, const char *role,
+                                  tide_state state);
+/* With weights at their owners: the value of a parameter for one use, as operand `operand` of `desc`. Owners send it, others get it. */
+tide_status tide__tape_gather(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
+                              tide_id *out);
+/* The newest value of a parameter goes from its owner to all, if all have it. */
+tide_status tide__tape_spread(tide__tape *tape, uint32_t param);
+/* A value on its way from one rank to another, or to all others (TIDE_NONE). There it is in the layout of `like`, or where that is
+ * TIDE_NONE of operand `operand` of draft.desc. draft.again counts what else goes by this name. */
+typedef struct tide__passing {
+    tide__draft draft;
+    uint32_t operand;
+    tide_class cls;
+    tide_id like;
+    uint32_t from, to;
+} tide__passing;
+tide_status tide__tape_pass(tide__tape *tape, const tide__passing *passing, tide_id *value);
+
 /* Something that is summed over the micro-batches. */
 typedef struct tide__addend {
     tide_phase phase;
@@ -99,7 +131,7 @@ tide_status tide__tape_add(tide__tape *tape, const tide__addend *of, uint32_t ag
 /* The value of the micro-batch at hand goes into its sum, which is shared after the last one. */
 tide_status tide__tape_sum(tide__tape *tape, const tide__addend *of, tide_id value);
 
-/* The parameter's tensor, created on first use as operand `operand` of `desc`. */
+/* The parameter's tensor as operand `operand` of `desc`: created on first use, or gathered for each. */
 tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
                              tide_id *out);
 

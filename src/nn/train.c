@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "nn/parts.h"
 #include "nn/schedule.h"
+#include "nn/owners.h"
 #include "nn/states.h"
 #include "nn/step.h"
 #include "nn/trainer.h"
@@ -47,6 +48,8 @@ static tide_status check_peers(const tide_trainer_options *o) {
         return tide__fail(TIDE_E_ARGUMENT, "%u micro-batches cannot be shared by %u ranks", micros, o->peers->count);
     if (o->n_parts || o->mode != TIDE_MODE_PLANNED)
         return tide__fail(TIDE_E_UNSUPPORTED, "several ranks train from plans, a network that does not change");
+    if ((unsigned)o->step.shard > TIDE_SHARD_ALL)
+        return tide__fail(TIDE_E_ARGUMENT, "unknown shard %d", (int)o->step.shard);
     return TIDE_OK;
 }
 
@@ -241,7 +244,10 @@ tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
     TIDE_NEED(t, hash);
     const tide__network *n = &t->network;
     uint64_t h = t->step;
-    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) TIDE_TRY(tide__network_hash_state(n, i, &h));
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
+        if (tide_step_state(n->step, i)->at_start != TIDE_NONE) TIDE_TRY(tide__network_hash_state(n, i, &h));
+        TIDE_TRY(tide__owner_tells(t, i, &h, sizeof h));
+    }
     *hash = h;
     return TIDE_OK;
 }

@@ -41,12 +41,13 @@ static cut cut_weight(const tide__tape *tape, const optimizer *o, tide_id weight
 }
 
 /* A state of the step, of which no value is there yet. */
-static tide_status add_state(tide__tape *tape, const tide__param *param, uint32_t n_parts) {
+static tide_status add_state(tide__tape *tape, const tide__param *param, uint32_t owner, uint32_t n_parts) {
     tide_state state = {.cls = TIDE_CLASS_OPTIMIZER, .at_start = TIDE_NONE, .at_end = TIDE_NONE, .op = TIDE_NONE};
     tide_carry *parts = n_parts > 1 ? malloc(n_parts * sizeof *parts) : NULL;
     if (n_parts > 1 && !parts) return tide__fail_memory();
     state.shape = param->shape;
     state.rank = param->rank;
+    state.owner = owner;
     state.n_parts = parts ? n_parts : 0;
     state.parts = parts;
     tide_status status = tide__vec_push(&tape->states, state);
@@ -104,8 +105,19 @@ static tide_status emit_update(tide__tape *tape, uint32_t param) {
     const uint32_t first_state = (uint32_t)tape->states.count;
     char name[TIDE__PARAM_NAME_BYTES];
     tide__param_name(tape->graph, p, name);
-    for (uint32_t i = 0; i < o->n_states; i++) TIDE_TRY(add_state(tape, p, c.n_parts));
+    for (uint32_t i = 0; i < o->n_states; i++) TIDE_TRY(add_state(tape, p, tape->weights[param].owner, c.n_parts));
     for (uint32_t part = 0; part < c.n_parts; part++) TIDE_TRY(emit_part(tape, param, name, &c, part, first_state));
+    return TIDE_OK;
+}
+
+/* Another rank has the states. */
+static tide_status miss_update(tide__tape *tape, uint32_t param) {
+    const optimizer *o = &optimizers[tape->options->optimizer];
+    const tide__param *p = &tape->graph->params.data[param];
+    const tide_state state = {.cls = TIDE_CLASS_OPTIMIZER, .owner = tape->weights[param].owner};
+    char name[TIDE__PARAM_NAME_BYTES];
+    tide__param_name(tape->graph, p, name);
+    for (uint32_t i = 0; i < o->n_states; i++) TIDE_TRY(tide__tape_miss_state(tape, p, name, o->state[i], state));
     return TIDE_OK;
 }
 
@@ -114,7 +126,9 @@ tide_status tide__tape_update_param(tide__tape *tape, uint32_t param) {
     if (!tape->graph->params.data[param].trainable) return TIDE_OK;
     uint32_t micro = tape->emit.micro;
     tape->emit.micro = 0;
-    tide_status status = emit_update(tape, param);
+    tide_status status =
+        tide__tape_is_elsewhere(tape, param) ? miss_update(tape, param) : emit_update(tape, param);
+    if (status == TIDE_OK) status = tide__tape_spread(tape, param);
     tape->emit.micro = micro;
     return status;
 }
@@ -125,8 +139,9 @@ tide_status tide__tape_update_param(tide__tape *tape, uint32_t param) {
 #define GROUP_FLOATS (UINT64_C(16) << 20)
 
 typedef struct norms {
-    tide_id *grads; /* of all parameters, and room for a sum */
+    tide_id *grads; /* of all parameters, and room for a sum; TIDE_NONE: its owner has it */
     uint64_t *elements;
+    uint32_t *owners;
     uint32_t n;
 } norms;
 
@@ -134,8 +149,19 @@ typedef struct norms {
 static uint32_t group_end(const norms *l, uint32_t first, uint64_t most) {
     uint64_t floats = l->elements[first];
     uint32_t end = first + 1;
-    while (end < l->n && l->elements[end] <= most && floats <= most - l->elements[end]) floats += l->elements[end++];
+    while (end < l->n && l->owners[end] == l->owners[first] && l->elements[end] <= most && floats <= most - l->elements[end]) floats += l->elements[end++];
     return end;
+}
+
+/* What a group writes goes from its owner to that of the next, or to all. */
+static tide_status pass_sum(tide__tape *tape, const tide__draft *draft, uint32_t from, uint32_t to, tide_id *sum) {
+    const tide__passing p = {.draft = *draft,
+                             .operand = draft->n_reads,
+                             .cls = TIDE_CLASS_OTHER,
+                             .like = TIDE_NONE,
+                             .from = from,
+                             .to = to};
+    return from == to ? TIDE_OK : tide__tape_pass(tape, &p, sum);
 }
 
 /* One group: the clip factor after the last, else the sum of squares so far. */
@@ -149,11 +175,14 @@ static tide_status emit_group(tide__tape *tape, const norms *l, uint32_t first, 
     const tide_id behind = l->grads[end]; /* its place is lent to the sum */
     tide_id writes[TIDE__MAX_WRITES];
     tide__draft draft = {&desc, TIDE_UPDATE, "grad-norm", l->grads + first, end - first + (group > 0), group};
-    if (group > 0) l->grads[end] = *sum;
-    TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
-    l->grads[end] = behind;
-    *sum = writes[0];
-    return TIDE_OK;
+    const uint32_t owner = l->owners[first];
+    if (owner == TIDE_NONE || owner == tape->rank) {
+        if (group > 0) l->grads[end] = *sum;
+        TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
+        l->grads[end] = behind;
+        *sum = writes[0];
+    }
+    return pass_sum(tape, &draft, owner, desc.has_next ? l->owners[end] : TIDE_NONE, sum);
 }
 
 static tide_status emit_norm(tide__tape *tape, const norms *l) {
@@ -169,18 +198,20 @@ static tide_status emit_norm(tide__tape *tape, const norms *l) {
 
 static tide_status clip(tide__tape *tape) {
     size_t n_params = tape->graph->params.count;
-    norms l = {malloc((n_params + 1) * sizeof *l.grads), malloc(n_params * sizeof *l.elements), 0};
-    tide_status status = l.grads && l.elements ? TIDE_OK : tide__fail_memory();
+    norms l = {malloc((n_params + 1) * sizeof *l.grads), malloc(n_params * sizeof *l.elements),
+               malloc(n_params * sizeof *l.owners), 0};
+    tide_status status = l.grads && l.elements && l.owners ? TIDE_OK : tide__fail_memory();
     for (size_t i = 0; i < n_params && status == TIDE_OK; i++) {
         if (!tape->graph->params.data[i].trainable) continue;
         l.grads[l.n] = tape->weights[i].grad;
-        l.elements[l.n] = tide__emitter_floats(&tape->emit, l.grads[l.n]);
-        l.n++;
+        l.elements[l.n] = tape->weights[i].grad_floats;
+        l.owners[l.n++] = tape->weights[i].owner;
     }
     if (status == TIDE_OK) l.grads[l.n] = TIDE_NONE;
     if (status == TIDE_OK) status = emit_norm(tape, &l);
     free(l.grads);
     free(l.elements);
+    free(l.owners);
     return status;
 }
 

@@ -15,6 +15,7 @@
 #include "nn/array_writer.h"
 #include "nn/checkpoint_keys.h"
 #include "nn/model.h"
+#include "nn/owners.h"
 
 /* ---- what fits ---- */
 
@@ -187,6 +188,7 @@ static void write_metadata(FILE *f, const tide_trainer *t) {
 }
 
 tide_status tide_trainer_save_weights(tide_trainer *t, const char *path) {
-    TIDE_NEED(t, path);
+    TIDE_NEED(t);
+    TIDE_TRY(tide__owner_check_path(t, path));
     return tide__arrays_save(t, path, false, write_metadata);
 }

@@ -8,7 +8,7 @@
 
 #include "support/test.h"
 
-enum { MAX_RANKS = 4, STEPS = 3, WAIT_S = 60 };
+enum { MAX_RANKS = 4, STEPS = 3, WAIT_S = 10 };
 
 /* ---- the hub: bytes go from one thread to another when both are there ---- */
 
@@ -97,6 +97,7 @@ typedef struct setting {
     float clip_norm;
     bool fused;
     double share; /* of the unconstrained arena; 0: no budget */
+    tide_shard shard;
 } setting;
 
 typedef struct result {
@@ -164,6 +165,7 @@ static tide_status open_and_train(job *j) {
     o.step.accumulate = s->micros;
     o.step.clip_norm = s->clip_norm;
     o.step.fused_update = s->fused;
+    o.step.shard = s->shard;
     o.plan.effort = TIDE_EFFORT_LOW;
     if (s->share > 0) {
         o.plan.policy = "hybrid";
@@ -223,9 +225,12 @@ static void assert_ranks_agree(const setting *s, uint32_t n_ranks) {
 static void two_ranks_train_to_the_bits_of_one(void **state) {
     (void)state;
     static const setting settings[] = {
-        {"lenet", 2, 28, 4, TIDE_ADAM, 0.5f, false, 0.6},
-        {"resnet-cifar:1", 2, 28, 2, TIDE_MOMENTUM, 0, true, 0.6},
-        {"alexnet", 1, 67, 2, TIDE_SGD, 0, true, 0}, /* dropout */
+        {"lenet", 2, 28, 4, TIDE_ADAM, 0.5f, false, 0.6, TIDE_SHARD_NONE},
+        {"lenet", 2, 28, 4, TIDE_ADAM, 0.5f, false, 0.7, TIDE_SHARD_OPTIMIZER},
+        {"lenet", 2, 28, 4, TIDE_ADAM, 0.5f, false, 0, TIDE_SHARD_ALL},
+        {"resnet-cifar:1", 2, 28, 2, TIDE_MOMENTUM, 0, true, 0.6, TIDE_SHARD_NONE},
+        {"resnet-cifar:1", 2, 28, 4, TIDE_MOMENTUM, 0, true, 0.7, TIDE_SHARD_ALL},
+        {"alexnet", 1, 67, 2, TIDE_SGD, 0, true, 0, TIDE_SHARD_OPTIMIZER}, /* dropout */
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) assert_ranks_agree(&settings[i], 2);
 }
@@ -233,37 +238,43 @@ static void two_ranks_train_to_the_bits_of_one(void **state) {
 static void four_ranks_train_to_the_bits_of_one(void **state) {
     (void)state;
     static const setting settings[] = {
-        {"resnet-cifar:1", 1, 28, 8, TIDE_MOMENTUM, 0.5f, false, 0},
-        {"gpt2:1,16,2,6,256", 1, 0, 4, TIDE_ADAMW, 1, false, 0.6}, /* tied weights */
+        {"resnet-cifar:1", 1, 28, 8, TIDE_MOMENTUM, 0.5f, false, 0, TIDE_SHARD_NONE},
+        {"resnet-cifar:1", 1, 28, 8, TIDE_MOMENTUM, 0.5f, false, 0, TIDE_SHARD_OPTIMIZER},
+        {"gpt2:1,16,2,6,256", 1, 0, 4, TIDE_ADAMW, 1, false, 0.6, TIDE_SHARD_NONE}, /* tied weights */
+        {"gpt2:1,16,2,6,256", 1, 0, 4, TIDE_ADAMW, 1, false, 0.8, TIDE_SHARD_ALL},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) assert_ranks_agree(&settings[i], 4);
 }
 
 /* Every message has its other side, for any number of ranks; one that is changed has none. */
+static void match_all(const tide_model *model, uint32_t n, tide_shard shard) {
+    tide_step *steps[MAX_RANKS];
+    const tide_program *programs[MAX_RANKS], *swapped[MAX_RANKS];
+    for (uint32_t r = 0; r < n; r++) {
+        tide_step_options o;
+        tide_step_options_init(&o);
+        o.accumulate = 8;
+        o.micro_count = 8 / n;
+        o.first_micro = r * o.micro_count;
+        o.shard = shard;
+        o.clip_norm = 1;
+        assert_ok(tide_step_create(model, &o, &steps[r]));
+        programs[r] = tide_step_program(steps[r]);
+        assert_true(tide_program_message_count(programs[r]) > 0);
+    }
+    assert_ok(tide_program_match_messages(programs, n));
+    for (uint32_t r = 0; r < n; r++) swapped[r] = programs[r ^ 1];
+    assert_status(tide_program_match_messages(swapped, n), TIDE_E_ARGUMENT);
+    assert_status(tide_program_match_messages(programs, n - 1), TIDE_E_ARGUMENT);
+    for (uint32_t r = 0; r < n; r++) tide_step_destroy(steps[r]);
+}
+
 static void messages_match(void **state) {
     (void)state;
     tide_model *model;
     assert_ok(tide_model_create("resnet-cifar:1", NULL, &model));
-    for (uint32_t n = 2; n <= MAX_RANKS; n *= 2) {
-        tide_step *steps[MAX_RANKS];
-        const tide_program *programs[MAX_RANKS];
-        for (uint32_t r = 0; r < n; r++) {
-            tide_step_options o;
-            tide_step_options_init(&o);
-            o.accumulate = 8;
-            o.micro_count = 8 / n;
-            o.first_micro = r * o.micro_count;
-            assert_ok(tide_step_create(model, &o, &steps[r]));
-            programs[r] = tide_step_program(steps[r]);
-            assert_true(tide_program_message_count(programs[r]) > 0);
-        }
-        assert_ok(tide_program_match_messages(programs, n));
-        const tide_program *swapped[MAX_RANKS];
-        for (uint32_t r = 0; r < n; r++) swapped[r] = programs[r ^ 1];
-        assert_status(tide_program_match_messages(swapped, n), TIDE_E_ARGUMENT);
-        assert_status(tide_program_match_messages(programs, n - 1), TIDE_E_ARGUMENT);
-        for (uint32_t r = 0; r < n; r++) tide_step_destroy(steps[r]);
-    }
+    for (uint32_t n = 2; n <= MAX_RANKS; n *= 2)
+        for (tide_shard shard = TIDE_SHARD_NONE; shard <= TIDE_SHARD_ALL; shard++) match_all(model, n, shard);
     tide_model_destroy(model);
 }
 
