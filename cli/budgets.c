@@ -20,6 +20,23 @@ const char *default_policy(const char *given, const budget_args *budgets) {
     return given ? given : budgets->arena.given ? "hybrid" : "liveness";
 }
 
+static const char *const shard_names[] = {
+#define SHARD_NAME(e, name) [e] = name,
+    TIDE_SHARD_TABLE(SHARD_NAME)
+#undef SHARD_NAME
+};
+
+const char *shard_name(tide_shard shard) { return shard_names[shard]; }
+
+bool parse_shard(const char *text, tide_shard *out) {
+    for (size_t i = 0; i < sizeof shard_names / sizeof *shard_names; i++) {
+        if (strcmp(shard_names[i], text) != 0) continue;
+        *out = (tide_shard)i;
+        return true;
+    }
+    return false;
+}
+
 bool parse_effort(const char *text, tide_effort *out) {
     static const char *const names[] = {
 #define EFFORT_NAME(e, name) [e] = name,

@@ -147,6 +147,9 @@ typedef struct unconstrained {
 const char *default_policy(const char *given, const budget_args *budgets);
 /* "low", "normal", "high"; false, with the complaint made, for anything else. */
 bool parse_effort(const char *text, tide_effort *out);
+/* "none", "optimizer", "all"; false for anything else. */
+bool parse_shard(const char *text, tide_shard *out);
+const char *shard_name(tide_shard shard);
 /* "free", "program" likewise; NULL is free. */
 bool parse_order(const char *text, tide_order *out);
 /* "same" (NULL, too), "any": other roundings than the default's are accepted; false, with the complaint made, for anything

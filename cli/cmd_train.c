@@ -222,14 +222,17 @@ static tide_status run_steps(session *s, tide_trainer *trainer, uint64_t **times
         status = take_step(trainer, out, i + 1 == n, &out->losses[i], &report);
         if (status != TIDE_OK) break;
         (*times)[i] = report.step_ns;
+        out->n_steps++;
         note_report(s, &report, out);
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
         status = log_last_step(s, trainer, out, out->losses[i], &report);
         bool stop = save_interrupted();
-        if (status == TIDE_OK) status = ranks_agree_to_stop(&s->ranks, tide_trainer_steps_done(trainer), &stop);
-        if (status == TIDE_OK) status = save_after_step(&save, trainer, i + 1 == n, stop);
+        bool due = save_is_due(&save, trainer, i + 1 == n, stop);
+        if (status == TIDE_OK) status = ranks_agree(&s->ranks, tide_trainer_steps_done(trainer), &stop, &due);
+        if (status == TIDE_OK) status = save_after_step(&save, trainer, due, stop, out->shard != TIDE_SHARD_NONE);
     }
     progress_end(&bar);
+    ranks_note(&s->ranks, out);
     save_end(s->ranks.net && status == TIDE_E_CANCELLED); /* the signal may reach this rank after all have agreed */
     return status;
 }
@@ -246,12 +249,37 @@ static tide_status train_steps(session *s, tide_trainer *trainer, outcome *out) 
     return status;
 }
 
-/* A training stays what it is when its weights cannot be judged in these budgets: it has no accuracy then. */
-static void judge(const session *s, tide_trainer *trainer, outcome *out) {
+/* A training stays what it is when its weights cannot be judged in these budgets: it has no accuracy then. Where ranks need each
+ * other's weights, none goes on without the others. */
+static tide_status judge(const session *s, tide_trainer *trainer, outcome *out) {
     out->judged = tide_trainer_test(trainer, &s->data.test, s->data.test.n_samples, &out->test);
-    if (out->judged == TIDE_OK) return;
+    if (out->judged == TIDE_OK || (s->ranks.net && out->shard == TIDE_SHARD_ALL)) return out->judged;
     out->test = (tide_evaluation){.accuracy = NAN, .loss = NAN};
     snprintf(out->why_not_judged, sizeof out->why_not_judged, "%s", tide_last_error());
+    return TIDE_OK;
+}
+
+/* With the least shard of those allowed with which all ranks fit. */
+static tide_status create_trainer(const session *s, tide_trainer_options *options, tide_fit_report *fit, outcome *out,
+                                  tide_trainer **trainer) {
+    const train_options *o = s->options;
+    for (tide_shard shard = o->least_shard;; shard++) {
+        options->step.shard = out->shard = s->ranks.net ? shard : TIDE_SHARD_NONE;
+        tide_status status = tide_trainer_create(options, fit, trainer);
+        bool fits = status == TIDE_OK;
+        if (status != TIDE_OK && status != TIDE_E_FIT) return status;
+        if (shard == o->most_shard || !s->ranks.net) return status;
+        tide_status agreed = ranks_all(&s->ranks, &fits);
+        if (agreed == TIDE_OK && fits) return TIDE_OK;
+        if (status == TIDE_OK) tide_trainer_destroy(*trainer);
+        if (agreed != TIDE_OK) return agreed;
+    }
+}
+
+static tide_status save_weights(const session *s, tide_trainer *trainer, const outcome *out) {
+    const char *path = s->options->save_weights;
+    bool sends = s->ranks.saves_weights && out->shard != TIDE_SHARD_NONE;
+    return path || sends ? tide_trainer_save_weights(trainer, path) : TIDE_OK;
 }
 
 static tide_status train_once(session *s, const char *policy, bool budgeted, tide_fit_report *fit, outcome *out) {
@@ -264,18 +292,18 @@ static tide_status train_once(session *s, const char *policy, bool budgeted, tid
     if (status == TIDE_OK && budgeted) status = set_budgets(s, &options.plan);
     if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
     if (options.plan.arena_budget.kind == TIDE_BUDGET_SMALLEST) watch_search(&options.plan);
-    if (status == TIDE_OK) status = tide_trainer_create(&options, fit, &trainer);
+    if (status == TIDE_OK) status = create_trainer(s, &options, fit, out, &trainer);
     unwatch_search(&options.plan);
     if (status != TIDE_OK) return status;
     if (tide_trainer_plan(trainer)) out->arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(trainer));
     status = load_weights(s, trainer);
     if (status == TIDE_OK) status = resume(s, trainer, out);
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
-    if (status == TIDE_OK && s->options->save_weights)
-        status = tide_trainer_save_weights(trainer, s->options->save_weights);
+    if (status == TIDE_OK) status = save_weights(s, trainer, out);
     if (status == TIDE_OK && out->record) status = record_begin(out->record, trainer);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
-    if (status == TIDE_OK) judge(s, trainer, out);
+    if (status == TIDE_OK) status = judge(s, trainer, out);
+    if (status == TIDE_OK) status = ranks_gather(&s->ranks, out);
     tide_trainer_destroy(trainer);
     return status;
 }
@@ -341,7 +369,10 @@ static int run_all(session *s, const run_list *list) {
         if (status != TIDE_OK) exit_code = report_run_failure(s, status, &fit);
     }
     if (exit_code == 0) exit_code = finish(s, runs, list->n);
-    for (int i = 0; i < MAX_RUNS; i++) free(runs[i].losses);
+    for (int i = 0; i < MAX_RUNS; i++) {
+        free(runs[i].losses);
+        free(runs[i].ranks);
+    }
     record_free(&record);
     return exit_code;
 }

@@ -143,8 +143,19 @@ static tide_status check_search(const train_options *o) {
     return parse_effort(o->effort, &effort) && parse_order(o->order, &order) ? TIDE_OK : TIDE_E_ARGUMENT;
 }
 
+static tide_status check_shard(train_options *o) {
+    o->least_shard = TIDE_SHARD_NONE;
+    o->most_shard = o->shard && strcmp(o->shard, "auto") == 0 ? TIDE_SHARD_ALL : TIDE_SHARD_NONE;
+    if (!o->shard || o->most_shard == TIDE_SHARD_ALL) return TIDE_OK;
+    if (!parse_shard(o->shard, &o->least_shard))
+        return complain(TIDE_E_ARGUMENT, "--shard: \"%s\" is not none, optimizer, all or auto", o->shard);
+    o->most_shard = o->least_shard;
+    return TIDE_OK;
+}
+
 tide_status check_train_options(train_options *o, const run_list *list) {
     tide_status status = check_mode(o);
+    if (status == TIDE_OK) status = check_shard(o);
     if (status == TIDE_OK && !parse_bits(o->bits, &o->bits_any)) status = TIDE_E_ARGUMENT;
     if (status == TIDE_OK && o->bits_any && o->verify_bits)
         status = complain(TIDE_E_ARGUMENT, "--bits any lets the bits differ; leave --verify-bits out");
@@ -203,6 +214,8 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--no-disk-packing", ARG_FLAG, &o->no_disk_packing, NULL, "write zeros to disk, too"},
         {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl, cuda or cuda:N, see `tidemark devices` [cpu]"},
+        {"--shard", ARG_TEXT, &o->shard, "none|optimizer|all|auto",
+         "of several ranks: what lies at one of them only; auto: the least with which all ranks fit [none]"},
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         BITS_OPTION(o->bits, "other roundings are accepted: variants of ops, and ranks on machines that differ"),
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},

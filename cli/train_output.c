@@ -33,6 +33,17 @@ static void print_disk(const outcome *run) {
     printf("%s saved and %s loaded\n", show_bytes(run->saved_bytes), show_bytes(run->loaded_bytes));
 }
 
+static void print_ranks(const outcome *run) {
+    if (!run->ranks) return;
+    printf("%-10s %12s %12s %10s %12s %10s  host (%s, --shard %s)\n", "rank", "arena", "tiers", "step", "sent",
+           "messages", run->policy, shard_name(run->shard));
+    for (uint32_t r = 0; r < run->n_ranks; r++) {
+        const rank_use *u = &run->ranks[r];
+        printf("%-10u %12s %12s %10s %12s %10s  %s\n", r, show_bytes(u->arena_bytes), show_bytes(u->tier_bytes),
+               show_ns(u->step_ns), show_bytes(u->sent_bytes), show_ns(u->messages_ns), show_name(u->host));
+    }
+}
+
 void print_runs(const outcome *runs, int n, uint64_t steps) {
     char text[16];
     printf("%-10s %12s %12s %10s %8s %9s %9s%s\n", "policy", "arena", "tiers", "step", "re-runs", "loss", "accuracy",
@@ -43,7 +54,26 @@ void print_runs(const outcome *runs, int n, uint64_t steps) {
                show_loss((double)runs[i].losses[steps - 1]), accuracy_text(&runs[i], text), n > 1 ? "  " : "",
                bits_text(runs, i, n));
     for (int i = 0; i < n; i++) print_disk(&runs[i]);
+    for (int i = 0; i < n; i++) print_ranks(&runs[i]);
     if (runs[0].bits_any) printf("bits may differ: --bits any accepts other roundings\n");
+}
+
+static void ranks_json(json_out *j, const outcome *run) {
+    if (!run->ranks) return;
+    json_text(j, "shard", shard_name(run->shard));
+    json_open(j, "ranks", '[');
+    for (uint32_t r = 0; r < run->n_ranks; r++) {
+        const rank_use *u = &run->ranks[r];
+        json_open(j, NULL, '{');
+        json_text(j, "host", u->host);
+        json_u64(j, "arena_bytes", u->arena_bytes);
+        json_u64(j, "tier_bytes", u->tier_bytes);
+        json_u64(j, "step_ns", u->step_ns);
+        json_u64(j, "sent_bytes", u->sent_bytes);
+        json_u64(j, "messages_ns", u->messages_ns);
+        json_close(j, '{');
+    }
+    json_close(j, '[');
 }
 
 static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
@@ -69,6 +99,7 @@ static void run_json(json_out *j, const outcome *run, int n, uint64_t steps) {
     json_number(j, "accuracy", run->test.accuracy);
     json_number(j, "test_loss", run->test.loss);
     json_text(j, "bits", hash);
+    ranks_json(j, run);
     if (n > 1) json_bool(j, "same_bits", run->same_bits);
     json_close(j, '{');
 }

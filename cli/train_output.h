@@ -6,6 +6,13 @@
 
 enum { POLICY_BYTES = 32 };
 
+/* What one of several ranks took; messages are per step. */
+typedef struct rank_use {
+    char host[TIDE_NET_HOST];
+    uint64_t arena_bytes, tier_bytes, step_ns, sent_bytes;
+    uint64_t messages_ns; /* from posting to completion, so waits for other ranks are in it */
+} rank_use;
+
 typedef struct outcome {
     char policy[POLICY_BYTES];
     uint64_t arena_bytes, tier_bytes; /* tier_bytes: of all of them */
@@ -25,6 +32,11 @@ typedef struct outcome {
     bool unrecorded;             /* though it should have been */
     tide_status judged;          /* TIDE_OK: `test` is there */
     char why_not_judged[256];
+    tide_shard shard;
+    rank_use *ranks; /* NULL: there is one */
+    uint32_t n_ranks;
+    uint64_t n_steps;                 /* done here */
+    uint64_t sent_bytes, messages_ns; /* as in rank_use, of this rank */
 } outcome;
 
 /* Fills same_bits; true if all are the same. */

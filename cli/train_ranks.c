@@ -2,12 +2,15 @@
 #include "train_ranks.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "progress.h"
 
 enum { LAST_WORDS_MS = 500, LAST_BYTES = 4096, FINGERPRINT_BYTES = 256 };
 
@@ -124,7 +127,7 @@ static tide_status cut_batch(const tide_net *net, model_args *m) {
     return status;
 }
 
-tide_status ranks_fit_options(const train_ranks *r, train_options *o) {
+tide_status ranks_fit_options(train_ranks *r, train_options *o) {
     if (!r->net) return TIDE_OK;
     if (!is_mode(o, "planned") || varies(&o->vary))
         return complain(TIDE_E_ARGUMENT, "several ranks train from plans only: no --mode, --min-length or --drop-path");
@@ -135,6 +138,7 @@ tide_status ranks_fit_options(const train_ranks *r, train_options *o) {
         fprintf(stderr, "tidemark: %u thread%s per rank, as --threads %u says: another number gets other bits\n",
                 o->threads, o->threads == 1 ? "" : "s", o->threads);
     }
+    r->saves_weights = o->save_weights != NULL;
     if (tide_net_rank(r->net) > 0) {
         o->save = (save_args){0};
         o->log = o->record = o->save_weights = NULL;
@@ -191,26 +195,59 @@ tide_status ranks_compare(const train_ranks *r, const tide_device *device, int a
 /* A message of a step: its number is its tag, so it meets its other side; steps and pieces of it come in order. */
 static tide_status pass_message(void *context, const tide_message *m, uint64_t position, void *data,
                                 uint64_t size_bytes) {
-    tide_net *net = context;
+    train_ranks *r = context;
+    tide_net *net = r->net;
     tide_net_ticket ticket;
+    uint64_t begin_ns = now_ns();
     (void)position;
     tide_status status = m->receives ? tide_net_receive(net, m->peer, m->number, data, size_bytes, NULL, NULL, &ticket)
                                      : tide_net_send(net, m->peer, m->number, data, size_bytes, NULL, NULL, &ticket);
-    return status == TIDE_OK ? tide_net_wait(net, ticket) : status;
+    if (status == TIDE_OK) status = tide_net_wait(net, ticket);
+    if (!m->receives) atomic_fetch_add(&r->sent_bytes, size_bytes);
+    atomic_fetch_add(&r->messages_ns, now_ns() - begin_ns);
+    return status;
 }
 
 const tide_peers *ranks_peers(train_ranks *r) {
     if (!r->net) return NULL;
-    r->peers = (tide_peers){tide_net_rank(r->net), tide_net_count(r->net), pass_message, r->net};
+    r->peers = (tide_peers){tide_net_rank(r->net), tide_net_count(r->net), pass_message, r};
     return &r->peers;
 }
 
-tide_status ranks_agree_to_stop(const train_ranks *r, uint64_t steps_done, bool *stop) {
-    unsigned char mine = *stop, all;
+tide_status ranks_agree(const train_ranks *r, uint64_t steps_done, bool *stop, bool *save) {
+    unsigned char all[2] = {*stop, *save};
     if (!r->net) return TIDE_OK;
     tide_net_set_step(r->net, steps_done);
-    all = mine;
-    tide_status status = tide_net_broadcast(r->net, 0, &all, 1);
-    if (status == TIDE_OK) *stop = all;
+    tide_status status = tide_net_broadcast(r->net, 0, all, sizeof all);
+    if (status == TIDE_OK) *stop = all[0], *save = all[1];
     return status;
+}
+
+tide_status ranks_all(const train_ranks *r, bool *is) {
+    if (!r->net) return TIDE_OK;
+    unsigned char mine = *is, *all = calloc(tide_net_count(r->net), 1);
+    if (!all) return complain(TIDE_E_MEMORY, "out of host memory");
+    tide_status status = tide_net_allgather(r->net, &mine, 1, all);
+    for (uint32_t i = 0; i < tide_net_count(r->net) && status == TIDE_OK; i++) *is = *is && all[i];
+    free(all);
+    return status;
+}
+
+void ranks_note(const train_ranks *r, outcome *out) {
+    uint64_t steps = out->n_steps ? out->n_steps : 1;
+    out->sent_bytes = r->sent_bytes / steps;
+    out->messages_ns = r->messages_ns / steps;
+}
+
+tide_status ranks_gather(const train_ranks *r, outcome *out) {
+    if (!r->net) return TIDE_OK;
+    uint32_t n = tide_net_count(r->net);
+    rank_use mine = {.arena_bytes = out->arena_bytes, .tier_bytes = out->tier_bytes, .step_ns = out->step_ns};
+    mine.sent_bytes = out->sent_bytes;
+    mine.messages_ns = out->messages_ns;
+    snprintf(mine.host, sizeof mine.host, "%s", tide_net_host(r->net, tide_net_rank(r->net)));
+    out->ranks = calloc(n, sizeof *out->ranks);
+    if (!out->ranks) return complain(TIDE_E_MEMORY, "out of host memory");
+    out->n_ranks = n;
+    return tide_net_allgather(r->net, &mine, sizeof mine, out->ranks);
 }

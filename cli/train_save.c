@@ -105,14 +105,17 @@ static bool is_due(const saver *s, uint64_t done) {
 
 bool save_interrupted(void) { return interrupted != 0; }
 
-tide_status save_after_step(saver *s, tide_trainer *trainer, bool last, bool stop) {
+bool save_is_due(const saver *s, const tide_trainer *trainer, bool last, bool stop) {
+    return s->args->checkpoint && (last || stop || is_due(s, tide_trainer_steps_done(trainer)));
+}
+
+tide_status save_after_step(saver *s, tide_trainer *trainer, bool due, bool stop, bool shared) {
     const char *path = s->args->checkpoint;
     uint64_t done = tide_trainer_steps_done(trainer);
-    if (path && (last || stop || is_due(s, done))) {
-        tide_status status = save(s->args, trainer);
-        if (status != TIDE_OK) return status;
-        s->saved_ns = now_ns();
-    }
+    tide_status status = TIDE_OK;
+    if (due && (path || shared)) status = path ? save(s->args, trainer) : tide_trainer_save(trainer, NULL);
+    if (status != TIDE_OK) return status;
+    if (due) s->saved_ns = now_ns();
     if (!stop) return TIDE_OK;
     return complain(TIDE_E_CANCELLED, "interrupted after step %" PRIu64 "%s%s", done, path ? "; saved to " : "",
                     path ? path : "");

@@ -33,8 +33,10 @@ typedef struct saver {
 } saver;
 void save_begin(saver *s, const save_args *args);
 void save_end(bool ignore); /* from now on they end the process, or are ignored */
-/* Between steps: saves when it is time to, and when the training ends here: with its last step, or to stop, which is TIDE_E_CANCELLED. */
-tide_status save_after_step(saver *s, tide_trainer *trainer, bool last, bool stop);
+/* Between steps: is it time to save? Also when the training ends here: with its last step, or to stop. */
+bool save_is_due(const saver *s, const tide_trainer *trainer, bool last, bool stop);
+/* Saves if `due`; to stop is TIDE_E_CANCELLED. Ranks without a file have a part in it where `shared`. */
+tide_status save_after_step(saver *s, tide_trainer *trainer, bool due, bool stop, bool shared);
 bool save_interrupted(void); /* such a signal came */
 
 #endif

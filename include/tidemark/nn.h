@@ -74,9 +74,9 @@ TIDE_API float tide_random_unit(uint64_t seed, uint64_t stream, uint64_t counter
 /* ---- steps ---- */
 
 /* What lies at one of the ranks that share a step, its owner, instead of at all of them (docs/cluster.md). Bits do not depend on it. */
-#define TIDE_SHARD_TABLE(X)                                                                         \
-    X(TIDE_SHARD_NONE, "none")                                                                      \
-    X(TIDE_SHARD_OPTIMIZER, "optimizer") /* optimizer state, and the sums of gradients */           \
+#define TIDE_SHARD_TABLE(X)                                                               \
+    X(TIDE_SHARD_NONE, "none")                                                            \
+    X(TIDE_SHARD_OPTIMIZER, "optimizer") /* optimizer state, and the sums of gradients */ \
     X(TIDE_SHARD_ALL, "all")             /* weights, too: they come from their owner for each use */
 typedef enum tide_shard {
 #define TIDE_ENUM_MEMBER(e, name) e,

@@ -168,7 +168,9 @@ TIDE_API tide_status tide_trainer_hash(tide_trainer *trainer, uint64_t *hash);
 
 /* ---- checkpoints (safetensors files, docs/formats.md) ---- */
 
-/* Weights, optimizer state, running statistics and counters, between two steps. The file at `path` is replaced when the
+/* Weights, optimizer state, running statistics and counters, between two steps. Where ranks own states (step.shard) all of them call it,
+ * rank 0 with the path and the others with NULL: they send what they own. So it is with tide_trainer_save_weights; tide_trainer_hash and with
+ * TIDE_SHARD_ALL tide_trainer_test are called by all ranks, too. The file at `path` is replaced when the
  * new one is complete and on disk, so that it is whole at any time. A value that is not finite is TIDE_E_DIVERGED: the
  * file stays as it is. */
 TIDE_API tide_status tide_trainer_save(tide_trainer *trainer, const char *path);

@@ -155,8 +155,7 @@ tide_status tide__arrays_save(tide_trainer *t, const char *path, bool whole, tid
     if (t->spoiled) return tide__fail(TIDE_E_POISONED, "the trainer's values come from half a file");
     tide_status status = list_counters(t->options.model->naming, t->network.step, &entries);
     if (status == TIDE_OK) status = list_states(t->options.model->naming, t->network.step, whole, &entries);
-    if (status == TIDE_OK)
-        status = path ? write_file(t, path, &entries, metadata) : write_arrays(t, &entries, NULL);
+    if (status == TIDE_OK) status = path ? write_file(t, path, &entries, metadata) : write_arrays(t, &entries, NULL);
     tide__vec_free(&entries);
     return status;
 }

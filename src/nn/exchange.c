@@ -92,8 +92,7 @@ tide_status tide__tape_share(tide__tape *tape, uint32_t slot, tide_id own) {
     const tide__exchange x = {.slot = slot, .size_bytes = tape->emit.tensors.data[own].size_bytes, .own = own};
     if (!is_loss(tape, slot)) tape->weights[slot].grad_floats = tide__emitter_floats(&tape->emit, own);
     tape->emit.micro = 0;
-    tide_status status =
-        tape->n_ranks == 1 || tape->options->inference ? finish(tape, slot, own) : begin(tape, x);
+    tide_status status = tape->n_ranks == 1 || tape->options->inference ? finish(tape, slot, own) : begin(tape, x);
     while (status == TIDE_OK && tape->pending_bytes > AHEAD_BYTES && tape->pending.count - tape->first_pending > 1)
         status = end_oldest(tape);
     tape->emit.micro = micro;

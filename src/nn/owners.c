@@ -75,5 +75,6 @@ tide_status tide__owner_check_path(const tide_trainer *t, const char *path) {
     const tide_peers *p = t->options.peers;
     const bool shared = p && p->count > 1 && t->options.step.shard != TIDE_SHARD_NONE;
     if (path ? !shared || p->rank == 0 : shared && p->rank > 0) return TIDE_OK;
-    return tide__fail(TIDE_E_ARGUMENT, "rank 0 names the file, and only ranks that own states beside it do without one");
+    return tide__fail(TIDE_E_ARGUMENT,
+                      "rank 0 names the file, and only ranks that own states beside it do without one");
 }

@@ -20,12 +20,12 @@ typedef struct tide__node {
 
 /* One parameter of the graph, in the course of the step. */
 typedef struct tide__weight {
-    tide_id start;  /* its value at the start */
-    tide_id now;    /* its newest value: another one after an update or new running statistics */
-    tide_id grad;   /* of the micro-batch at hand, as far as it is there; in the end the sum over all of them */
-    uint32_t state; /* its entry in `states` */
-    uint32_t owner; /* the rank that updates it; TIDE_NONE: every rank does */
-    tide_id like;   /* the first of its values here, for the layout of those to come; TIDE_NONE: none as yet */
+    tide_id start;        /* its value at the start */
+    tide_id now;          /* its newest value: another one after an update or new running statistics */
+    tide_id grad;         /* of the micro-batch at hand, as far as it is there; in the end the sum over all of them */
+    uint32_t state;       /* its entry in `states` */
+    uint32_t owner;       /* the rank that updates it; TIDE_NONE: every rank does */
+    tide_id like;         /* the first of its values here, for the layout of those to come; TIDE_NONE: none as yet */
     uint64_t grad_floats; /* of its gradient, as stored */
     uint32_t uses;        /* how often it has gone from its owner to others */
 } tide__weight;
@@ -55,7 +55,7 @@ typedef struct tide__tape {
     uint32_t first_micro, n_micros; /* that this step computes */
     uint32_t n_all;                 /* micro-batches of the job */
     uint32_t rank, n_ranks;
-    uint32_t head;                  /* the layer before the loss where one op does both; TIDE_NONE */
+    uint32_t head; /* the layer before the loss where one op does both; TIDE_NONE */
     tide__emitter emit;
     tide__node *nodes;     /* per layer */
     tide__weight *weights; /* per parameter */
@@ -70,8 +70,8 @@ typedef struct tide__tape {
     size_t first_pending;                  /* those before are done */
     uint64_t pending_bytes;                /* of one direction */
     TIDE_VEC(tide__statistics) statistics; /* of several ranks: by micro-batch, then layer */
-    TIDE_VEC(tide_state) states; /* names of those that are here, and ops, are filled in by step.c */
-    TIDE_VEC(char *) names;      /* of those that are not */
+    TIDE_VEC(tide_state) states;           /* names of those that are here, and ops, are filled in by step.c */
+    TIDE_VEC(char *) names;                /* of those that are not */
 } tide__tape;
 
 /* Forward ops of one micro-batch; fills nodes and micros. */

@@ -126,8 +126,7 @@ tide_status tide__tape_update_param(tide__tape *tape, uint32_t param) {
     if (!tape->graph->params.data[param].trainable) return TIDE_OK;
     uint32_t micro = tape->emit.micro;
     tape->emit.micro = 0;
-    tide_status status =
-        tide__tape_is_elsewhere(tape, param) ? miss_update(tape, param) : emit_update(tape, param);
+    tide_status status = tide__tape_is_elsewhere(tape, param) ? miss_update(tape, param) : emit_update(tape, param);
     if (status == TIDE_OK) status = tide__tape_spread(tape, param);
     tape->emit.micro = micro;
     return status;
@@ -149,18 +148,16 @@ typedef struct norms {
 static uint32_t group_end(const norms *l, uint32_t first, uint64_t most) {
     uint64_t floats = l->elements[first];
     uint32_t end = first + 1;
-    while (end < l->n && l->owners[end] == l->owners[first] && l->elements[end] <= most && floats <= most - l->elements[end]) floats += l->elements[end++];
+    while (end < l->n && l->owners[end] == l->owners[first] && l->elements[end] <= most &&
+           floats <= most - l->elements[end])
+        floats += l->elements[end++];
     return end;
 }
 
 /* What a group writes goes from its owner to that of the next, or to all. */
 static tide_status pass_sum(tide__tape *tape, const tide__draft *draft, uint32_t from, uint32_t to, tide_id *sum) {
-    const tide__passing p = {.draft = *draft,
-                             .operand = draft->n_reads,
-                             .cls = TIDE_CLASS_OTHER,
-                             .like = TIDE_NONE,
-                             .from = from,
-                             .to = to};
+    const tide__passing p = {
+        .draft = *draft, .operand = draft->n_reads, .cls = TIDE_CLASS_OTHER, .like = TIDE_NONE, .from = from, .to = to};
     return from == to ? TIDE_OK : tide__tape_pass(tape, &p, sum);
 }
 

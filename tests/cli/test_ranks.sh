@@ -42,12 +42,21 @@ for n in 2 4; do
 done
 [ "$(hash_of 2 --steps 4 --budget 70% --effort low)" = "$one" ] || fail "2 ranks in a budget have other bits"
 
-# 4 ranks, then 2, then 1, then 4 again.
+# 4 ranks, then 2, then 1, then 4 again, whatever lies at one rank only.
 checkpoint=$work/c
-hash_of 4 --steps 1 --checkpoint "$checkpoint" >/dev/null
-hash_of 2 --steps 2 --resume "$checkpoint" --checkpoint "$checkpoint" >/dev/null
+hash_of 4 --steps 1 --shard all --checkpoint "$checkpoint" >/dev/null
+hash_of 2 --steps 2 --shard optimizer --resume "$checkpoint" --checkpoint "$checkpoint" --save-weights "$work/w" >/dev/null
+[ -s "$work/w" ] || fail "2 ranks save no weights"
 hash_of 1 --steps 3 --resume "$checkpoint" --checkpoint "$checkpoint" >/dev/null
-[ "$(hash_of 4 --steps 4 --resume "$checkpoint")" = "$one" ] || fail "a training over 4, 2, 1 and 4 ranks has other bits"
+[ "$(hash_of 4 --steps 4 --resume "$checkpoint" --shard all)" = "$one" ] || fail "a training over 4, 2, 1 and 4 ranks has other bits"
+grep -q '"shard": *"all"' "$work/out" && [ "$(grep -c '"messages_ns"' "$work/out")" -eq 4 ] || fail "the ranks are not reported"
+
+# The least with which all fit: 1.44 MiB is needed with everything everywhere, 1.20 MiB with optimizer state at its owners.
+hash_of 2 --steps 1 --optimizer adam --policy liveness --budget 1300KiB --shard auto >/dev/null
+grep -q '"shard": *"optimizer"' "$work/out" || fail "--shard auto takes another one"
+code=0
+ranks 2 --steps 1 --shard some >"$work/out" 2>"$work/err" || code=$?
+grep -q -- '--shard: "some" is not none, optimizer, all or auto' "$work/err" || fail "--shard some: $code"
 
 # Three ranks share nothing, whatever --micro says.
 code=0

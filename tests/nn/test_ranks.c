@@ -225,7 +225,6 @@ static void assert_ranks_agree(const setting *s, uint32_t n_ranks) {
 static void two_ranks_train_to_the_bits_of_one(void **state) {
     (void)state;
     static const setting settings[] = {
-        {"lenet", 2, 28, 4, TIDE_ADAM, 0.5f, false, 0.6, TIDE_SHARD_NONE},
         {"lenet", 2, 28, 4, TIDE_ADAM, 0.5f, false, 0.7, TIDE_SHARD_OPTIMIZER},
         {"lenet", 2, 28, 4, TIDE_ADAM, 0.5f, false, 0, TIDE_SHARD_ALL},
         {"resnet-cifar:1", 2, 28, 2, TIDE_MOMENTUM, 0, true, 0.6, TIDE_SHARD_NONE},
@@ -238,7 +237,6 @@ static void two_ranks_train_to_the_bits_of_one(void **state) {
 static void four_ranks_train_to_the_bits_of_one(void **state) {
     (void)state;
     static const setting settings[] = {
-        {"resnet-cifar:1", 1, 28, 8, TIDE_MOMENTUM, 0.5f, false, 0, TIDE_SHARD_NONE},
         {"resnet-cifar:1", 1, 28, 8, TIDE_MOMENTUM, 0.5f, false, 0, TIDE_SHARD_OPTIMIZER},
         {"gpt2:1,16,2,6,256", 1, 0, 4, TIDE_ADAMW, 1, false, 0.6, TIDE_SHARD_NONE}, /* tied weights */
         {"gpt2:1,16,2,6,256", 1, 0, 4, TIDE_ADAMW, 1, false, 0.8, TIDE_SHARD_ALL},
