@@ -11,6 +11,7 @@
 #include "train_options.h"
 #include "train_ranks.h"
 #include "train_record.h"
+#include "train_supervise.h"
 #include "train_total.h"
 
 typedef struct session {
@@ -385,6 +386,7 @@ static int train(session *s, train_options *o) {
     run_list list;
     tide_status status = list_runs(o, &list);
     if (status == TIDE_OK) status = check_train_options(o, &list);
+    if (status == TIDE_OK && o->supervise) return supervise(s->argc, s->argv, o);
     if (status == TIDE_OK) status = ranks_fit_options(&s->ranks, o);
     if (status == TIDE_OK) status = open_session(s, o->spec);
     exit_code = status == TIDE_OK ? run_all(s, &list) : report_failure(status);

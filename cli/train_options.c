@@ -144,6 +144,8 @@ static tide_status check_search(const train_options *o) {
 }
 
 static tide_status check_shard(train_options *o) {
+    if (!o->supervise && (o->restarts || o->launcher))
+        return complain(TIDE_E_ARGUMENT, "--restarts and --launcher need --supervise");
     o->least_shard = TIDE_SHARD_NONE;
     o->most_shard = o->shard && strcmp(o->shard, "auto") == 0 ? TIDE_SHARD_ALL : TIDE_SHARD_NONE;
     if (!o->shard || o->most_shard == TIDE_SHARD_ALL) return TIDE_OK;
@@ -216,6 +218,11 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl, cuda or cuda:N, see `tidemark devices` [cpu]"},
         {"--shard", ARG_TEXT, &o->shard, "none|optimizer|all|auto",
          "of several ranks: what lies at one of them only; auto: the least with which all ranks fit [none]"},
+        {"--supervise", ARG_COUNT, &o->supervise, "RANKS",
+         "start so many ranks, and go on from the last checkpoint with those that are left when one is lost"},
+        {"--restarts", ARG_COUNT, &o->restarts, "N", "with --supervise: how often at most [10]"},
+        {"--launcher", ARG_TEXT, &o->launcher, "COMMAND",
+         "with --supervise: what starts ranks, \"-n RANKS tidemark ...\" follows [mpirun]"},
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         BITS_OPTION(o->bits, "other roundings are accepted: variants of ops, and ranks on machines that differ"),
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},

@@ -18,12 +18,12 @@ typedef struct train_options {
     schedule_args schedule;
     vary_args vary;
     const char *machine, *device, *mode, *policy, *compare, *decisions, *disk_path, *resume, *effort, *order, *record,
-        *plan_cache, *on_nan, *log, *save_weights, *bits, *shard;
+        *plan_cache, *on_nan, *log, *save_weights, *bits, *shard, *launcher;
     weights_args weights;
     save_args save;
     budget_args budgets;
     size_arg total; /* of the process; stands for the arena until that is known */
-    uint32_t steps, epochs, threads;
+    uint32_t steps, epochs, threads, supervise, restarts;
     tide_shard least_shard, most_shard; /* what `shard` allows */
     bool verify_bits, bits_any, json, quiet, no_disk_checksums, no_disk_packing;
 } train_options;
