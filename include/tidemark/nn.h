@@ -139,8 +139,9 @@ typedef struct tide_state {
     const char *name; /* "layer1.0.conv1.weight", "layer1.0.conv1.weight.momentum", "bn1.running_mean" */
     tide_class cls;   /* weight, optimizer, other (running statistics) */
     bool trainable;
-    tide_id at_start, at_end; /* the carried pair (equal in inference steps); of one in parts that of its first; TIDE_NONE: its owner has it */
-    tide_id op;               /* an op whose operand `operand` has its layout */
+    tide_id at_start,
+        at_end; /* the carried pair (equal in inference steps); of one in parts that of its first; TIDE_NONE: its owner has it */
+    tide_id op; /* an op whose operand `operand` has its layout */
     uint32_t operand;
     tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
     uint32_t rank;    /* dimensions as other tools have them: 4; 2, of O x (I H W); or 1 */
@@ -150,7 +151,7 @@ typedef struct tide_state {
      * stored. 0: it is one value. */
     uint32_t n_parts;
     tide_carry *parts;
-    uint32_t owner;   /* the only rank that has it; TIDE_NONE: every rank does */
+    uint32_t owner; /* the only rank that has it; TIDE_NONE: every rank does */
 } tide_state;
 TIDE_API uint32_t tide_step_state_count(const tide_step *step);
 TIDE_API const tide_state *tide_step_state(const tide_step *step, uint32_t i);
