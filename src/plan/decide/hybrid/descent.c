@@ -22,8 +22,9 @@ typedef struct descent {
 enum { MOVES_PART = 4 };
 /* A start from scratch gets as much as so many rungs. */
 enum { FRESH_TIMES = 4 };
-/* Parts of the whole at whose first rungs a descent starts from scratch; every how many rungs it tries all amounts of waiting. */
-enum { FRESH_PARTS = 10, WAIT_EVERY = 3 };
+/* Parts of the whole at whose first rungs a descent starts from scratch; every how many rungs it tries all amounts of waiting, and
+ * how many of these rungs the whole has at least. */
+enum { FRESH_PARTS = 10, WAIT_EVERY = 3, MIN_WAITS = 10 };
 
 /* ---- proposals ---- */
 
@@ -51,19 +52,19 @@ static tide_status propose_waiting(descent *d, tide__moves_way way, uint64_t run
     return status;
 }
 
-/* For less where placement misses the rung. */
-enum { MAX_WAITS = 3 };
+/* For less where placement misses the rung, and for much less where that helps little. */
+enum { MAX_WAITS = 4 };
 
 static tide_status wait_by(descent *d, tide__moves_way way, uint64_t rung_bytes, bool *fits) {
-    uint64_t target = rung_bytes;
+    uint64_t target = rung_bytes, step = 0;
     *fits = false;
-    for (int i = 0; i < MAX_WAITS && !*fits; i++) {
+    for (int i = 0; i < MAX_WAITS && step < target / 2; i++) {
         tide__plans_outcome o;
+        target -= step;
         TIDE_TRY(propose_waiting(d, way, target, &o));
         *fits = o.arena_bytes <= rung_bytes;
-        uint64_t over = o.arena_bytes - tide__min_u64(o.arena_bytes, rung_bytes);
-        if (over >= target / 4) break;
-        target -= over;
+        if (*fits) break;
+        step = tide__max_u64(2 * step, o.arena_bytes - rung_bytes);
     }
     return TIDE_OK;
 }
@@ -81,7 +82,7 @@ static tide_status wait_at(descent *d, uint64_t rung_bytes, bool *fits) {
  * what is known for the rung, or nearest to it. */
 static tide_status wait_from_each(descent *d, uint64_t rung_bytes, bool *fits) {
     static const uint32_t quarters[] = {16, 8, 6, 5, 4};
-    const tide__state *last = NULL;
+    const tide__state *last = NULL, *restored = NULL;
     uint64_t spare_ns = d->g->slowest_ns - d->g->least_ns; /* that faster variants save */
     *fits = false;
     if (!d->states->items.count) return TIDE_OK;
@@ -93,12 +94,13 @@ static tide_status wait_from_each(descent *d, uint64_t rung_bytes, bool *fits) {
         last = known;
         if (known->run_ns - tide__min_u64(known->run_ns, spare_ns) >= tide__plans_time(d->g->plans, rung_bytes))
             continue;
+        restored = known;
         TIDE_TRY(tide__states_restore(known, d->s, d->moves));
         TIDE_TRY(wait_at(d, rung_bytes, &one));
         *fits = *fits || one;
     }
     const tide__state *known = tide__states_find(d->states, least);
-    return known && known != last ? tide__states_restore(known, d->s, d->moves) : TIDE_OK;
+    return known && known != restored ? tide__states_restore(known, d->s, d->moves) : TIDE_OK;
 }
 
 /* ---- one rung ---- */
@@ -194,8 +196,8 @@ static tide_status visit(descent *d, uint64_t rung_bytes, uint64_t last_bytes) {
 
 /* ---- the way down and up ---- */
 
-/* Rungs in a row that nothing fits: lower ones have nothing, either. */
-enum { MAX_MISSES = 2 };
+/* Rungs in a row that nothing fits: lower ones have nothing, either. What compute waits for misses by how it packs. */
+enum { MAX_MISSES = 2, MAX_WAIT_MISSES = 6 };
 
 /* Waiting pays only where what is known takes longer. */
 static bool is_fast(const descent *d, uint64_t rung_bytes) {
@@ -238,6 +240,11 @@ static tide_status go_down(descent *d, uint64_t floor_bytes) {
     return TIDE_OK;
 }
 
+static uint32_t wait_fineness(const descent *d) {
+    uint32_t fineness = d->options->fineness / WAIT_EVERY;
+    return fineness > MIN_WAITS ? fineness : MIN_WAITS;
+}
+
 /* Below what hides: moves that compute waits for, whatever it takes. */
 static tide_status wait_below(descent *d, uint64_t floor_bytes) {
     tide__descent *at = d->at;
@@ -245,8 +252,8 @@ static tide_status wait_below(descent *d, uint64_t floor_bytes) {
         bool fits;
         TIDE_TRY(wait_from_each(d, at->wait_bytes, &fits));
         at->wait_misses = fits ? 0 : at->wait_misses + 1;
-        at->wait_bytes = tide__generation_rung(d->g, at->wait_bytes, d->options->fineness / WAIT_EVERY);
-        if (at->wait_misses >= MAX_MISSES) at->wait_bytes = 0;
+        at->wait_bytes = tide__generation_rung(d->g, at->wait_bytes, wait_fineness(d));
+        if (at->wait_misses >= MAX_WAIT_MISSES) at->wait_bytes = 0;
     }
     return TIDE_OK;
 }

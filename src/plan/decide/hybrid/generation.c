@@ -183,9 +183,7 @@ static tide_status propose(tide__generation *g, const tide__sketch *s, tide__dec
         tide__decisions_free(&filled);
         TIDE_TRY(status);
     }
-    for (int relocates = 0; relocates < 2 && out->arena_bytes > capacity_bytes; relocates++)
-        TIDE_TRY(offer(g, d, capacity_bytes, relocates, out));
-    return TIDE_OK;
+    return out->arena_bytes > capacity_bytes ? offer(g, d, capacity_bytes, true, out) : TIDE_OK;
 }
 
 tide_status tide__generation_propose(tide__generation *g, tide__decisions *d, uint64_t capacity_bytes,

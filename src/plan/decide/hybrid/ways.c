@@ -39,11 +39,12 @@ tide_status tide__ways_keep(tide__generation *g) {
 typedef struct paper {
     const char *policy;
     bool moves, reruns;
+    bool quick; /* decides in no time on programs of any size */
 } paper;
 
 static const paper papers[] = {
-    {"checkpoint", false, true}, {"dtr", false, true},  {"autoswap", true, false},
-    {"capuchin", true, true},    {"delta", true, true}, {"superneurons", true, true},
+    {"checkpoint", false, true, false}, {"dtr", false, true, false},  {"autoswap", true, false, false},
+    {"capuchin", true, true, false},    {"delta", true, true, false}, {"superneurons", true, true, true},
 };
 
 /* For less where placement misses the budget. */
@@ -68,17 +69,35 @@ static tide_status ask_paper(tide__generation *g, const tide__policy *policy, ui
 
 enum { TENTHS = 10 };
 
-tide_status tide__ways_papers(tide__generation *g) {
+/* What a place within the budget is worth, against that of a rung: nobody comes by with another plan. */
+enum { PLACE_TIMES = 10 };
+
+/* A step that takes less than this part more than its ops alone is left to the others. */
+enum { SLOW_PART = 10 };
+
+static bool is_slow(const tide__generation *g, uint64_t bytes) {
+    return tide__plans_time(g->plans, bytes) > tide__add_capped(g->least_ns, g->least_ns / SLOW_PART);
+}
+
+static tide_status ask_papers(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes, bool quick) {
     for (size_t i = 0; i < sizeof papers / sizeof *papers; i++) {
         const tide__policy *policy = tide__policy_find(papers[i].policy);
-        if (papers[i].moves != g->moves || papers[i].reruns != g->reruns) continue;
+        if (papers[i].moves != g->moves || papers[i].reruns != g->reruns || (quick && !papers[i].quick)) continue;
         for (uint32_t t = TENTHS; t-- > 1 && !tide__generation_is_over(g);) {
             uint64_t bytes = percent_of(g->whole_bytes, 100 / TENTHS * t);
-            if (bytes < g->floor_bytes) break;
-            TIDE_TRY(ask_paper(g, policy, bytes));
+            if (bytes < tide__max_u64(floor_bytes, g->floor_bytes)) break;
+            if (bytes < ceiling_bytes && is_slow(g, bytes)) TIDE_TRY(ask_paper(g, policy, bytes));
         }
     }
     return TIDE_OK;
+}
+
+tide_status tide__ways_papers(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes, bool quick) {
+    uint64_t place_work = g->place_work;
+    g->place_work *= PLACE_TIMES;
+    tide_status status = ask_papers(g, floor_bytes, ceiling_bytes, quick);
+    g->place_work = place_work;
+    return status;
 }
 
 /* ---- the shuttle ---- */
