@@ -57,6 +57,16 @@ static bool try_eviction(tide__walk *w, tide__walk_way *y, uint64_t size, uint64
     return true;
 }
 
+/* Does leaving the window cost less than `most`, if every block goes far away? A look at each, not at every hole. */
+static bool is_cheap(tide__walk *w, const tide__walk_way *y, uint64_t most) {
+    uint64_t sum = 0;
+    for (uint32_t i = y->first; i < y->last && sum < most; i++) {
+        sum = tide__add_capped(sum, tide__walk_cost(w, w->resting[i], UINT64_MAX));
+        tide__walk_count(w, 1);
+    }
+    return sum < most;
+}
+
 /* Windows that begin where a hole begins, or end where one ends. */
 static void find_eviction(tide__walk *w, const tide__relocate_block *b, tide__walk_way *best) {
     uint64_t offset;
@@ -66,7 +76,7 @@ static void find_eviction(tide__walk *w, const tide__relocate_block *b, tide__wa
         for (int side = 0; side < 2; side++) {
             if (!(side ? tide__hole_fit_high(to, b, &offset) : tide__hole_fit_low(from, b, &offset))) continue;
             tide__walk_way y = tide__walk_window(w, offset, b->size);
-            if (try_eviction(w, &y, b->size, best->cost)) *best = y;
+            if (is_cheap(w, &y, best->cost) && try_eviction(w, &y, b->size, best->cost)) *best = y;
         }
     }
 }
