@@ -207,10 +207,13 @@ static void run(const family *f, int steps, const char *python) {
     double last = end_of(ours, steps);
     printf("        from %.4f to %.4f\n", (double)ours[0], last);
     bar(last <= 0.8 * (double)ours[0], "share of the first loss that is left", last / (double)ours[0]);
-    if (python && ask_torch(python, folder, steps, theirs) == steps)
+    int answered = python ? ask_torch(python, folder, steps, theirs) : 0;
+    if (!python)
+        printf("        no PyTorch to compare with: --python\n");
+    else if (answered == steps)
         compare(ours, theirs, steps);
     else
-        printf("        no PyTorch to compare with\n");
+        bar(false, "steps that PyTorch took", answered);
     fflush(stdout);
     snprintf(command, sizeof command, "rm -r %s", folder);
     if (system(command) != 0) missed++;

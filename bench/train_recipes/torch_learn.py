@@ -39,6 +39,15 @@ def keep_mask(seed, step, counter, shape, rate):
     return torch.from_numpy((unit >= np.float32(rate)).astype(np.float32)).reshape(shape)
 
 
+def find_array(header, name):
+    """A state's array in a checkpoint, which has the names of PyTorch's libraries; and whether its matrix lies the other way round."""
+    for there in (name, "features." + name):
+        if there in header:
+            return header[there], False
+    there = "transformer." + name.replace("wte.positions", "wpe.weight")
+    return header[there], len(header[there]["shape"]) == 2 and not name.startswith("wte.")
+
+
 class Network:
     def __init__(self, folder):
         with open(f"{folder}/network.jsonl", encoding="utf-8") as f:
@@ -56,9 +65,10 @@ class Network:
         header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
         weights = {}
         for state in self.states:
-            entry = header[state["state"]]
+            entry, transposed = find_array(header, state["state"])
             begin, end = entry["data_offsets"]
-            array = np.frombuffer(body[begin:end], np.float32).reshape(entry["shape"]).copy()
+            array = np.frombuffer(body[begin:end], np.float32).reshape(entry["shape"])
+            array = np.ascontiguousarray(array.T) if transposed else array.copy()
             if array.size == array.shape[0]:
                 array = array.reshape(-1)  # biases and scales
             weights[state["tensor"]] = torch.from_numpy(array).requires_grad_()
@@ -118,6 +128,10 @@ class Network:
     def do_softmax_loss(self, op, x, label):
         x = x.reshape(op["x"]).movedim(1, -1).reshape(-1, op["x"][1])
         return x, F.cross_entropy(x, label.reshape(-1))
+
+    def do_head_loss(self, op, x, w, label):
+        scores = F.linear(x.reshape(label.numel(), -1), w.reshape(w.shape[0], -1))
+        return None, None, F.cross_entropy(scores, label.reshape(-1))  # gradients come by themselves
 
     def do_embedding(self, op, tokens, table, positions=None):
         rows = table.reshape(table.shape[0], -1)[tokens.long()]
