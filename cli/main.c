@@ -1,5 +1,9 @@
 /* The command `tidemark`: chooses a command and returns its exit code. */
+#include <stdlib.h> /* defines __GLIBC__, where it is */
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "cli.h"
 
@@ -103,4 +107,15 @@ static int run(int argc, char **argv) {
     return run_command(argc - 1, argv + 1);
 }
 
-int main(int argc, char **argv) { return check_stdout(run(argc, argv)); }
+/* Large blocks go back to the system as they are freed, and pages of them that nobody touches never come. By itself the C library
+ * takes blocks up to the largest that was ever freed from the heap, where both is lost: tens of MB of a planner's. */
+static void map_large_blocks(void) {
+#ifdef __GLIBC__
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
+#endif
+}
+
+int main(int argc, char **argv) {
+    map_large_blocks();
+    return check_stdout(run(argc, argv));
+}
