@@ -120,10 +120,11 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* A file that may not grow further is an error that says so, not the end of the process. */
-static void ignore_file_limit(void) {
+/* A file that may not grow further, or a pipe that nobody reads any more, is an error that says so, not the end of the process. */
+static void ignore_failed_writes(void) {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGXFSZ, &ignore, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
 }
 
 /* A curve that ends before the training does leaves steps that learn nothing. */
@@ -226,11 +227,12 @@ static tide_status run_steps(session *s, tide_trainer *trainer, uint64_t **times
         out->n_steps++;
         note_report(s, &report, out);
         progress_step(&bar, i + 1, out->losses[i], &report, &s->machine);
-        status = log_last_step(s, trainer, out, out->losses[i], &report);
-        bool stop = save_interrupted();
+        tide_status logged = log_last_step(s, trainer, out, out->losses[i], &report);
+        bool stop = save_interrupted() || logged != TIDE_OK;
         bool due = save_is_due(&save, trainer, i + 1 == n, stop);
-        if (status == TIDE_OK) status = ranks_agree(&s->ranks, tide_trainer_steps_done(trainer), &stop, &due);
+        status = ranks_agree(&s->ranks, tide_trainer_steps_done(trainer), &stop, &due);
         if (status == TIDE_OK) status = save_after_step(&save, trainer, due, stop, out->shard != TIDE_SHARD_NONE);
+        if (status == TIDE_E_CANCELLED && logged != TIDE_OK) status = logged;
     }
     progress_end(&bar);
     ranks_note(&s->ranks, out);
@@ -381,7 +383,7 @@ static int run_all(session *s, const run_list *list) {
 static int train(session *s, train_options *o) {
     int exit_code;
     if (!read_train_options(s->argc, s->argv, o, &exit_code)) return exit_code;
-    ignore_file_limit();
+    ignore_failed_writes();
     s->options = o;
     run_list list;
     tide_status status = list_runs(o, &list);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool ends_with(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
@@ -27,12 +28,20 @@ static tide_status check_written(train_log *log) {
     return complain(TIDE_E_IO, "cannot write %s: %s", log->path, strerror(errno ? errno : EIO));
 }
 
+/* A full disk may have left a part of a line. */
+static bool cut_last_line(FILE *f) {
+    off_t end = fseeko(f, 0, SEEK_END) == 0 ? ftello(f) : -1, size = end;
+    while (end > 0 && fseeko(f, end - 1, SEEK_SET) == 0 && fgetc(f) != '\n') end--;
+    return end >= 0 && (end == size || ftruncate(fileno(f), end) == 0) && fseeko(f, 0, SEEK_END) == 0;
+}
+
 tide_status log_open(train_log *log, const char *path, const char *model, uint64_t batch, bool resumed) {
     *log = (train_log){.path = path};
     if (!path) return TIDE_OK;
     log->csv = ends_with(path, ".csv");
-    log->stream = fopen(path, resumed ? "a" : "w");
-    if (!log->stream) return complain(TIDE_E_IO, "--log: cannot write %s: %s", path, strerror(errno));
+    log->stream = fopen(path, resumed ? "a+" : "w");
+    if (!log->stream || (resumed && !cut_last_line(log->stream)))
+        return complain(TIDE_E_IO, "--log: cannot write %s: %s", path, strerror(errno));
     if (!resumed || ftell(log->stream) == 0) write_head(log, model, batch);
     return check_written(log);
 }

@@ -19,7 +19,7 @@ typedef struct log_entry {
     uint32_t n_tiers;
 } log_entry;
 
-/* Appends to a log that is there when a training is resumed; else replaces it. path NULL: nothing is logged. */
+/* Appends to a log that is there when a training is resumed, after its last whole line; else replaces it. path NULL: nothing is logged. */
 tide_status log_open(train_log *log, const char *path, const char *model, uint64_t batch, bool resumed);
 /* A line, written through at once: a training that is killed leaves whole lines. */
 tide_status log_step(train_log *log, const log_entry *entry);

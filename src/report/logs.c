@@ -19,13 +19,12 @@ enum { N_COLOURS = sizeof colours / sizeof *colours };
 typedef struct point {
     uint64_t step, step_ns, arena_bytes;
     double loss, smooth; /* NAN: not finite; NAN: none so far */
+    double weight; /* of the moving average: the newest tenth counts most, and the first values no more than others */
 } point;
 
 typedef struct curve {
     char name[NAME_BYTES], policy[NAME_BYTES];
     uint32_t log; /* which of the files */
-    double sum,
-        weight; /* of the moving average: the newest tenth counts most, and the first values no more than others */
     TIDE_VEC(point) points;
 } curve;
 
@@ -89,6 +88,20 @@ static void stretch(curves *all, const point *p) {
     all->high = fmax(all->high, p->loss);
 }
 
+/* A training that was resumed took some steps again: what came of them before is forgotten. */
+static tide_status add_point(curve *c, point *p) {
+    while (c->points.count && c->points.data[c->points.count - 1].step >= p->step) c->points.count--;
+    const point *before = c->points.count ? &c->points.data[c->points.count - 1] : NULL;
+    double sum = before && before->weight > 0 ? before->smooth * before->weight : 0;
+    p->weight = before ? before->weight : 0;
+    if (isfinite(p->loss)) {
+        sum = 0.9 * sum + 0.1 * p->loss;
+        p->weight = 0.9 * p->weight + 0.1;
+    }
+    p->smooth = p->weight > 0 ? sum / p->weight : NAN;
+    return tide__vec_push(&c->points, *p);
+}
+
 static tide_status read_line(tide__lines *lines, uint32_t log, const char *model, curves *all) {
     char policy[NAME_BYTES];
     point p;
@@ -97,12 +110,7 @@ static tide_status read_line(tide__lines *lines, uint32_t log, const char *model
     curve *c = curve_of(all, log, model, policy);
     if (!c) return tide__lines_fail(lines, "more than %d curves", MAX_CURVES);
     stretch(all, &p);
-    if (isfinite(p.loss)) {
-        c->sum = 0.9 * c->sum + 0.1 * p.loss;
-        c->weight = 0.9 * c->weight + 0.1;
-    }
-    p.smooth = c->weight > 0 ? c->sum / c->weight : NAN;
-    return tide__vec_push(&c->points, p);
+    return add_point(c, &p);
 }
 
 static tide_status read_lines(tide__lines *lines, uint32_t log, curves *all) {
@@ -117,12 +125,20 @@ static tide_status read_lines(tide__lines *lines, uint32_t log, curves *all) {
     }
 }
 
+/* Without a last line that is still being written, or never was to its end. */
+static size_t whole_lines(const tide__file *file) {
+    size_t n = file->size;
+    if (n == 0 || file->text[n - 1] == '}') return n;
+    while (n > 0 && file->text[n - 1] != '\n') n--;
+    return n;
+}
+
 static tide_status read_log(const char *path, uint32_t log, curves *all) {
     tide__file file;
     tide__lines lines;
     tide_status status = tide__file_open_regular(path, &file);
     if (status != TIDE_OK) return status;
-    tide__lines_init(&lines, file.text, file.size, path);
+    tide__lines_init(&lines, file.text, whole_lines(&file), path);
     status = read_lines(&lines, log, all);
     tide__lines_free(&lines);
     tide__file_close(&file);

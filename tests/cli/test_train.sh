@@ -173,6 +173,24 @@ run 0 train lenet --steps 2 --batch 4 --test-samples 8 --threads 1 --log run.csv
 [ "$(wc -l <run.csv)" = 3 ] || fail 'not a line per step in a CSV'
 run 0 report run.jsonl run.jsonl -o loss.html
 grep -q '<path fill="none" stroke="#d55e00"' loss.html || fail 'no second curve'
+# Resumed from an earlier step, with half a line at the end of the log: later steps replace those that were taken twice.
+run 0 train lenet --batch 4 --test-samples 8 --threads 1 --steps 4 --checkpoint twice --every 2 --keep 2 --log twice.jsonl
+truncate -s -9 twice.jsonl
+run 0 report twice.jsonl -o loss.html
+run 0 train lenet --batch 4 --test-samples 8 --threads 1 --resume twice.1 --log twice.jsonl
+[ "$(sed -n 's/.*"step":\([0-9]*\),.*/\1/p' twice.jsonl | tr '\n' ' ')" = '1 2 3 3 4 ' ] || fail 'steps of a log that goes on'
+run 0 report twice.jsonl -o loss.html
+grep -q '<td>4</td>' loss.html || fail 'steps that were taken twice count twice'
+[ "$(grep -o 'd="[^"]*"' loss.html | head -1 | tr -dc ML)" = MLLL ] || fail 'the curve goes back'
+# A log that cannot be written ends the training, saved.
+mkfifo reader
+(head -c 600 >/dev/null) <reader & # then nobody reads any more
+refuse 6 'saved to unlogged' train lenet --batch 4 --test-samples 8 --threads 1 --steps 100 --log reader --checkpoint unlogged
+err_has 'cannot write reader: Broken pipe'
+grep -aq '"step":"[1-9]' unlogged || fail 'a training whose log cannot be written is lost'
+# Nor does it end because nobody reads what it tells.
+"$tidemark" train lenet --steps 50 --batch 4 --test-samples 8 --threads 1 --checkpoint unread 2>&1 | head -c 1 >/dev/null
+grep -aq '"step":"50"' unread || fail 'a training whose messages nobody reads is lost'
 printf '{"tidemark":"log","version":1,"model":"x","batch":1}\n{"step":1}\n' >bad.jsonl
 refuse 3 'bad.jsonl:2: "step_ns" is missing' report bad.jsonl -o loss.html
 refuse 2 'is no log' report run.jsonl run.csv -o loss.html
