@@ -87,7 +87,8 @@ const char *show_ns(uint64_t ns) {
 
 const char *show_loss(double loss) {
     char *out = next_buffer();
-    snprintf(out, BUFFER_BYTES, fabs(loss) < 1e4 ? "%.4f" : "%.2e", loss);
+    bool plain = loss == 0 || (fabs(loss) >= 1e-3 && fabs(loss) < 1e4);
+    snprintf(out, BUFFER_BYTES, plain ? "%.4f" : "%.2e", loss);
     return out;
 }
 

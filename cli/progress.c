@@ -74,16 +74,28 @@ static size_t terminal_width(void) {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/* "0 s" is said at the end only. */
+static void add_time_left(FILE *f, double seconds, bool ended) {
+    if (!ended && seconds < 1)
+        fputs("  <1 s left", f);
+    else if (seconds < 120)
+        fprintf(f, "  %.0f s left", seconds);
+    else if (seconds < 2 * 3600)
+        fprintf(f, "  %.0f min left", seconds / 60);
+    else
+        fprintf(f, "  %.1f h left", seconds / 3600);
+}
+
 static void write_line(const progress *p, uint64_t done, double seconds, float loss, const tide_step_report *report,
                        const tide_machine *machine, bool bars, char line[LINE_BYTES]) {
     FILE *f = fmemopen(line, LINE_BYTES, "w");
     line[0] = '\0';
     if (!f) return;
-    double left = seconds / (double)done * (double)(p->total - done);
-    fprintf(f, "%-10s step %" PRIu64 "/%" PRIu64 "  loss %s  %.0f %s/s", p->label, p->first + done, p->first + p->total,
-            show_loss((double)loss), (double)(done * p->units_per_step) / (seconds > 0 ? seconds : 1), p->unit);
+    double rate = (double)(done * p->units_per_step) / (seconds > 0 ? seconds : 1);
+    fprintf(f, "%-10s step %" PRIu64 "/%" PRIu64 "  loss %s  %.*f %s/s", p->label, p->first + done, p->first + p->total,
+            show_loss((double)loss), rate < 1 ? 2 : rate < 10, rate, p->unit);
     add_memory(f, report, machine, bars);
-    fprintf(f, done < p->total && left < 1 ? "  <1 s left" : "  %.0f s left", left);
+    add_time_left(f, seconds / (double)done * (double)(p->total - done), done == p->total);
     fclose(f);
     line[LINE_BYTES - 1] = '\0';
 }
