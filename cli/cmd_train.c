@@ -105,12 +105,12 @@ static tide_status trainer_options(session *s, const char *policy, tide_trainer_
     return status;
 }
 
-static tide_status set_budgets(const session *s, tide_plan_options *plan) {
+static tide_status set_budgets(const session *s, tide_trainer_options *options) {
     const size_arg *total = &s->options->total;
-    fill_budgets(&s->options->budgets, plan);
+    fill_budgets(&s->options->budgets, &options->plan);
     if (!total->given) return TIDE_OK;
     uint32_t decoders = s->data.pictures ? s->data.train.threads : 0;
-    return share_total(total->budget.bytes, s->device, s->model, batch_of(s), &s->machine, decoders, plan);
+    return share_total(total->budget.bytes, options, batch_of(s), decoders);
 }
 
 /* ---- one training ---- */
@@ -292,7 +292,7 @@ static tide_status train_once(session *s, const char *policy, bool budgeted, tid
     out->machine = &s->machine;
     out->bits_any = s->options->bits_any;
     tide_status status = trainer_options(s, policy, &options);
-    if (status == TIDE_OK && budgeted) status = set_budgets(s, &options.plan);
+    if (status == TIDE_OK && budgeted) status = set_budgets(s, &options);
     if (budgeted) options.mode = mode_of(s->options); /* the reference is planned */
     if (options.plan.arena_budget.kind == TIDE_BUDGET_SMALLEST) watch_search(&options.plan);
     if (status == TIDE_OK) status = create_trainer(s, &options, fit, out, &trainer);

@@ -6,8 +6,10 @@
 #include <sys/resource.h>
 
 #define MIB (UINT64_C(1) << 20)
-#define ROOM_BYTES \
-    (26 * MIB) /* plans, kernels, pieces of states and of what is packed for disk, alignment of mappings */
+/* Plans, kernels, pieces of states and of what is packed for disk, alignment of mappings. Of an op its kernel and its place in plans; searches
+ * for offsets ask for more than they touch. */
+#define ROOM_BYTES (26 * MIB)
+#define OP_BYTES (48 * UINT64_C(1024))
 #define COPIERS_BYTES (8 * MIB)  /* stacks of the threads that copy: small ones */
 #define PICTURE_BYTES (48 * MIB) /* of 12 million pixels, whole, with transparency */
 enum { BATCHES = 4 };            /* the one at hand and the next, each also plain or on its way */
@@ -44,16 +46,28 @@ static uint64_t ram_bytes(const tide_machine *machine, const tide_budget *host) 
     return host->kind == TIDE_BUDGET_BYTES ? host->bytes : UINT64_MAX;
 }
 
-tide_status share_total(uint64_t total_bytes, tide_device *device, const tide_model *model, uint64_t batch,
-                        const tide_machine *machine, uint32_t decoders, tide_plan_options *plan) {
-    tide_device_info info;
-    tide_status status = tide_device_get_info(device, &info);
+/* Ops of the step, from a program without kernels. */
+static tide_status count_ops(const tide_model *model, const tide_step_options *options, uint64_t *n) {
+    tide_step *step;
+    tide_status status = tide_step_create(model, options, &step);
     if (status != TIDE_OK) return status;
-    uint64_t ram = ram_bytes(machine, &plan->host_budget);
+    *n = tide_program_op_count(tide_step_program(step));
+    tide_step_destroy(step);
+    return TIDE_OK;
+}
+
+tide_status share_total(uint64_t total_bytes, tide_trainer_options *options, uint64_t batch, uint32_t decoders) {
+    tide_plan_options *plan = &options->plan;
+    tide_device_info info;
+    uint64_t n_ops;
+    tide_status status = tide_device_get_info(options->device, &info);
+    if (status == TIDE_OK) status = count_ops(options->model, &options->step, &n_ops);
+    if (status != TIDE_OK) return status;
+    uint64_t ram = ram_bytes(options->machine, &plan->host_budget);
     if (ram == UINT64_MAX)
         return complain(TIDE_E_ARGUMENT, "--total-budget with RAM tiers needs a --host-budget in bytes");
-    uint64_t beside = data_bytes() + stacks_to_come(info.threads) + BATCHES * batch * sample_bytes(model) + ram +
-                      ROOM_BYTES + decoders * PICTURE_BYTES;
+    uint64_t beside = data_bytes() + stacks_to_come(info.threads) + BATCHES * batch * sample_bytes(options->model) +
+                      ram + ROOM_BYTES + n_ops * OP_BYTES + decoders * PICTURE_BYTES;
     if (beside >= total_bytes)
         return complain(TIDE_E_ARGUMENT, "--total-budget is too small: the process takes %.1f MiB beside the arena",
                         (double)beside / (double)MIB);

@@ -4,10 +4,9 @@
 
 #include "cli.h"
 
-/* plan->arena_budget, from the total and what the process has beside the arena: data and stacks as they are now, with device,
+/* options->plan.arena_budget, from the total and what the process has beside the arena: data and stacks as they are now, with device,
  * model and data open; stacks of threads to come; batches; pictures that `decoders` threads have in hand; RAM tiers; room to plan
- * and for kernels. */
-tide_status share_total(uint64_t total_bytes, tide_device *device, const tide_model *model, uint64_t batch,
-                        const tide_machine *machine, uint32_t decoders, tide_plan_options *plan);
+ * and for kernels, by the number of ops. */
+tide_status share_total(uint64_t total_bytes, tide_trainer_options *options, uint64_t batch, uint32_t decoders);
 
 #endif

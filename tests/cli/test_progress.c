@@ -26,11 +26,11 @@ static void show(uint64_t done, double seconds, float loss, char line[256]) {
     fclose(file);
 }
 
-#define assert_shows(done, seconds, loss, text)           \
-    do {                                                  \
-        char line_[256];                                  \
-        show(done, seconds, loss, line_);                 \
-        if (!strstr(line_, text)) fail_msg("%s", line_);  \
+#define assert_shows(done, seconds, loss, text)          \
+    do {                                                 \
+        char line_[256];                                 \
+        show(done, seconds, loss, line_);                \
+        if (!strstr(line_, text)) fail_msg("%s", line_); \
     } while (0)
 
 static void test_what_is_left(void **state) {
