@@ -16,11 +16,23 @@ typedef struct case_at_hand {
     tide_plan *plan;
 } case_at_hand;
 
+/* A plan in parts is one for the program in parts. */
+static tide_status cut_program(case_at_hand *c) {
+    const uint32_t parts = tide_plan_parts(c->plan);
+    tide_program *in_parts;
+    if (parts == 1) return TIDE_OK;
+    tide_status status = tide_program_split(c->program.program, parts, tide_plan_bits_any(c->plan), &in_parts);
+    if (status != TIDE_OK) return status;
+    unload(&c->program);
+    c->program.program = c->program.file = in_parts;
+    return TIDE_OK;
+}
+
 static tide_status open_case(const char *const *names, const judge_options *o, case_at_hand *c) {
     tide_status status = tide_machine_load(o->machine, &c->machine);
     if (status == TIDE_OK) status = tide_plan_read(names[0], &c->plan);
     if (status == TIDE_OK) status = load_program(names[1], &o->model, &c->machine, &c->program);
-    return status;
+    return status == TIDE_OK ? cut_program(c) : status;
 }
 
 static void close_case(case_at_hand *c) {

@@ -1,4 +1,5 @@
 /* tidemark plan: one step inside a byte budget. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan_output.h"
@@ -7,23 +8,37 @@
 typedef struct plan_options {
     model_args model;
     planning_args planning;
-    const char *output, *bits;
+    const char *output, *bits, *parts;
+    uint32_t n_parts; /* 0: the planner chooses; only with --parts */
     double plan_time;
     bool json, bits_any;
 } plan_options;
+
+static tide_status create(const tide_program *p, const tide_machine *m, const plan_options *o,
+                          const tide_plan_options *options, tide_fit_report *fit, tide_program **in_parts,
+                          tide_plan **out) {
+    tide_plan_options own = *options;
+    if (!o->parts) return tide_plan_create(p, m, options, fit, out);
+    if (o->planning.budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST) { /* of the program in parts */
+        own.budgets.arena_bytes = UINT64_MAX;
+        own.arena_budget = o->planning.budgets.arena.budget;
+    }
+    return tide_plan_create_in_parts(p, m, &own, o->n_parts, fit, in_parts, out);
+}
 
 static int make_plan(const tide_program *p, const tide_machine *m, const plan_options *o) {
     tide_plan_options options;
     unconstrained whole = {0};
     tide_fit_report fit = {.op = TIDE_NONE};
     tide_plan *plan = NULL;
+    tide_program *in_parts = NULL;
     tide_status status = plan_unconstrained(p, m, &whole);
     if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, &options);
     options.bits_any = o->bits_any;
     plan_watch watch = {.seconds = o->plan_time, .whole_ns = whole.step_ns};
     if (status == TIDE_OK) {
         plan_watch_begin(&watch, &options);
-        status = tide_plan_create(p, m, &options, &fit, &plan);
+        status = create(p, m, o, &options, &fit, &in_parts, &plan);
         plan_watch_end(&watch, &options);
     }
     if (status == TIDE_OK && o->output) status = tide_plan_write(plan, o->output);
@@ -31,6 +46,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
         tide_plan_destroy(plan);
         return report_misfit(status, &fit, p, m, o->json);
     }
+    if (in_parts) p = in_parts;
     plan_figures figures = {
         .plan = plan, .program = p, .machine = m, .prediction = *tide_plan_prediction(plan), .whole = whole};
     if (!wants_stdout(o->output)) {
@@ -38,12 +54,22 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
         if (status == TIDE_OK) print_plan(&figures, o->json);
     }
     tide_plan_destroy(plan);
+    tide_program_destroy(in_parts);
     return status == TIDE_OK ? 0 : report_failure(status);
+}
+
+static bool parse_parts(const char *text, uint32_t *out) {
+    char *end;
+    const unsigned long n = strtoul(text, &end, 10);
+    *out = (uint32_t)n;
+    return text[0] >= '1' && text[0] <= '9' && *end == '\0' && n <= UINT32_MAX;
 }
 
 static tide_status check(plan_options *o) {
     if (!parse_bits(o->bits, &o->bits_any)) return TIDE_E_ARGUMENT;
     if (!(o->plan_time >= 0)) return complain(TIDE_E_ARGUMENT, "--plan-time: not a number of seconds");
+    if (o->parts && strcmp(o->parts, "auto") != 0 && !parse_parts(o->parts, &o->n_parts))
+        return complain(TIDE_E_ARGUMENT, "--parts: \"%s\" is neither auto nor a number from 1", o->parts);
     tide_status status = check_planning(&o->planning);
     return status == TIDE_OK ? check_output(o->output, o->json) : status;
 }
@@ -56,6 +82,8 @@ int cmd_plan(int argc, char **argv) {
         DTYPE_OPTION(o.model),
         PLANNING_OPTIONS(o.planning),
         BITS_OPTION(o.bits, "variants with other roundings are allowed"),
+        {"--parts", ARG_TEXT, &o.parts, "N|auto",
+         "cut values into N parts where ops say how; auto: as is best [whole]"},
         {"--plan-time", ARG_NUMBER, &o.plan_time, "S", "take the best plan after so many seconds [no limit]"},
         {"-o", ARG_TEXT, &o.output, "FILE", "write the plan (JSON Lines)"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs"},

@@ -92,8 +92,10 @@ static void print_time(const plan_figures *f) {
 
 static void print_human(const plan_figures *f) {
     counts c = count(f);
-    printf("plan for %s, policy %s, machine %s (%s)%s%s\n", show_name(tide_program_name(f->program)),
-           show_name(tide_plan_policy(f->plan)), show_name(f->machine->name), show_name(f->machine->source),
+    char parts[24] = "";
+    if (tide_plan_parts(f->plan) > 1) snprintf(parts, sizeof parts, ", in %u parts", tide_plan_parts(f->plan));
+    printf("plan for %s, policy %s, machine %s (%s)%s%s%s\n", show_name(tide_program_name(f->program)),
+           show_name(tide_plan_policy(f->plan)), show_name(f->machine->name), show_name(f->machine->source), parts,
            tide_plan_is_reordered(f->plan) ? ", ops reordered" : "",
            tide_plan_bits_any(f->plan) ? ", bits may differ" : "");
     print_memory(f);
@@ -160,6 +162,7 @@ static void print_json(const plan_figures *f) {
     json_text(&j, "policy", tide_plan_policy(f->plan));
     json_text(&j, "bits", tide_plan_bits_any(f->plan) ? "any" : "same");
     json_text(&j, "order", tide_plan_is_reordered(f->plan) ? "own" : "program");
+    json_u64(&j, "parts", tide_plan_parts(f->plan));
     json_text(&j, "machine", f->machine->name);
     json_text(&j, "machine_source", f->machine->source);
     json_bool(&j, "fits", true);

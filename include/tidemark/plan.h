@@ -88,7 +88,9 @@ TIDE_API uint64_t tide_plan_arena_bytes(const tide_plan *plan);               /*
 TIDE_API uint64_t tide_plan_tier_bytes(const tide_plan *plan, uint32_t tier); /* what it needs of a tier */
 TIDE_API const char *tide_plan_policy(const tide_plan *plan);                 /* by which it was made */
 TIDE_API bool tide_plan_bits_any(const tide_plan *plan);                      /* variants of other bits were allowed */
-TIDE_API bool tide_plan_is_reordered(const tide_plan *plan);    /* first runs are not in the program's order */
+TIDE_API bool tide_plan_is_reordered(const tide_plan *plan); /* first runs are not in the program's order */
+/* In how many parts it runs the program. Above 1 it is a plan for tide_program_split(program, parts, tide_plan_bits_any(plan)). */
+TIDE_API uint32_t tide_plan_parts(const tide_plan *plan);
 TIDE_API uint64_t tide_plan_fingerprint(const tide_plan *plan); /* of its content */
 TIDE_API const tide_prediction *tide_plan_prediction(const tide_plan *plan);
 
@@ -194,6 +196,14 @@ typedef struct tide_fit_report {
  * slower, and TIDE_ORDER_FREE is never slower than TIDE_ORDER_PROGRAM. */
 TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_machine *machine,
                                       const tide_plan_options *options, tide_fit_report *fit, tide_plan **out);
+
+/* tide_plan_create for the program in parts (tide_program_split), which *in_parts gets; the caller destroys both. Budgets that are
+ * shares are of the unconstrained arena of the program as it is. parts 0: 1, 2, 4 ... as far as ops have units; the fastest plan
+ * that fits, of equal ones that of fewer parts; for the smallest budget that of the smallest arena. Ops and tensors of *fit are
+ * TIDE_NONE where they would be those of parts. */
+TIDE_API tide_status tide_plan_create_in_parts(const tide_program *program, const tide_machine *machine,
+                                               const tide_plan_options *options, uint32_t parts, tide_fit_report *fit,
+                                               tide_program **in_parts, tide_plan **out);
 
 /* Whether a plan for these options is known to exist, however slow it would be: found in milliseconds for policies that may
  * move everything. Else, and where that is not enough, *fits is false, and only tide_plan_create can tell. */

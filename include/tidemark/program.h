@@ -46,6 +46,12 @@ typedef struct tide_program_builder tide_program_builder;
     X(TIDE_START_PRESENT, "present") /* exists when the step starts, where the plan's start map says */ \
     X(TIDE_START_CLIENT, "client")   /* waits in the read-only client tier; a LOAD brings it in */
 
+#define TIDE_ALONG_TABLE(X)                                                                                           \
+    X(TIDE_ALONG_WHOLE, "whole") /* a read that every part needs all of, or what a `must` pair makes of it in turn */ \
+    X(TIDE_ALONG_CUT, "cut")     /* a part of the op has a part of it */                                              \
+    X(TIDE_ALONG_SUM, "sum")     /* a write: the sum of what the parts of the op write */                             \
+    X(TIDE_ALONG_PARTS, "parts") /* the op takes all of it in parts, wherever each of them lies */
+
 #define TIDE_ENUM_MEMBER(e, name) e,
 typedef enum tide_dtype { TIDE_DTYPE_TABLE(TIDE_ENUM_MEMBER) } tide_dtype;
 typedef enum tide_class { TIDE_CLASS_TABLE(TIDE_ENUM_MEMBER) } tide_class;
@@ -54,6 +60,7 @@ typedef enum tide_phase { TIDE_PHASE_TABLE(TIDE_ENUM_MEMBER) } tide_phase;
 TIDE_API const char *tide_class_name(tide_class cls);
 TIDE_API const char *tide_phase_name(tide_phase phase);
 typedef enum tide_start { TIDE_START_TABLE(TIDE_ENUM_MEMBER) } tide_start;
+typedef enum tide_along { TIDE_ALONG_TABLE(TIDE_ENUM_MEMBER) } tide_along;
 #undef TIDE_ENUM_MEMBER
 
 typedef struct tide_tensor {
@@ -90,6 +97,17 @@ typedef struct tide_message {
     uint64_t number; /* below 2^48 */
 } tide_message;
 
+/* How an op may be cut: `units` (samples, rows, heads) that it works on one by one, lying one behind the other in every operand
+ * that is cut, each as large as the next. In parts, it runs once for each part, with the units of that part. An op whose operands
+ * are none of them cut runs once, and only says which of them it takes in parts. tide_program_split cuts programs. */
+typedef struct tide_split {
+    uint32_t units;
+    uint32_t bits_class;  /* of the results in parts: those of variant 0 where they keep the bits. Sums rarely do */
+    bool cut_workspace;   /* a part of the op needs a part of the workspace; false: all of it */
+    uint64_t sum_cost_ns; /* of adding the sums of two parts, per write */
+    const tide_along *reads, *writes; /* per operand */
+} tide_split;
+
 typedef struct tide_op {
     const char *name;
     tide_phase phase;
@@ -104,6 +122,7 @@ typedef struct tide_op {
     const tide_inplace *inplace;
     const tide_variant *variants;
     const tide_message *message; /* NULL: it computes */
+    const tide_split *split;     /* NULL: it takes its operands whole */
 } tide_op;
 
 /* Of a repeating program: the value `from` at the end of this step is the value `to` at the start of the next. */
@@ -206,6 +225,21 @@ TIDE_API tide_status tide_program_unroll(const tide_program *p, uint32_t steps, 
 /* A carried value and its successor have one place, so the one must be dead when the other is born. The fewest steps
  * over which that is so; 1 for ordinary training steps. */
 TIDE_API tide_status tide_program_unroll_needed(const tide_program *p, uint32_t *steps);
+
+/* ---- in parts ----
+ * The program with its values cut into `parts` equal parts along the units of its ops, as far as these say that they may be
+ * (tide_op.split): parts are values of their own, named "x@0", "x@1" ..., which a plan places, moves and drops one by one.
+ *
+ *     a value is cut where all ops that use it take it cut or in parts;
+ *     an op is cut where all that it writes cut is cut, and its units are a multiple of `parts`;
+ *     sums over the parts go by a binary tree over them in order: a node over n of them has the largest power of two below n on its left;
+ *     a `must` pair of whole values goes from part to part, each going on with what the one before left.
+ *
+ * Ops that follow one another go through part by part, all of the one before the next. Without bits_any, ops whose bits would be
+ * others in parts stay whole. TIDE_E_ARGUMENT if nothing can be cut so, or into more than 4096. One part: the same step. */
+TIDE_API tide_status tide_program_split(const tide_program *p, uint32_t parts, bool bits_any, tide_program **out);
+/* The most units of an op that may be cut; 1: there is none. */
+TIDE_API uint32_t tide_program_units(const tide_program *p);
 
 /* ---- imports of other tools' logs ---- */
 typedef struct tide_import_options {

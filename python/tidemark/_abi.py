@@ -29,7 +29,7 @@ typedef struct {
     const char *name; int phase; bool rerunnable, random; uint64_t counter;
     uint32_t n_reads, n_writes, n_inplace, n_variants;
     const tide_id *reads, *writes; const tide_inplace *inplace; const tide_variant *variants;
-    const void *message;
+    const void *message, *split;
 } tide_op;
 typedef struct { tide_id from, to; } tide_carry;
 tide_status tide_program_builder_create(const char *name, bool repeating, tide_program_builder **out);

@@ -90,6 +90,7 @@ const tide_copy *tide_plan_copy(const tide_plan *plan, tide_id id) {
 
 uint64_t tide_plan_arena_bytes(const tide_plan *plan) { return plan->arena_bytes; }
 bool tide_plan_bits_any(const tide_plan *plan) { return plan->bits_any; }
+uint32_t tide_plan_parts(const tide_plan *plan) { return plan->parts > 1 ? plan->parts : 1; }
 bool tide_plan_is_reordered(const tide_plan *plan) { return plan->reordered; }
 const char *tide_plan_policy(const tide_plan *plan) { return plan->policy; }
 const tide_prediction *tide_plan_prediction(const tide_plan *plan) { return &plan->prediction; }
@@ -126,6 +127,7 @@ uint64_t tide_plan_fingerprint(const tide_plan *plan) {
     h = tide__hash_word(h, plan->arena_bytes << 1 | (uint64_t)plan->bits_any);
     for (uint32_t t = 0; t < TIDE_MACHINE_MAX_TIERS; t++) h = tide__hash_word(h, plan->tier_bytes[t]);
     if (plan->reordered) h = tide__hash_word(h, 1);
+    if (plan->parts > 1) h = tide__hash_word(h, plan->parts);
     h = hash_actions(h, plan);
     for (size_t i = 0; i < plan->residencies.count; i++) {
         const tide_residency *r = &plan->residencies.data[i];

@@ -25,6 +25,7 @@ struct tide_plan {
     char policy[64];
     bool bits_any;
     bool reordered; /* first runs follow the dependencies, not the program's order */
+    uint32_t parts; /* of the program; 0 and 1: it is whole */
     uint32_t n_queues, n_tiers;
     uint64_t arena_bytes;
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS];

@@ -10,18 +10,23 @@
 #include "plan/files.h"
 #include "plan/plan_data.h"
 
-/* Only a plan with an order of its own needs the later version. */
-enum { VERSION = 2, VERSION_ORDER = 3 };
+/* Only plans with an order of their own, and those in parts, need the later versions. */
+enum { VERSION = 2, VERSION_ORDER = 3, VERSION_PARTS = 4 };
+
+static int version_of(const tide_plan *p) {
+    return p->parts > 1 ? VERSION_PARTS : p->reordered ? VERSION_ORDER : VERSION;
+}
 
 /* ---- writing ---- */
 
 static void write_header(FILE *f, const tide_plan *p) {
     fprintf(f, "{\"tidemark\":\"plan\",\"version\":%d,\"program\":\"%016" PRIx64 "%016" PRIx64 "\",\"machine\":",
-            p->reordered ? VERSION_ORDER : VERSION, p->signature.word[0], p->signature.word[1]);
+            version_of(p), p->signature.word[0], p->signature.word[1]);
     tide__json_write_string(f, p->machine_name);
     fprintf(f, ",\"machine_fingerprint\":\"%016" PRIx64 "\",\"policy\":", p->machine_fingerprint);
     tide__json_write_string(f, p->policy);
     if (p->reordered) fputs(",\"order\":\"own\"", f);
+    if (p->parts > 1) fprintf(f, ",\"parts\":%u", p->parts);
     fprintf(f, ",\"bits\":\"%s\",\"queues\":%u,\"arena\":%" PRIu64 ",\"tiers\":[", p->bits_any ? "any" : "same",
             p->n_queues, p->arena_bytes);
     for (uint32_t t = 0; t < p->n_tiers; t++) fprintf(f, "%s%" PRIu64, t ? "," : "", p->tier_bytes[t]);
@@ -185,7 +190,7 @@ static tide_status read_prediction(reader *r) {
 }
 
 static tide_status read_order(reader *r, uint64_t version) {
-    r->plan->reordered = version == VERSION_ORDER;
+    r->plan->reordered = version == VERSION_ORDER || (version == VERSION_PARTS && get(r, 0, "order"));
     if (!r->plan->reordered)
         return get(r, 0, "order") ? tide__lines_fail(&r->lines, "order: only version %d has it", VERSION_ORDER)
                                   : TIDE_OK;
@@ -193,10 +198,18 @@ static tide_status read_order(reader *r, uint64_t version) {
     return tide__lines_fail(&r->lines, "order must be \"own\"");
 }
 
+static tide_status read_parts(reader *r, uint64_t version) {
+    if (version != VERSION_PARTS)
+        return get(r, 0, "parts") ? tide__lines_fail(&r->lines, "parts: only version %d has them", VERSION_PARTS)
+                                  : TIDE_OK;
+    TIDE_TRY(read_u32(r, "parts", &r->plan->parts));
+    return r->plan->parts > 1 ? TIDE_OK : tide__lines_fail(&r->lines, "parts must be 2 or more");
+}
+
 static tide_status read_header(reader *r) {
-    static const char *const keys[] = {"tidemark", "version",   "program", "machine", "machine_fingerprint",
-                                       "policy",   "order",     "bits",    "queues",  "arena",
-                                       "tiers",    "predicted", NULL};
+    static const char *const keys[] = {"tidemark", "version", "program",   "machine", "machine_fingerprint",
+                                       "policy",   "order",   "parts",     "bits",    "queues",
+                                       "arena",    "tiers",   "predicted", NULL};
     tide_plan *p = r->plan;
     bool more = false;
     uint64_t version = 0, queues = 0;
@@ -204,10 +217,11 @@ static tide_status read_header(reader *r) {
     if (!more || !tide__json_is(&r->lines.doc, get(r, 0, "tidemark"), "plan"))
         return tide__lines_fail(&r->lines, "not a plan file: the first line begins with {\"tidemark\":\"plan\"");
     TIDE_TRY(read_u64(r, 0, "version", UINT32_MAX, &version));
-    if (version != VERSION && version != VERSION_ORDER)
+    if (version < VERSION || version > VERSION_PARTS)
         return tide__lines_fail(&r->lines, "version %" PRIu64 " is not known here", version);
     TIDE_TRY(only(r, 0, keys));
     TIDE_TRY(read_order(r, version));
+    TIDE_TRY(read_parts(r, version));
     TIDE_TRY(read_hex(r, get(r, 0, "program"), "program", p->signature.word, 2));
     TIDE_TRY(read_hex(r, get(r, 0, "machine_fingerprint"), "machine_fingerprint", &p->machine_fingerprint, 1));
     TIDE_TRY(read_text(r, "machine", p->machine_name, sizeof p->machine_name));

@@ -53,6 +53,19 @@ tide_status tide_program_builder_tensor(tide_program_builder *b, const tide_tens
     return TIDE_OK;
 }
 
+static tide_status copy_split(tide_program *p, const tide_op *op, const tide_split **out) {
+    const void *reads, *writes, *split;
+    if (!op->split) return *out = NULL, TIDE_OK;
+    tide_split copy = *op->split;
+    TIDE_TRY(tide__store_copy(&p->store, copy.reads, op->n_reads, sizeof *copy.reads, &reads));
+    TIDE_TRY(tide__store_copy(&p->store, copy.writes, op->n_writes, sizeof *copy.writes, &writes));
+    copy.reads = reads;
+    copy.writes = writes;
+    TIDE_TRY(tide__store_copy(&p->store, &copy, 1, sizeof copy, &split));
+    *out = split;
+    return TIDE_OK;
+}
+
 static tide_status copy_op(tide_program *p, const tide_op *op, tide_op *copy) {
     const void *reads, *writes, *inplace, *variants, *message;
     *copy = *op;
@@ -67,6 +80,7 @@ static tide_status copy_op(tide_program *p, const tide_op *op, tide_op *copy) {
     copy->inplace = inplace;
     copy->variants = variants;
     copy->message = message;
+    TIDE_TRY(copy_split(p, op, &copy->split));
     return tide__store_string(&p->store, op->name, &copy->name);
 }
 

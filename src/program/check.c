@@ -13,7 +13,8 @@ enum {
     N_DTYPES = 0 TIDE_DTYPE_TABLE(COUNT_ONE),
     N_CLASSES = 0 TIDE_CLASS_TABLE(COUNT_ONE),
     N_PHASES = 0 TIDE_PHASE_TABLE(COUNT_ONE),
-    N_STARTS = 0 TIDE_START_TABLE(COUNT_ONE)
+    N_STARTS = 0 TIDE_START_TABLE(COUNT_ONE),
+    N_ALONGS = 0 TIDE_ALONG_TABLE(COUNT_ONE)
 };
 #undef COUNT_ONE
 
@@ -140,6 +141,55 @@ static tide_status check_pairs(tide_program_builder *b, const tide_op *op) {
     return TIDE_OK;
 }
 
+/* ---- splits ---- */
+
+static bool in_must_pair(const tide_op *op, uint32_t write) {
+    for (uint32_t i = 0; i < op->n_inplace; i++)
+        if (op->inplace[i].write == write) return op->inplace[i].must;
+    return false;
+}
+
+static tide_status check_along(const tide_program_builder *b, const tide_split *s, tide_along along, tide_id tensor) {
+    if ((unsigned)along >= N_ALONGS) return tide__fail(TIDE_E_ARGUMENT, "split: no such word for tensor %u", tensor);
+    if (along != TIDE_ALONG_CUT || b->program->tensors.data[tensor].size_bytes % s->units == 0) return TIDE_OK;
+    return tide__fail(TIDE_E_ARGUMENT, "split: the bytes of tensor %u are no multiple of %u units", tensor, s->units);
+}
+
+/* What one run per part could not do: to write one value several times, unless in turn. */
+static tide_status check_split_write(const tide_op *op, uint32_t i, bool cut) {
+    const tide_along along = op->split->writes[i];
+    if (cut && along == TIDE_ALONG_PARTS)
+        return tide__fail(TIDE_E_ARGUMENT, "split: tensor %u would be written by each part", op->writes[i]);
+    if (cut && along == TIDE_ALONG_WHOLE && !in_must_pair(op, i))
+        return tide__fail(TIDE_E_ARGUMENT, "split: tensor %u is written whole, but not in place", op->writes[i]);
+    if (along == TIDE_ALONG_SUM && (!cut || in_must_pair(op, i)))
+        return tide__fail(TIDE_E_ARGUMENT, "split: tensor %u cannot be a sum over parts", op->writes[i]);
+    return TIDE_OK;
+}
+
+static tide_status check_split(const tide_program_builder *b, const tide_op *op) {
+    const tide_split *s = op->split;
+    bool cut = false;
+    if (op->message) return tide__fail(TIDE_E_ARGUMENT, "split: a message is sent whole");
+    if (s->units == 0 || (op->n_reads && !s->reads) || (op->n_writes && !s->writes))
+        return tide__fail(TIDE_E_ARGUMENT, "split: it needs units, and a word per operand");
+    for (uint32_t i = 0; i < op->n_reads; i++) {
+        TIDE_TRY(check_along(b, s, s->reads[i], op->reads[i]));
+        if (s->reads[i] == TIDE_ALONG_SUM)
+            return tide__fail(TIDE_E_ARGUMENT, "split: tensor %u is read, so it is no sum", op->reads[i]);
+        cut |= s->reads[i] == TIDE_ALONG_CUT;
+    }
+    for (uint32_t i = 0; i < op->n_writes; i++) {
+        TIDE_TRY(check_along(b, s, s->writes[i], op->writes[i]));
+        cut |= s->writes[i] == TIDE_ALONG_CUT;
+    }
+    for (uint32_t i = 0; i < op->n_writes; i++) TIDE_TRY(check_split_write(op, i, cut));
+    for (uint32_t i = 0; i < op->n_inplace; i++)
+        if (op->inplace[i].must && s->reads[op->inplace[i].read] != s->writes[op->inplace[i].write])
+            return tide__fail(TIDE_E_ARGUMENT, "split: the tensors of a `must` pair are both whole, cut or in parts");
+    return TIDE_OK;
+}
+
 void tide__op_extremes(const tide_op *op, uint64_t *workspace_bytes, uint64_t *cost_ns) {
     *workspace_bytes = *cost_ns = 0;
     for (uint32_t i = 0; i < op->n_variants; i++) {
@@ -170,6 +220,7 @@ tide_status tide__check_op(tide_program_builder *b, const tide_op *op) {
     TIDE_TRY(check_reads(b, op));
     TIDE_TRY(check_writes(b, op));
     TIDE_TRY(check_pairs(b, op));
+    if (op->split) TIDE_TRY(check_split(b, op));
     return check_sums(b, op);
 }
 

@@ -9,6 +9,6 @@ typedef struct tide__names {
     unsigned count;
 } tide__names;
 
-extern const tide__names tide__dtype_names, tide__class_names, tide__phase_names, tide__start_names;
+extern const tide__names tide__dtype_names, tide__class_names, tide__phase_names, tide__start_names, tide__along_names;
 
 #endif

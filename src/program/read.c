@@ -23,6 +23,7 @@ typedef struct reader {
     TIDE_VEC(tide_id) ids; /* reads, then writes */
     TIDE_VEC(tide_inplace) pairs;
     TIDE_VEC(tide_variant) variants;
+    TIDE_VEC(tide_along) alongs; /* of reads, then writes */
 } reader;
 
 /* ---- values ---- */
@@ -244,6 +245,42 @@ static tide_status read_message(const tide__json *doc, uint32_t send, uint32_t r
     return TIDE_OK;
 }
 
+/* A word per operand. */
+static tide_status read_alongs(reader *r, uint32_t node, const char *what, uint32_t n) {
+    const tide__json *doc = &r->lines.doc;
+    if (node) TIDE_TRY(expect_array(doc, node, what));
+    if ((node ? doc->nodes.data[node].count : 0) != n)
+        return tide__fail(TIDE_E_FORMAT, "split: %s must have a word per operand", what);
+    TIDE_TRY(tide__vec_reserve(&r->alongs, n));
+    for (uint32_t i = 0, k = node + 1; i < n; i++, k = doc->nodes.data[k].next) {
+        unsigned along = 0;
+        TIDE_TRY(read_word(doc, k, what, &tide__along_names, &along));
+        r->alongs.data[r->alongs.count++] = (tide_along)along;
+    }
+    return TIDE_OK;
+}
+
+static tide_status read_split(reader *r, uint32_t node, const tide_op *op, tide_split *out) {
+    enum { UNITS, READS, WRITES, BITS, WORKSPACE, SUM_COST, N };
+    static const char *const keys[N] = {"units", "reads", "writes", "bits", "workspace", "sum_cost"};
+    const tide__json *doc = &r->lines.doc;
+    uint32_t at[N];
+    *out = (tide_split){0};
+    r->alongs.count = 0;
+    TIDE_TRY(collect(doc, node, keys, N, at));
+    TIDE_TRY(read_u32(doc, at[UNITS], "units", &out->units));
+    TIDE_TRY(read_alongs(r, at[READS], "reads", op->n_reads));
+    TIDE_TRY(read_alongs(r, at[WRITES], "writes", op->n_writes));
+    if (at[BITS]) TIDE_TRY(read_u32(doc, at[BITS], "bits", &out->bits_class));
+    if (at[SUM_COST]) TIDE_TRY(tide__json_u64(doc, at[SUM_COST], "sum_cost", UINT64_MAX, &out->sum_cost_ns));
+    out->cut_workspace = at[WORKSPACE] != 0;
+    if (at[WORKSPACE] && !tide__json_is(doc, at[WORKSPACE], "cut"))
+        return tide__fail(TIDE_E_FORMAT, "workspace of a split must be \"cut\"");
+    out->reads = r->alongs.data;
+    out->writes = r->alongs.data ? r->alongs.data + op->n_reads : NULL;
+    return TIDE_OK;
+}
+
 /* The lists of the op, from the scratch vectors that now stand still. */
 static void point_to_lists(reader *r, tide_op *op) {
     op->reads = r->ids.data;
@@ -255,15 +292,16 @@ static void point_to_lists(reader *r, tide_op *op) {
 }
 
 static tide_status read_op(reader *r) {
-    enum { OP, NAME, PHASE, READS, WRITES, INPLACE, COST, VARIANTS, RERUN, RANDOM, SEND, RECEIVE, N };
-    static const char *const keys[N] = {"op",   "name",     "phase", "reads",  "writes", "inplace",
-                                        "cost", "variants", "rerun", "random", "send",   "receive"};
+    enum { OP, NAME, PHASE, READS, WRITES, INPLACE, COST, VARIANTS, RERUN, RANDOM, SEND, RECEIVE, SPLIT, N };
+    static const char *const keys[N] = {"op",       "name",  "phase",  "reads", "writes",  "inplace", "cost",
+                                        "variants", "rerun", "random", "send",  "receive", "split"};
     const tide__json *doc = &r->lines.doc;
     uint32_t at[N];
     uint64_t id;
     unsigned phase = 0;
     tide_op op = {.rerunnable = true};
     tide_message message;
+    tide_split split;
     TIDE_TRY(collect(doc, 0, keys, N, at));
     TIDE_TRY(tide__json_u64(doc, at[OP], "op", UINT32_MAX, &id));
     TIDE_TRY(check_id("op", id, r->n_ops));
@@ -281,6 +319,10 @@ static tide_status read_op(reader *r) {
     if (at[SEND] || at[RECEIVE]) {
         TIDE_TRY(read_message(doc, at[SEND], at[RECEIVE], &message));
         op.message = &message;
+    }
+    if (at[SPLIT]) {
+        TIDE_TRY(read_split(r, at[SPLIT], &op, &split));
+        op.split = &split;
     }
     op.phase = (tide_phase)phase;
     point_to_lists(r, &op);
@@ -376,6 +418,7 @@ static tide_status read_text(const char *text, size_t size, const char *name, ti
     tide__vec_free(&r.ids);
     tide__vec_free(&r.pairs);
     tide__vec_free(&r.variants);
+    tide__vec_free(&r.alongs);
     return status;
 }
 

@@ -59,6 +59,24 @@ static void write_variants(FILE *f, const tide_op *op) {
     fputc(']', f);
 }
 
+static void write_alongs(FILE *f, const char *key, const tide_along *along, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        fprintf(f, i == 0 ? ",\"%s\":[\"%s\"" : "%.0s,\"%s\"", key, tide__along_names.text[along[i]]);
+    if (n > 0) fputc(']', f);
+}
+
+static void write_split(FILE *f, const tide_op *op) {
+    const tide_split *s = op->split;
+    if (!s) return;
+    fprintf(f, ",\"split\":{\"units\":%u", s->units);
+    write_alongs(f, "reads", s->reads, op->n_reads);
+    write_alongs(f, "writes", s->writes, op->n_writes);
+    if (s->bits_class) fprintf(f, ",\"bits\":%u", s->bits_class);
+    if (s->cut_workspace) fputs(",\"workspace\":\"cut\"", f);
+    if (s->sum_cost_ns) fprintf(f, ",\"sum_cost\":%" PRIu64, s->sum_cost_ns);
+    fputc('}', f);
+}
+
 static void write_op(FILE *f, const tide_op *op, size_t id) {
     fprintf(f, "{\"op\":%zu", id);
     write_name(f, op->name);
@@ -72,6 +90,7 @@ static void write_op(FILE *f, const tide_op *op, size_t id) {
     if (op->message)
         fprintf(f, ",\"%s\":[%u,%" PRIu64 "]", op->message->receives ? "receive" : "send", op->message->peer,
                 op->message->number);
+    write_split(f, op);
     fputs("}\n", f);
 }
 
