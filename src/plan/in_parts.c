@@ -85,8 +85,8 @@ tide_status tide_plan_create_in_parts(const tide_program *program, const tide_ma
     TIDE_TRY(tide__budget_limit(program, machine, options, &limited));
     if (options->arena_budget.kind == TIDE_BUDGET_SMALLEST) limited.arena_budget = options->arena_budget;
     if (parts) TIDE_TRY(tide_program_split(program, parts, limited.bits_any, &asked));
-    tide_status status = parts ? plan_in(asked, machine, &limited, parts, fit, &best)
-                               : choose(program, machine, &limited, fit, &best);
+    tide_status status =
+        parts ? plan_in(asked, machine, &limited, parts, fit, &best) : choose(program, machine, &limited, fit, &best);
     if (status != TIDE_OK) return status;
     *in_parts = best.program;
     *out = best.plan;

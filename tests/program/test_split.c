@@ -18,23 +18,24 @@ static tide_program *read_program(const char *text) {
 
 /* ---- a small step ---- */
 
-#define STEP                                                                                                       \
-    "{\"tidemark\":\"program\",\"version\":1,\"kind\":\"repeating\"}\n"                                            \
-    "{\"tensor\":0,\"name\":\"x\",\"bytes\":48,\"start\":\"client\"}\n"                                            \
-    "{\"tensor\":1,\"name\":\"w\",\"bytes\":10,\"start\":\"present\"}\n"                                           \
-    "{\"tensor\":2,\"name\":\"y\",\"bytes\":96}\n"                                                                 \
-    "{\"tensor\":3,\"name\":\"l\",\"bytes\":4,\"keep\":true}\n"                                                    \
-    "{\"tensor\":4,\"name\":\"g\",\"bytes\":10}\n"                                                                 \
-    "{\"tensor\":5,\"name\":\"w'\",\"bytes\":10,\"keep\":true}\n"                                                  \
-    "{\"op\":0,\"name\":\"f\",\"phase\":\"forward\",\"reads\":[0,1],\"writes\":[2],\"variants\":[{\"workspace\":9,"  \
-    "\"cost\":10}],\"split\":{\"units\":12,\"reads\":[\"cut\",\"whole\"],\"writes\":[\"cut\"],\"workspace\":\"cut\"}}\n" \
-    "{\"op\":1,\"name\":\"loss\",\"phase\":\"forward\",\"reads\":[2],\"writes\":[3],\"cost\":1,"                     \
-    "\"split\":{\"units\":1,\"reads\":[\"parts\"],\"writes\":[\"whole\"]}}\n"                                      \
-    "{\"op\":2,\"name\":\"b\",\"phase\":\"backward\",\"reads\":[0,2],\"writes\":[4],\"cost\":7,"                     \
-    "\"split\":{\"units\":12,\"reads\":[\"cut\",\"cut\"],\"writes\":[\"sum\"]%s,\"sum_cost\":2}}\n"                \
-    "{\"op\":3,\"name\":\"u\",\"phase\":\"update\",\"reads\":[1,4],\"writes\":[5],\"inplace\":[[0,0,\"must\"]],"     \
-    "\"cost\":1,\"rerun\":false}\n"                                                                                \
-    "{\"carry\":[5,1]}\n"                                                                                          \
+#define STEP                                                                                                           \
+    "{\"tidemark\":\"program\",\"version\":1,\"kind\":\"repeating\"}\n"                                                \
+    "{\"tensor\":0,\"name\":\"x\",\"bytes\":48,\"start\":\"client\"}\n"                                                \
+    "{\"tensor\":1,\"name\":\"w\",\"bytes\":10,\"start\":\"present\"}\n"                                               \
+    "{\"tensor\":2,\"name\":\"y\",\"bytes\":96}\n"                                                                     \
+    "{\"tensor\":3,\"name\":\"l\",\"bytes\":4,\"keep\":true}\n"                                                        \
+    "{\"tensor\":4,\"name\":\"g\",\"bytes\":10}\n"                                                                     \
+    "{\"tensor\":5,\"name\":\"w'\",\"bytes\":10,\"keep\":true}\n"                                                      \
+    "{\"op\":0,\"name\":\"f\",\"phase\":\"forward\",\"reads\":[0,1],\"writes\":[2],\"variants\":[{\"workspace\":9,"    \
+    "\"cost\":10}],\"split\":{\"units\":12,\"reads\":[\"cut\",\"whole\"],\"writes\":[\"cut\"],\"workspace\":\"cut\"}}" \
+    "\n"                                                                                                               \
+    "{\"op\":1,\"name\":\"loss\",\"phase\":\"forward\",\"reads\":[2],\"writes\":[3],\"cost\":1,"                       \
+    "\"split\":{\"units\":1,\"reads\":[\"parts\"],\"writes\":[\"whole\"]}}\n"                                          \
+    "{\"op\":2,\"name\":\"b\",\"phase\":\"backward\",\"reads\":[0,2],\"writes\":[4],\"cost\":7,"                       \
+    "\"split\":{\"units\":12,\"reads\":[\"cut\",\"cut\"],\"writes\":[\"sum\"]%s,\"sum_cost\":2}}\n"                    \
+    "{\"op\":3,\"name\":\"u\",\"phase\":\"update\",\"reads\":[1,4],\"writes\":[5],\"inplace\":[[0,0,\"must\"]],"       \
+    "\"cost\":1,\"rerun\":false}\n"                                                                                    \
+    "{\"carry\":[5,1]}\n"                                                                                              \
     "{\"end\":{\"tensors\":6,\"ops\":4,\"carries\":1}}\n"
 
 static void test_step(void **state) {
@@ -199,7 +200,8 @@ static void run_op(machine *m, const tide_program *whole, const tide_op *origina
             for (uint32_t j = 0; j < UNITS; j++) {
                 const uint64_t word = tide__hash_word(hash, j);
                 sum.unit[j] += word;
-                if (along == TIDE_ALONG_WHOLE && has_units(original)) result.unit[j] = tide__hash_word(result.unit[j], hash);
+                if (along == TIDE_ALONG_WHOLE && has_units(original))
+                    result.unit[j] = tide__hash_word(result.unit[j], hash);
                 if (!has_units(original)) result.unit[j] = word;
             }
             if (along == TIDE_ALONG_CUT) result.unit[cut ? u - first : u] = hash;
@@ -244,8 +246,7 @@ static void run_parts(machine *m, const tide_program *p, const tide_program *who
         unsigned number, part = 0;
         if (strstr(op->name, ".sum")) {
             for (uint32_t u = 0; u < UNITS; u++)
-                m->values[op->writes[0]].unit[u] =
-                    m->values[op->reads[0]].unit[u] + m->values[op->reads[1]].unit[u];
+                m->values[op->writes[0]].unit[u] = m->values[op->reads[0]].unit[u] + m->values[op->reads[1]].unit[u];
             continue;
         }
         const int found = sscanf(op->name, "o%u@%u", &number, &part);
@@ -312,7 +313,8 @@ static tide_program *draw_program(uint64_t seed) {
     drawing d = {.seed = seed};
     tide_program *p;
     assert_ok(tide_program_builder_create("drawn", false, &d.b));
-    for (uint32_t i = 0; i < 4; i++) d.there[d.n_there++] = draw_tensor(&d, i < 2 ? TIDE_START_CLIENT : TIDE_START_PRESENT);
+    for (uint32_t i = 0; i < 4; i++)
+        d.there[d.n_there++] = draw_tensor(&d, i < 2 ? TIDE_START_CLIENT : TIDE_START_PRESENT);
     const uint32_t n = 2 + below(&d, MAX_OPS - 2);
     for (uint32_t i = 0; i < n; i++) draw_op(&d, i);
     for (uint32_t i = 0; i < d.n_there; i++) assert_ok(tide_program_builder_keep(d.b, d.there[i]));
