@@ -47,7 +47,7 @@ typedef struct tide_place_options {
     size_t size;             /* sizeof(tide_place_options) */
     uint64_t capacity_bytes; /* stop as soon as all fit; 0: as low as possible */
     uint64_t seed;
-    double seconds;        /* for the exact search after the quick heuristics; 0: none */
+    double seconds;        /* of processor time, for the search after the quick heuristics; 0: none */
     const char *algorithm; /* one of TIDE_PLACE_ALGORITHMS; NULL: "auto" */
 } tide_place_options;
 TIDE_API void tide_place_options_init(tide_place_options *options);

@@ -1,9 +1,10 @@
-/* The monotonic clock, in ns. The only place that reads it. */
+/* Clocks, in ns: the only place that reads them. */
 #ifndef TIDE_BASE_CLOCK_H
 #define TIDE_BASE_CLOCK_H
 
 #include <stdint.h>
 
-uint64_t tide__now_ns(void);
+uint64_t tide__now_ns(void);    /* monotonic */
+uint64_t tide__worked_ns(void); /* processor time of this thread: on a busy machine it stands still meanwhile */
 
 #endif

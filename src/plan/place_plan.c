@@ -19,8 +19,8 @@ static uint64_t search_nodes(uint64_t n_items) {
 /* What a draft is worth: the quick heuristics, and one or two attempts of the exact search where those are quick. */
 enum { MOST_DRAFT_ITEMS = 600 };
 static uint64_t draft_work(uint64_t n_items) {
-    uint64_t orders = 8 * n_items, squeaks = 20 * n_items, search = (n_items + n_items / 4 + 100) * n_items / 50;
-    return orders + (n_items <= MOST_DRAFT_ITEMS ? squeaks + search : 0);
+    uint64_t orders = 8 * n_items, repairs = 20 * n_items, search = (n_items + n_items / 4 + 100) * n_items / 50;
+    return orders + (n_items <= MOST_DRAFT_ITEMS ? repairs + search : 0);
 }
 
 /* How places are sought: within a capacity, with bounded work; or as low as possible. */

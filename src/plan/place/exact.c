@@ -118,7 +118,7 @@ static uint32_t choose(const tide__place_exact_state *s, uint32_t *stuck) {
 
 static bool must_stop(search *s) {
     if (s->options.node_limit && s->nodes >= s->options.node_limit) s->out_of_limits = true;
-    if (s->options.deadline_ns && s->nodes % NODES_PER_CLOCK == 0 && tide__now_ns() >= s->options.deadline_ns)
+    if (s->options.deadline_ns && s->nodes % NODES_PER_CLOCK == 0 && tide__worked_ns() >= s->options.deadline_ns)
         s->out_of_limits = true;
     return s->out_of_limits || s->nodes >= s->run_end + s->deepest || !tide__place_exact_has_room(&s->state);
 }

@@ -23,7 +23,7 @@ typedef struct tide__place_exact_options {
     uint64_t capacity; /* units */
     uint64_t seed;
     uint64_t node_limit;  /* 0: none */
-    uint64_t deadline_ns; /* on the clock of tide__now_ns; 0: none. At least one of the two limits */
+    uint64_t deadline_ns; /* on the clock of tide__worked_ns; 0: none. At least one of the two limits */
 } tide__place_exact_options;
 
 typedef enum tide__place_exact_answer {

@@ -8,7 +8,6 @@
 #include "base/size.h"
 #include "plan/place/orders.h"
 #include "plan/place/skyline.h"
-#include "plan/place/squeak.h"
 #include "plan/place/stack.h"
 
 #define MOST_FIT_ITEMS 4000             /* beyond, the skyline is as good and much faster */
@@ -49,50 +48,42 @@ static bool is_done(const tide__place_attempt *a) {
 
 /* Room for one more run: one that takes as long as the last, or the work of one. */
 static bool may_run(const tide__place_attempt *a, uint64_t last_ns) {
-    return a->deadline_ns ? tide__now_ns() + last_ns <= a->deadline_ns : a->work >= a->p->n;
+    return a->deadline_ns ? tide__worked_ns() + last_ns <= a->deadline_ns : a->work >= a->p->n;
 }
 
-/* One run per order, until nothing is lower or the work is too much; the first in any case. best_kind: the order that
- * gave the lowest. */
+/* One run per order, until nothing is lower or the work is too much; the first in any case. */
 static void run_orders(tide__place_attempt *a, tide__place_skyline *skyline, const tide__place_order_data *data,
-                       double *keys, uint64_t *scratch, tide__place_order_kind *best_kind) {
+                       double *keys, uint64_t *scratch) {
     uint64_t n = a->p->n, last_ns = 0;
     for (int kind = 0; kind < TIDE__PLACE_N_ORDERS && !is_done(a); kind++) {
-        uint64_t start_ns = a->deadline_ns ? tide__now_ns() : 0;
+        uint64_t start_ns = a->deadline_ns ? tide__worked_ns() : 0;
         if (kind > 0 && !may_run(a, last_ns)) break;
         tide__place_order_keys(data, (tide__place_order_kind)kind, keys);
         tide__place_order_sort(keys, n, scratch, a->order);
         tide__place_skyline_run(skyline, a->order, a->trial);
         a->work -= tide__min_u64(a->work, n);
-        uint64_t before = a->algorithm ? a->height : UINT64_MAX;
         tide__place_attempt_keep_if_lower(a, tide__place_order_name((tide__place_order_kind)kind));
-        if (a->height < before) *best_kind = (tide__place_order_kind)kind;
-        if (a->deadline_ns) last_ns = tide__now_ns() - start_ns;
+        if (a->deadline_ns) last_ns = tide__worked_ns() - start_ns;
     }
 }
 
 static tide_status run_skylines(tide__place_attempt *a, tide__place_skyline *skyline,
-                                const tide__place_order_data *data, uint32_t most_squeaks) {
+                                const tide__place_order_data *data) {
     double *keys = malloc((a->p->n + 1) * sizeof *keys);
     uint64_t *scratch = malloc((2 * a->p->n + 1) * sizeof *scratch);
-    tide__place_order_kind kind = TIDE__PLACE_ORDER_PEAK_DURATION;
     tide_status status = keys && scratch ? TIDE_OK : tide__fail_memory();
-    if (status == TIDE_OK) {
-        run_orders(a, skyline, data, keys, scratch, &kind);
-        tide__place_squeak_options o = {skyline, data, kind, most_squeaks};
-        if (most_squeaks > 0 && !tide__place_attempt_is_good(a)) status = tide__place_squeak(a, &o);
-    }
+    if (status == TIDE_OK) run_orders(a, skyline, data, keys, scratch);
     free(keys);
     free(scratch);
     return status;
 }
 
-tide_status tide__place_try_skylines(tide__place_attempt *a, uint32_t most_squeaks) {
+tide_status tide__place_try_skylines(tide__place_attempt *a) {
     tide__place_skyline *skyline = NULL;
     tide__place_order_data data = {0};
     tide_status status = tide__place_skyline_create(a->p, &skyline);
     if (status == TIDE_OK) status = tide__place_order_data_init(&data, a->p);
-    if (status == TIDE_OK) status = run_skylines(a, skyline, &data, most_squeaks);
+    if (status == TIDE_OK) status = run_skylines(a, skyline, &data);
     tide__place_order_data_deinit(&data);
     tide__place_skyline_destroy(skyline);
     return status;
@@ -125,6 +116,6 @@ tide_status tide__place_try_classics(tide__place_attempt *a) {
 }
 
 tide_status tide__place_try_heuristics(tide__place_attempt *a) {
-    (void)tide__place_try_skylines(a, TIDE__PLACE_MOST_SQUEAKS);
+    (void)tide__place_try_skylines(a);
     return tide__place_try_classics(a);
 }

@@ -5,7 +5,6 @@
 #include "plan/place/fit.h"
 #include "plan/place/problem.h"
 
-#define TIDE__PLACE_MOST_SQUEAKS 20                    /* the exact search is better at what is still open after some */
 #define TIDE__PLACE_MOST_SKYLINE_WORK UINT64_C(400000) /* where the caller sets no limit: some 0.3 s */
 
 typedef struct tide__place_attempt {
@@ -15,7 +14,7 @@ typedef struct tide__place_attempt {
     bool quick;             /* the first that is low enough is taken */
     uint64_t work;          /* what skylines may still take: a unit per item and run, about a microsecond */
     uint64_t seed;          /* of what is random */
-    uint64_t deadline_ns;   /* on the clock of tide__now_ns; 0: work is limited by its amount only */
+    uint64_t deadline_ns;   /* on the clock of tide__worked_ns; 0: work is limited by its amount only */
     uint64_t *best, *trial; /* offsets in units, per item; best is valid once there is an algorithm */
     uint32_t *order;        /* a permutation of the items: what the trial is made from */
     uint64_t height;        /* of best */
@@ -30,9 +29,8 @@ void tide__place_attempt_deinit(tide__place_attempt *a);
 bool tide__place_attempt_is_good(const tide__place_attempt *a);                        /* low enough */
 void tide__place_attempt_keep_if_lower(tide__place_attempt *a, const char *algorithm); /* the trial becomes the best */
 
-/* Skylines in several orders, then, unless most_squeaks is 0, again as squeaky wheels: at most that many runs, or
- * until the deadline. */
-tide_status tide__place_try_skylines(tide__place_attempt *a, uint32_t most_squeaks);
+/* Skylines in several orders. */
+tide_status tide__place_try_skylines(tide__place_attempt *a);
 /* Size descending. most_conflicts: as in tide__place_fit. */
 tide_status tide__place_try_fit(tide__place_attempt *a, tide__place_fit_rule rule, uint64_t most_conflicts,
                                 const char *algorithm);

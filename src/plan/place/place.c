@@ -10,9 +10,12 @@
 #include "plan/place/exact.h"
 #include "plan/place/heuristics.h"
 #include "plan/place/refine.h"
+#include "plan/place/repair.h"
 
 #define MOST_CONFLICTS UINT64_C(2000000) /* of a fit that was asked for by name: some 0.2 s */
-#define MOST_CORE_ITEMS 20000            /* beyond, skylines are what there is time for */
+#define MOST_CORE_ITEMS 60000            /* beyond, skylines are what there is time for */
+#define FIRST_REPAIR UINT64_C(50000)     /* units of work: what repair has before the exact search, or a tenth of all */
+#define REPAIR_WORK 40                   /* of repair, per item, where the exact search is limited by nodes */
 #define MOST_SECONDS 1e9                 /* longer is forever */
 #define MOST_WORK (UINT64_MAX / 64)      /* likewise */
 #define NODES_PER_WORK 50                /* of the exact search: nodes x items per unit of work */
@@ -55,20 +58,28 @@ static void raise_bound(search *s, const tide__place_item *items, uint64_t bound
 
 /* A quick search may stay without any node, which the exact search takes as no limit. */
 static uint64_t node_limit(const search *s, size_t n) {
-    return s->quick ? s->work * NODES_PER_WORK / (n + 1) + 1 : s->options.node_limit;
+    return s->quick ? s->work / 2 * NODES_PER_WORK / (n + 1) + 1 : s->options.node_limit;
 }
 
-/* What is found and proved stays, whatever stops the search. */
+/* Half of the time that is left; 0: none is set. */
+static uint64_t half_time(const search *s) {
+    uint64_t now = tide__worked_ns();
+    return s->deadline_ns > now ? now + (s->deadline_ns - now) / 2 : s->deadline_ns;
+}
+
+/* What is found and proved stays, whatever stops the search. It has half of what is left. */
 static void refine(search *s, const tide__place_core *core, tide__place_attempt *a, const tide__place_item *items) {
     uint64_t capacity = s->options.capacity / s->problem.unit, bound = s->problem.lower_bound - core->bottom;
     tide__place_refine_options o = {.capacity = capacity > core->bottom ? capacity - core->bottom : 0,
                                     .seed = s->options.seed,
                                     .node_limit = node_limit(s, a->p->n),
-                                    .deadline_ns = s->deadline_ns};
+                                    .deadline_ns = half_time(s)};
     memcpy(a->trial, a->best, a->p->n * sizeof *a->trial);
     (void)tide__place_refine(a->p, &o, a->trial, &bound);
     tide__place_attempt_keep_if_lower(a, "exact");
     raise_bound(s, items, bound + core->bottom);
+    a->enough = enough(s) - core->bottom;
+    s->work /= 2;
 }
 
 static bool is_hopeless(const search *s) {
@@ -112,15 +123,31 @@ static tide_status complete(search *s, const tide__place_core *core, const tide_
     return status;
 }
 
+/* What repair may take: all that is left of a quick search, or of the time, or by the items. */
+static void repair(search *s, tide__place_attempt *a, bool first) {
+    uint64_t now = tide__worked_ns(), deadline = s->deadline_ns;
+    if (tide__place_attempt_is_good(a) || !may_search(s)) return;
+    uint64_t work = s->deadline_ns ? UINT64_MAX : s->quick ? s->work : REPAIR_WORK * (uint64_t)a->p->n;
+    if (first) work = tide__min_u64(work / 10, FIRST_REPAIR);
+    if (first && deadline > now) deadline = now + (deadline - now) / 10;
+    (void)tide__place_repair(a, work, deadline);
+    if (s->quick) s->work = a->work;
+}
+
+/* Repair is quick, and goes on where the exact search has no answer; that one knows about problems of some size only. */
 static tide_status search_core(search *s, const tide__place_core *core, const tide__place_item *items) {
     tide__place_attempt a;
     tide_status status;
     TIDE_TRY_GOTO(start_attempt(s, &core->problem, core->capacity, enough(s) - core->bottom, &a), done);
-    if (core->problem.n > TIDE__PLACE_EXACT_MOST_ITEMS) a.deadline_ns = s->deadline_ns;
-    (void)tide__place_try_skylines(&a, TIDE__PLACE_MOST_SQUEAKS);
+    bool is_large = core->problem.n > TIDE__PLACE_EXACT_MOST_ITEMS;
+    if (is_large) a.deadline_ns = s->deadline_ns;
+    (void)tide__place_try_skylines(&a);
     if (!a.algorithm) TIDE_TRY_GOTO(tide__place_try_classics(&a), done);
     if (s->quick) s->work = a.work;
+    repair(s, &a, true);
     if (!tide__place_attempt_is_good(&a) && may_search(s)) refine(s, core, &a, items);
+    if (s->quick) a.work = s->work;
+    repair(s, &a, false);
     if (!s->quick) TIDE_TRY_GOTO(tide__place_try_classics(&a), done);
     TIDE_TRY_GOTO(complete(s, core, &a), done);
 done:
@@ -146,7 +173,8 @@ static tide_status run_all(search *s, const tide__place_item *items) {
     tide_status status = start_attempt(s, &s->problem, s->problem.lower_bound, enough(s), &a);
     a.deadline_ns = s->deadline_ns;
     if (status == TIDE_OK && last) status = tide__place_try_heuristics(&a);
-    if (status == TIDE_OK && !last) (void)tide__place_try_skylines(&a, 0);
+    if (status == TIDE_OK && last && s->deadline_ns && !s->problem.huge) repair(s, &a, false);
+    if (status == TIDE_OK && !last) (void)tide__place_try_skylines(&a);
     if (status == TIDE_OK) take(s, &a);
     bool good = status == TIDE_OK && tide__place_attempt_is_good(&a);
     tide__place_attempt_deinit(&a);
@@ -163,7 +191,7 @@ static bool is_within(const search *s) { return s->algorithm && s->height <= eno
 static tide_status run_within(search *s, const tide__place_item *items) {
     tide__place_attempt a;
     tide_status status = start_attempt(s, &s->problem, s->problem.lower_bound, enough(s), &a);
-    if (status == TIDE_OK) (void)tide__place_try_skylines(&a, 0);
+    if (status == TIDE_OK) (void)tide__place_try_skylines(&a);
     if (status == TIDE_OK && !a.algorithm) status = tide__place_try_classics(&a);
     if (status == TIDE_OK) take(s, &a);
     tide__place_attempt_deinit(&a);
@@ -187,7 +215,7 @@ static tide_status find_choice(const char *name, choice *out) {
 static tide_status run_one(search *s) {
     tide__place_attempt a;
     tide_status status = tide__place_attempt_init(&a, &s->problem, s->problem.lower_bound, s->problem.lower_bound);
-    if (status == TIDE_OK && s->choice == SKYLINE) status = tide__place_try_skylines(&a, 0);
+    if (status == TIDE_OK && s->choice == SKYLINE) status = tide__place_try_skylines(&a);
     if (status == TIDE_OK && s->choice == SMARTPOOL)
         status = tide__place_try_fit(&a, TIDE__PLACE_FIT_BEST, MOST_CONFLICTS, "smartpool");
     if (status == TIDE_OK && s->choice == FIRST_FIT)
@@ -203,7 +231,7 @@ static tide_status run_chosen(search *s, const tide__place_item *items) {
 
 static uint64_t deadline_of(double limit_s) {
     if (!(limit_s > 0)) return 0;
-    return tide__now_ns() + (uint64_t)((limit_s < MOST_SECONDS ? limit_s : MOST_SECONDS) * 1e9);
+    return tide__worked_ns() + (uint64_t)((limit_s < MOST_SECONDS ? limit_s : MOST_SECONDS) * 1e9);
 }
 
 static tide_status search_init(search *s, const tide__place_item *items, size_t n, const tide__place_options *options) {

@@ -37,8 +37,9 @@ typedef struct tide__place_item {
 typedef struct tide__place_options {
     uint64_t capacity; /* stop as soon as the height is <= capacity; 0: as low as possible */
     uint64_t seed;
-    double time_limit_s;   /* for the exact search after the fast heuristics; with both limits 0 there is none */
-    uint64_t node_limit;   /* of the exact search; 0: only the time limits it */
+    double
+        time_limit_s; /* of processor time, for the search after the fast heuristics; with both limits 0 there is none */
+    uint64_t node_limit;   /* of the exact search, with repair in proportion to the items; 0: only the time limits it */
     const char *algorithm; /* one of TIDE__PLACE_ALGORITHMS; NULL: "auto" */
 } tide__place_options;
 
@@ -62,7 +63,7 @@ typedef enum tide__place_answer {
 } tide__place_answer;
 
 /* Do the items go into `capacity` bytes? The first placement that does is the answer: quick heuristics one after the
- * other, then the exact search for this very capacity. `work` bounds what they take, in units of about a microsecond,
+ * other, then repair and the exact search for this very capacity. `work` bounds what they take, in units of about a microsecond,
  * counted, so that answers are the same on every machine; the first heuristic runs whatever the bound. */
 tide_status tide__place_within(const tide__place_item *items, size_t n, uint64_t capacity, uint64_t work,
                                uint64_t *offsets, tide__place_result *result, tide__place_answer *answer);

@@ -123,7 +123,7 @@ static uint64_t part_height(const refiner *r, uint32_t c) {
 
 /* `parts` of `among` even parts of what is left. */
 static budget share_of(budget all, uint64_t parts, uint64_t among) {
-    uint64_t now = tide__now_ns();
+    uint64_t now = tide__worked_ns();
     budget share = all;
     if (all.nodes != UINT64_MAX) share.nodes = all.nodes / among * parts;
     if (all.deadline_ns != UINT64_MAX && all.deadline_ns > now)
@@ -135,7 +135,7 @@ static budget share_of(budget all, uint64_t parts, uint64_t among) {
 static budget part_of(budget all, uint64_t nodes) { return (budget){tide__min_u64(all.nodes, nodes), all.deadline_ns}; }
 
 static bool is_spent(budget b) {
-    return b.nodes < LEAST_NODES || (b.deadline_ns != UINT64_MAX && tide__now_ns() + LEAST_NS > b.deadline_ns);
+    return b.nodes < LEAST_NODES || (b.deadline_ns != UINT64_MAX && tide__worked_ns() + LEAST_NS > b.deadline_ns);
 }
 
 static void spend(budget *b, uint64_t nodes) {
