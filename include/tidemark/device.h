@@ -8,7 +8,9 @@
  * - One thread at a time creates and destroys what a device has, and one at a time drives each queue: calls for different
  *   queues may come from different threads. So an io function may itself copy by a queue that nobody else drives, and
  *   wait for it (an evaluation reads its weights like this); of all io functions of a device one at a time may.
- * - Kernels run on the device's own threads. */
+ * - Kernels run on the device's own threads.
+ * - A device belongs to the process that opened it. In a child of fork() calls for it fail with TIDE_E_DEVICE, and closing
+ *   or destroying touches nothing: the parent's goes on. */
 #ifndef TIDEMARK_DEVICE_H
 #define TIDEMARK_DEVICE_H
 

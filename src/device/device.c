@@ -1,6 +1,8 @@
 /* The public device calls: a table of devices by name, the argument checks that all devices share, and dispatch.
  *
- * Invariant: nothing reaches a device that is out of bounds, misaligned or of another device. */
+ * Invariant: nothing reaches a device that is out of bounds, misaligned, of another device or of a parent process. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +42,21 @@ const char *tide_op_kind_name(tide_op_kind kind) {
     return "?";
 }
 
+/* ---- forks: a child has none of the threads of a device, and no driver works there ---- */
+
+static atomic_uint forks; /* between the process that opened its first device and this one */
+static pthread_once_t forks_counted = PTHREAD_ONCE_INIT;
+static void count_fork(void) { atomic_fetch_add(&forks, 1); }
+static void count_forks(void) { (void)pthread_atfork(NULL, NULL, count_fork); }
+
+static bool is_ours(const tide_device *device) { return device->forks == atomic_load(&forks); }
+
+static tide_status check_ours(const tide_device *device) {
+    return is_ours(device) ? TIDE_OK
+                           : tide__fail(TIDE_E_DEVICE, "the device was opened before this process was forked; it "
+                                                       "stays with the process that opened it");
+}
+
 /* ---- devices ---- */
 
 void tide_device_options_init(tide_device_options *options) {
@@ -53,7 +70,7 @@ static bool is_usable(const device_entry *entry) {
     tide_device *device = NULL;
     tide_device_options_init(&defaults);
     tide_status status = entry->open(NULL, &defaults, &device);
-    tide_device_close(device);
+    if (device) device->v->close(device);
     return status == TIDE_OK;
 }
 
@@ -81,7 +98,9 @@ static const device_entry *find_device(const char *name, const char **which) {
 static tide_status open_entry(const device_entry *entry, const char *which, const tide_device_options *options,
                               tide_device **out) {
     char usable[128], reason[512];
+    pthread_once(&forks_counted, count_forks);
     tide_status status = entry->open(which, options, out);
+    if (status == TIDE_OK) (*out)->forks = atomic_load(&forks);
     if (status != TIDE_E_DEVICE) return status;
     snprintf(reason, sizeof reason, "%s", tide_last_error());
     list_usable(usable, sizeof usable);
@@ -102,16 +121,18 @@ tide_status tide_device_open(const char *name, const tide_device_options *option
 }
 
 void tide_device_close(tide_device *device) {
-    if (device) device->v->close(device);
+    if (device && is_ours(device)) device->v->close(device);
 }
 
 tide_status tide_device_get_info(const tide_device *device, tide_device_info *out) {
     TIDE_NEED(device, out);
+    TIDE_TRY(check_ours(device));
     return device->v->get_info(device, out);
 }
 
 tide_status tide_device_trust(tide_device *device) {
     TIDE_NEED(device);
+    TIDE_TRY(check_ours(device));
     if (!device->v->trust) return tide__fail(TIDE_E_UNSUPPORTED, "the device has no libraries");
     return device->v->trust(device);
 }
@@ -120,12 +141,13 @@ tide_status tide_device_trust(tide_device *device) {
 
 tide_status tide_arena_create(tide_device *device, uint64_t size_bytes, tide_arena **out) {
     TIDE_NEED(device, out);
+    TIDE_TRY(check_ours(device));
     if (size_bytes == 0) return tide__fail(TIDE_E_ARGUMENT, "an arena of 0 bytes");
     return device->v->arena_create(device, size_bytes, out);
 }
 
 void tide_arena_destroy(tide_arena *arena) {
-    if (arena) arena->device->v->arena_destroy(arena);
+    if (arena && is_ours(arena->device)) arena->device->v->arena_destroy(arena);
 }
 
 uint64_t tide_arena_size(const tide_arena *arena) { return arena->size_bytes; }
@@ -155,6 +177,7 @@ static tide_status check_range(const tide_arena *arena, uint64_t offset, uint64_
 }
 
 static tide_status check_same_device(const tide_device *a, const tide_device *b) {
+    TIDE_TRY(check_ours(a));
     return a == b ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "objects of two different devices in one call");
 }
 
@@ -162,27 +185,30 @@ static tide_status check_same_device(const tide_device *a, const tide_device *b)
 
 tide_status tide_queue_create(tide_device *device, tide_queue_kind kind, tide_queue **out) {
     TIDE_NEED(device, out);
+    TIDE_TRY(check_ours(device));
     if (kind != TIDE_QUEUE_COMPUTE && kind != TIDE_QUEUE_COPY)
         return tide__fail(TIDE_E_ARGUMENT, "unknown kind of queue %d", (int)kind);
     return device->v->queue_create(device, kind, out);
 }
 
 void tide_queue_destroy(tide_queue *queue) {
-    if (queue) queue->device->v->queue_destroy(queue);
+    if (queue && is_ours(queue->device)) queue->device->v->queue_destroy(queue);
 }
 
 tide_status tide_queue_sync(tide_queue *queue) {
     TIDE_NEED(queue);
+    TIDE_TRY(check_ours(queue->device));
     return queue->device->v->queue_sync(queue);
 }
 
 tide_status tide_event_create(tide_device *device, tide_event **out) {
     TIDE_NEED(device, out);
+    TIDE_TRY(check_ours(device));
     return device->v->event_create(device, out);
 }
 
 void tide_event_destroy(tide_event *event) {
-    if (event) event->device->v->event_destroy(event);
+    if (event && is_ours(event->device)) event->device->v->event_destroy(event);
 }
 
 tide_status tide_event_record(tide_event *event, tide_queue *queue) {
@@ -199,11 +225,13 @@ tide_status tide_event_wait(tide_event *event, tide_queue *queue) {
 
 tide_status tide_event_query(tide_event *event, bool *complete) {
     TIDE_NEED(event, complete);
+    TIDE_TRY(check_ours(event->device));
     return event->device->v->event_query(event, complete);
 }
 
 tide_status tide_event_sync(tide_event *event) {
     TIDE_NEED(event);
+    TIDE_TRY(check_ours(event->device));
     return event->device->v->event_sync(event);
 }
 
@@ -217,6 +245,7 @@ tide_status tide_event_elapsed(tide_event *from, tide_event *to, uint64_t *ns) {
 
 tide_status tide_queue_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns) {
     TIDE_NEED(queue);
+    TIDE_TRY(check_ours(queue->device));
     const tide__device_vtable *v = queue->device->v;
     if (!fn) return tide__fail(TIDE_E_ARGUMENT, "launch without a function");
     if (!v->launch) return tide__fail(TIDE_E_UNSUPPORTED, "this device runs no host functions");
@@ -256,6 +285,7 @@ tide_status tide_copy_within(tide_queue *queue, tide_arena *arena, uint64_t from
 
 tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, tide_kernel **out) {
     TIDE_NEED(device, desc, out);
+    TIDE_TRY(check_ours(device));
     if (!device->v->kernel_create) return tide__fail(TIDE_E_UNSUPPORTED, "this device has no kernels");
     if ((unsigned)desc->kind >= TIDE_OP_KIND_COUNT)
         return tide__fail(TIDE_E_ARGUMENT, "unknown kind of op %d", (int)desc->kind);
@@ -264,7 +294,7 @@ tide_status tide_kernel_create(tide_device *device, const tide_op_desc *desc, ti
 }
 
 void tide_kernel_destroy(tide_kernel *kernel) {
-    if (kernel) kernel->device->v->kernel_destroy(kernel);
+    if (kernel && is_ours(kernel->device)) kernel->device->v->kernel_destroy(kernel);
 }
 
 tide_status tide_kernel_get_info(const tide_kernel *kernel, tide_kernel_info *out) {

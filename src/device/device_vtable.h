@@ -66,6 +66,7 @@ typedef struct tide__device_vtable {
 struct tide_device {
     const tide__device_vtable *v;
     uint32_t align_bytes; /* of arena offsets; a power of two */
+    uint32_t forks;       /* device.c: of which process it is */
 };
 
 struct tide_arena {

@@ -1,7 +1,10 @@
 /* The CUDA device beside others in its process that use the same context: one whose kernel fails, one that resets the device.
- * The training is poisoned, with an op's name; closing is clean; a device that is opened anew trains. Skipped without the
- * device. */
+ * The training is poisoned, with an op's name; closing is clean; a device that is opened anew trains. And in a child of its
+ * process, where it is refused and the parent's goes on. Skipped without the device. */
 #include "support/test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cuda/texts.h"
 #include "support/cuda.h"
@@ -106,10 +109,46 @@ static void test_another_resets_the_device(void **state) {
     expect_clean();
 }
 
+/* ---- a child of fork() ---- */
+
+/* In the child: nothing of the parent's device works, nothing hangs, and CUDA says why it does not begin. */
+static int use_in_child(training *t, tide_trainer *trainer) {
+    tide_device *another = NULL;
+    tide_device_info info;
+    alarm(20);
+    const bool refused = tide_device_get_info(t->device, &info) == TIDE_E_DEVICE &&
+                         strstr(tide_last_error(), "before this process was forked");
+    const bool step_refused = tide_trainer_step(trainer, NULL, NULL) != TIDE_OK;
+    const bool open_refused =
+        tide_device_open("cuda", NULL, &another) == TIDE_E_DEVICE && strstr(tide_last_error(), "was forked from one");
+    tide_trainer_destroy(trainer);
+    tide_device_close(t->device);
+    return (refused ? 0 : 1) + (step_refused ? 0 : 2) + (open_refused ? 0 : 4);
+}
+
+static void test_fork(void **state) {
+    (void)state;
+    training t;
+    int status = 0;
+    standin_load();
+    cu.reset();
+    tide_trainer *trainer = begin(&t);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(use_in_child(&t, trainer));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("the child ended with %#x", status);
+    training_run(trainer, 1);
+    tide_trainer_destroy(trainer);
+    training_close(&t);
+    standin_expect_quiet();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_another_kernel_fails),
         cmocka_unit_test(test_another_resets_the_device),
+        cmocka_unit_test(test_fork),
     };
     return has_cuda() ? cmocka_run_group_tests(tests, NULL, NULL) : SKIPPED;
 }

@@ -109,9 +109,10 @@ static void test_overlap(void **state) {
     t.options.plan.arena_budget = (tide_budget){.kind = TIDE_BUDGET_SHARE, .share = 0.6};
     tide_trainer *trainer = training_start(&t);
     training_run(trainer, 4); /* from the third step on it follows the plan from measured costs */
-    const uint64_t before = standin.calls("cuLaunchKernel");
+    const uint64_t before = standin.calls("cuLaunchKernel"), spun = standin.calls("cuStreamSynchronize");
     training_run(trainer, STEPS);
     const uint64_t kernels = standin.calls("cuLaunchKernel") - before;
+    assert_int_equal(standin.calls("cuStreamSynchronize"), spun); /* waits are asleep, by events */
     const tide_prediction *planned = tide_plan_prediction(tide_trainer_plan(trainer));
     assert_true(planned->moved_bytes > 0);
     const double hidden = 1 - (double)planned->exposed_ns / (double)planned->transfer_ns;

@@ -40,7 +40,7 @@ void tide__cuda_leave(const tide__cuda *cuda) {
     cuda->cu.CtxPopCurrent(&own);
 }
 
-static void lose(tide__cuda *cuda, CUresult result, const char *doing) {
+void tide__cuda_lose(tide__cuda *cuda, CUresult result, const char *doing) {
     char ops[128];
     describe_ops(cuda, ops, sizeof ops);
     pthread_mutex_lock(&cuda->lock);
@@ -57,7 +57,7 @@ tide_status tide__cuda_before(const tide__cuda *cuda) {
 
 tide_status tide__cuda_after(tide__cuda *cuda, CUresult result, const char *doing) {
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) return tide__cu_check(&cuda->cu, result, doing);
-    lose(cuda, result, doing);
+    tide__cuda_lose(cuda, result, doing);
     return tide__cuda_before(cuda);
 }
 

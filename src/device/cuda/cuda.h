@@ -71,6 +71,8 @@ void tide__cuda_leave(const tide__cuda *cuda);
 /* On queues' threads: before work goes to the driver, and after a call that did so or that waited for some. */
 tide_status tide__cuda_before(const tide__cuda *cuda);
 tide_status tide__cuda_after(tide__cuda *cuda, CUresult result, const char *doing);
+/* The device takes no more work. */
+void tide__cuda_lose(tide__cuda *cuda, CUresult result, const char *doing);
 
 /* choose.c: `which` is what follows "cuda:", a number or a UUID, NULL for the first. Fills id, model, major, minor. */
 tide_status tide__cuda_choose(tide__cuda *cuda, const char *which);

@@ -54,6 +54,8 @@ tide_status tide__cu_load(tide__cu *out) {
     TIDE_TRY(load_from(file ? file : "libcuda.so.1", &cu));
     const CUresult result = cu.Init(0);
     if (result == CUDA_ERROR_NO_DEVICE) return tide__fail(TIDE_E_DEVICE, "CUDA has a driver but no GPU here");
+    if (result == CUDA_ERROR_NOT_INITIALIZED)
+        return tide__fail(TIDE_E_DEVICE, "CUDA does not work in a process that was forked from one that uses it");
     TIDE_TRY(tide__cu_check(&cu, result, "begin"));
     *out = cu;
     return TIDE_OK;

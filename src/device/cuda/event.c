@@ -92,11 +92,16 @@ static bool await_issue(tide__cuda *cuda, const tide__cuda_mark *mark) {
 
 /* ---- on a queue's thread ---- */
 
+/* Without its events the work of a device has no order: it takes no more of it, whatever the failure is. */
+static bool is_done(tide__cuda *cuda, CUresult result, const char *doing) {
+    if (result != CUDA_SUCCESS) tide__cuda_lose(cuda, result, doing);
+    return result == CUDA_SUCCESS;
+}
+
 static void issue(tide__cuda *cuda, tide__cuda_queue *queue, tide__cuda_mark *mark) {
     queue->in_flight = true;
-    const bool failed =
-        tide__cuda_before(cuda) != TIDE_OK ||
-        tide__cuda_after(cuda, cuda->cu.EventRecord(mark->event, queue->stream), "record an event") != TIDE_OK;
+    const bool failed = atomic_load(&cuda->is_lost) ||
+                        !is_done(cuda, cuda->cu.EventRecord(mark->event, queue->stream), "record an event");
     pthread_mutex_lock(&cuda->marks_lock);
     mark->issued = true;
     mark->failed = failed;
@@ -111,7 +116,7 @@ static void await(tide__cuda *cuda, tide__cuda_queue *queue, tide__cuda_mark *ma
         const CUresult result = queue->host.base.kind == TIDE_QUEUE_COMPUTE
                                     ? cuda->cu.StreamWaitEvent(queue->stream, mark->event, CU_EVENT_WAIT_DEFAULT)
                                     : cuda->cu.EventSynchronize(mark->event);
-        (void)tide__cuda_after(cuda, result, "wait for an event");
+        (void)is_done(cuda, result, "wait for an event");
     }
     release_mark(cuda, mark);
 }
@@ -222,7 +227,7 @@ tide_status tide__cuda_event_sync(tide_event *base) {
 static tide_status check_complete(tide__cuda *cuda, const tide__cuda_mark *mark, const char *which) {
     if (!mark) return tide__fail(TIDE_E_ARGUMENT, "the %s event was never recorded", which);
     if (!is_complete(cuda, mark)) return tide__fail(TIDE_E_ARGUMENT, "the %s event is not complete", which);
-    return TIDE_OK;
+    return mark->failed ? tide__cuda_before(cuda) : TIDE_OK; /* it is complete by now: nobody writes to it */
 }
 
 static tide_status measure(const tide__cuda *cuda, const tide__cuda_mark *from, const tide__cuda_mark *to,

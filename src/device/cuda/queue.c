@@ -12,10 +12,18 @@ static tide__cuda *device_of(const tide__cuda_queue *queue) { return (tide__cuda
 
 /* ---- on the queue's thread ---- */
 
-/* The thread is ours: the context stays current. */
+/* The thread is ours: the context stays current. Where it does not become so, nothing of this thread reaches the driver. */
 static void begin(tide__host_queue *base) {
-    const tide__cuda *cuda = (tide__cuda *)base->base.device;
-    cuda->cu.CtxSetCurrent(cuda->context);
+    tide__cuda *cuda = (tide__cuda *)base->base.device;
+    const CUresult result = cuda->cu.CtxSetCurrent(cuda->context);
+    if (result != CUDA_SUCCESS) tide__cuda_lose(cuda, result, "make its context current");
+}
+
+/* Until the GPU has passed what is in the stream. Asleep: a sync of the stream itself would keep a core busy meanwhile, which
+ * the tiers' threads need. */
+static CUresult await_stream(const tide__cu *cu, tide__cuda_queue *queue) {
+    const CUresult result = cu->EventRecord(queue->moved[0], queue->stream);
+    return result == CUDA_SUCCESS ? cu->EventSynchronize(queue->moved[0]) : result;
 }
 
 static tide_status drain(tide__host_queue *base) {
@@ -25,7 +33,7 @@ static tide_status drain(tide__host_queue *base) {
     queue->in_flight = false;
     TIDE_TRY(tide__cuda_before(cuda));
     CUresult result = cuda->cu.MemcpyDtoHAsync(queue->report, queue->faults, sizeof *queue->report, queue->stream);
-    if (result == CUDA_SUCCESS) result = cuda->cu.StreamSynchronize(queue->stream);
+    if (result == CUDA_SUCCESS) result = await_stream(&cuda->cu, queue);
     TIDE_TRY(tide__cuda_after(cuda, result, "complete its ops"));
     atomic_store(&cuda->n_ops, 0);
     return tide__gpu_fault_status(queue->report);
@@ -38,9 +46,7 @@ static tide_status drain_marks(tide__host_queue *base) {
     if (!queue->in_flight) return TIDE_OK;
     queue->in_flight = false;
     TIDE_TRY(tide__cuda_before(cuda));
-    CUresult result = cuda->cu.EventRecord(queue->moved[0], queue->stream);
-    if (result == CUDA_SUCCESS) result = cuda->cu.EventSynchronize(queue->moved[0]);
-    return tide__cuda_after(cuda, result, "pass an event");
+    return tide__cuda_after(cuda, await_stream(&cuda->cu, queue), "pass an event");
 }
 
 static tide_status run_kernel(tide__host_queue *base, const tide__command *command) {

@@ -1,5 +1,6 @@
 /* The driver, its devices and their primary contexts. Contexts of other kinds are not known: nobody needs them. */
 #include <string.h>
+#include <unistd.h>
 
 #include "context.h"
 
@@ -9,8 +10,12 @@ CUresult CUDAAPI cuInit(unsigned flags) {
     call c = call_begin(__func__, 0);
     if (c.result == CUDA_SUCCESS && flags)
         c.result = misuse(MISUSE_BAD_VALUE, CUDA_ERROR_INVALID_VALUE, "flags must be 0");
+    if (c.result == CUDA_SUCCESS && call_is_child()) c.result = CUDA_ERROR_NOT_INITIALIZED;
     if (c.result == CUDA_SUCCESS && the_standin.settings.n_devices == 0) c.result = CUDA_ERROR_NO_DEVICE;
-    if (c.result == CUDA_SUCCESS) the_standin.initialised = true;
+    if (c.result == CUDA_SUCCESS) {
+        the_standin.initialised = true;
+        the_standin.process = getpid();
+    }
     return call_end(&c);
 }
 
@@ -326,6 +331,7 @@ void context_report_leaks(void) {
 }
 
 void context_reset_all(void) {
+    depth = 0; /* of this thread; others have ended */
     for (uint32_t i = 0; i < MAX_DEVICES; i++) {
         const uint32_t generation = the_standin.contexts[i].generation;
         the_standin.contexts[i] = (context){.device = i, .generation = generation};

@@ -5,6 +5,7 @@
  * function) fails with that number and does nothing else. "n+" fails from the n-th on. Errors of kernels stay. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "context.h"
 
@@ -80,9 +81,12 @@ static CUresult wanted_failure(const char *name, uint64_t n) {
 
 /* ---- calls ---- */
 
+bool call_is_child(void) { return the_standin.initialised && the_standin.process != getpid(); }
+
 static CUresult check_rules(call *c) {
     if (standin_in_host_function)
         return misuse(MISUSE_IN_CALLBACK, CUDA_ERROR_NOT_PERMITTED, "called from a host function");
+    if (c->needs && call_is_child()) return CUDA_ERROR_NOT_INITIALIZED;
     if ((c->needs & (NEEDS_INIT | NEEDS_CONTEXT)) && !the_standin.initialised)
         return misuse(MISUSE_NOT_INITIALISED, CUDA_ERROR_NOT_INITIALIZED, "before cuInit");
     if (!(c->needs & NEEDS_CONTEXT)) return CUDA_SUCCESS;
@@ -142,7 +146,7 @@ static bool finished;
 
 STANDIN_EXPORT void standin_finish(void) {
     pthread_mutex_lock(&the_standin.lock);
-    if (!finished) finish();
+    if (!finished && !call_is_child()) finish();
     finished = true;
     pthread_mutex_unlock(&the_standin.lock);
 }
@@ -168,6 +172,6 @@ __attribute__((constructor)) static void on_load(void) { report_reset(); }
 __attribute__((destructor)) static void on_unload(void) {
     standin_finish();
     pthread_mutex_lock(&the_standin.lock);
-    if (stream_wait_all(0)) stream_reset();
+    if (!call_is_child() && stream_wait_all(0)) stream_reset();
     pthread_mutex_unlock(&the_standin.lock);
 }

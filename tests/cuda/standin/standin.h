@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "driver.h"
 #include "lane.h"
@@ -250,6 +251,8 @@ typedef struct call {
 /* Takes the lock; call_end() gives it back and returns the result. */
 call call_begin(const char *name, uint32_t needs);
 CUresult call_end(call *c);
+/* A child of the process that called cuInit. */
+bool call_is_child(void);
 /* Refuses the call where a pointer is NULL; true while nothing is wrong with it. */
 bool call_has(call *c, const void *pointer);
 /* Reports and returns the error the call fails with. Safe with and without the lock. */
@@ -275,6 +278,7 @@ typedef struct standin {
     pthread_cond_t changed; /* an operation is complete, or there is a new one */
     settings settings;
     bool initialised;
+    pid_t process; /* that called cuInit: in a child of fork() nothing works */
     context contexts[MAX_DEVICES];
     uint32_t completed[MAX_STREAMS]; /* operations, per index of a stream */
     clocks host;                     /* what the host knows to be complete */
