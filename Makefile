@@ -3,6 +3,8 @@ PREFIX ?= /usr/local
 WERROR ?= OFF
 JOBS ?= $(shell nproc)
 BUILD := build/release
+# Kernels for every GPU of NVIDIA take minutes: what is installed or packaged has them, other builds have PTX.
+CUBINS ?= OFF
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
@@ -33,7 +35,7 @@ help:
 
 build:
 	@tools/deps build
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DTIDE_WERROR=$(WERROR) --log-level=WARNING >/dev/null
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DTIDE_WERROR=$(WERROR) -DTIDE_CUDA_CUBINS=$(CUBINS) --log-level=WARNING >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) -- $(NINJA_FLAGS)
 
 demo: build
@@ -107,12 +109,13 @@ format:
 	@tools/deps gates
 	@tools/format
 
+install: CUBINS := ON
 install: build
 	@cmake --install $(BUILD) | grep -v Up-to-date
 
 package:
 	@tools/deps build package
-	@cmake --preset release -B build/package -DCMAKE_INSTALL_PREFIX=/usr -DTIDE_TESTS=OFF --log-level=WARNING >/dev/null
+	@cmake --preset release -B build/package -DCMAKE_INSTALL_PREFIX=/usr -DTIDE_TESTS=OFF -DTIDE_CUDA_CUBINS=ON --log-level=WARNING >/dev/null
 	@cmake --build build/package -j $(JOBS) -- $(NINJA_FLAGS)
 	@cd build/package && rm -f tidemark[-_]*.deb* tidemark-*.tar.gz* && cpack >cpack.log || { cat cpack.log; exit 1; }
 	@ls build/package/tidemark_*.deb build/package/tidemark-*.tar.gz

@@ -1,6 +1,6 @@
-# The kernels of src/device/gpu/kernels as PTX, which a driver compiles for its GPU: build/<preset>/cuda/FAMILY.ptx, and
-# with TIDE_CUDA_CUBINS as FAMILY.fatbin, already compiled for the GPUs of TIDE_CUDA_ARCHITECTURES as far as this nvcc
-# knows them, with PTX of the newest one for those to come. Sets TIDE_HAVE_CUDA, TIDE_HAVE_CUDA_LIBRARIES and TIDE_CUDA_IMAGES; the target
+# The kernels of src/device/gpu/kernels as PTX, which a driver compiles for its GPU: build/<preset>/cuda/FAMILY.ptx; and
+# with TIDE_CUDA_CUBINS before it FAMILY.fatbin, already compiled from PTX for the GPUs of TIDE_CUDA_ARCHITECTURES as far as
+# this nvcc knows them, with PTX of the newest one for those to come. Sets TIDE_HAVE_CUDA, TIDE_HAVE_CUDA_LIBRARIES and TIDE_CUDA_IMAGES; the target
 # tidemark_ptx makes the PTX.
 set(TIDE_CUDA_ARCHITECTURES 75 80 86 89 90 100 120)
 set(TIDE_HAVE_CUDA OFF)
@@ -35,11 +35,11 @@ if(TIDE_CUDA_CUBINS)
   execute_process(COMMAND ${NVCC} --list-gpu-code OUTPUT_VARIABLE known)
   foreach(arch ${TIDE_CUDA_ARCHITECTURES})
     if(known MATCHES "sm_${arch}\n")
-      list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
+      list(APPEND targets -gencode arch=compute_75,code=sm_${arch})
       set(newest ${arch})
     endif()
   endforeach()
-  list(APPEND targets -gencode arch=compute_${newest},code=compute_${newest})
+  list(APPEND targets -gencode arch=compute_${newest},code=compute_${newest} -Xfatbin=-compress-all)
 endif()
 
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
@@ -56,7 +56,5 @@ foreach(source ${TIDE_KERNEL_FAMILIES})
     list(APPEND TIDE_CUDA_IMAGES ${image}.fatbin)
   endif()
 endforeach()
-if(NOT TIDE_CUDA_CUBINS)
-  set(TIDE_CUDA_IMAGES ${ptx_files})
-endif()
+list(APPEND TIDE_CUDA_IMAGES ${ptx_files})
 add_custom_target(tidemark_ptx DEPENDS ${ptx_files})

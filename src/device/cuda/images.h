@@ -1,5 +1,5 @@
-/* The kernels as nvcc made them (cmake/cuda.cmake), part of the library by cmake/embed.cmake: one image per family, PTX
- * or, with TIDE_CUDA_CUBINS, a fat binary. */
+/* The kernels as nvcc made them (cmake/cuda.cmake), part of the library by cmake/embed.cmake: images of each family, which
+ * are tried in their order: with TIDE_CUDA_CUBINS a fat binary; PTX. */
 #ifndef TIDE_DEVICE_CUDA_IMAGES_H
 #define TIDE_DEVICE_CUDA_IMAGES_H
 

@@ -21,22 +21,32 @@ void tide__cuda_modules_unload(tide__cuda *cuda) {
     }
 }
 
-static const tide__cuda_image *find_image(const char *family) {
+static bool is_of(const tide__cuda_image *image, const char *family) {
     const size_t length = strlen(family);
-    for (const tide__cuda_image *i = tide__cuda_images; i->name; i++)
-        if (strncmp(i->name, family, length) == 0 && i->name[length] == '.') return i;
-    return NULL;
+    return strncmp(image->name, family, length) == 0 && image->name[length] == '.';
 }
 
-static tide_status load(tide__cuda *cuda, const tide__cuda_image *image, tide__cuda_module **out) {
+/* The first image that the driver takes: one that is made for other GPUs, or by a later toolkit, leaves the next. */
+static CUresult load_image(const tide__cuda *cuda, const char *family, CUmodule *module,
+                           const tide__cuda_image **image) {
+    CUresult result = CUDA_ERROR_NOT_FOUND;
+    for (const tide__cuda_image *i = tide__cuda_images; i->name; i++) {
+        if (!is_of(i, family)) continue;
+        *image = i;
+        result = cuda->cu.ModuleLoadData(module, i->bytes);
+        if (result != CUDA_ERROR_NO_BINARY_FOR_GPU && result != CUDA_ERROR_UNSUPPORTED_PTX_VERSION) break;
+    }
+    return result;
+}
+
+static tide_status load(tide__cuda *cuda, const char *family, tide__cuda_module **out) {
     tide__cuda_module *m = calloc(1, sizeof *m);
     if (!m) return tide__fail_memory();
-    m->image = image;
-    CUresult result = cuda->cu.ModuleLoadData(&m->module, image->bytes);
+    CUresult result = load_image(cuda, family, &m->module, &m->image);
     if (result != CUDA_SUCCESS) {
         free(m);
-        return tide__fail(TIDE_E_DEVICE, "%s: the driver cannot load %s: %s (%d)%s", cuda->gpu.name, image->name,
-                          tide__cu_error_name(&cuda->cu, result), (int)result,
+        return tide__fail(TIDE_E_DEVICE, "%s: the driver cannot load the kernels of %s: %s (%d)%s", cuda->gpu.name,
+                          family, tide__cu_error_name(&cuda->cu, result), (int)result,
                           result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ? ": it is older than the toolkit of this build"
                                                                        : "");
     }
@@ -46,11 +56,9 @@ static tide_status load(tide__cuda *cuda, const tide__cuda_image *image, tide__c
 }
 
 static tide_status get_module(tide__cuda *cuda, const char *family, tide__cuda_module **out) {
-    const tide__cuda_image *image = find_image(family);
-    if (!image) return tide__fail(TIDE_E_INTERNAL, "%s.gpu is not part of this library", family);
     for (*out = cuda->modules; *out; *out = (*out)->next)
-        if ((*out)->image == image) return TIDE_OK;
-    return load(cuda, image, out);
+        if (is_of((*out)->image, family)) return TIDE_OK;
+    return load(cuda, family, out);
 }
 
 static tide_status get_function(tide__cuda *cuda, const char *family, const char *name, CUfunction *out) {
