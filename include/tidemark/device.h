@@ -89,6 +89,8 @@ TIDE_API tide_status tide_queue_create(tide_device *device, tide_queue_kind kind
 TIDE_API void tide_queue_destroy(tide_queue *queue); /* waits for what is enqueued */
 /* The host waits until everything enqueued so far is complete; the queue's sticky failure, if any. */
 TIDE_API tide_status tide_queue_sync(tide_queue *queue);
+/* The queue's sticky failure so far, without waiting. TIDE_E_UNSUPPORTED: this device tells only tide_queue_sync. */
+TIDE_API tide_status tide_queue_check(tide_queue *queue);
 
 /* A mark in a queue's order, for the host and for other queues. */
 TIDE_API tide_status tide_event_create(tide_device *device, tide_event **out);

@@ -68,6 +68,9 @@ typedef struct tide_run_options {
         journal; /* online: what a step did goes through the verifier afterwards. The default of debug builds (no NDEBUG) */
     tide_message_fn message; /* of programs with messages, which need a plan */
     void *message_context;
+    /* Steps end with all of their transfers. Else a step ends when all is computed: what is still on its way out goes on
+     * while the next begins, where the verifier has proved that for two steps in a row [false]. */
+    bool step_barrier;
     bool
         disk_packing; /* zeros are not written to disk where that pays, which is measured as they go [true]; values come
                           back to the bit, and have as much room there as they have without */
@@ -119,7 +122,7 @@ TIDE_API tide_status tide_plan_remember(const char *folder, const tide_program *
                                         const tide_plan_options *options, const tide_plan *plan);
 
 typedef struct tide_step_report {
-    uint64_t step_ns;    /* measured, first enqueue to last completion */
+    uint64_t step_ns;    /* measured, first enqueue to the end of compute, or of all transfers with a barrier */
     uint64_t compute_ns; /* measured busy time of the compute queue, where the device can tell; else 0 */
     uint64_t arena_bytes;
     uint64_t tier_bytes[TIDE_MACHINE_MAX_TIERS]; /* reserved */

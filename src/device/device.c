@@ -201,6 +201,13 @@ tide_status tide_queue_sync(tide_queue *queue) {
     return queue->device->v->queue_sync(queue);
 }
 
+tide_status tide_queue_check(tide_queue *queue) {
+    TIDE_NEED(queue);
+    if (!queue->device->v->queue_check)
+        return tide__fail(TIDE_E_UNSUPPORTED, "this device tells failures to who waits");
+    return queue->device->v->queue_check(queue);
+}
+
 tide_status tide_event_create(tide_device *device, tide_event **out) {
     TIDE_NEED(device, out);
     TIDE_TRY(check_ours(device));

@@ -28,6 +28,8 @@ typedef struct tide__device_vtable {
     tide_status (*queue_create)(tide_device *device, tide_queue_kind kind, tide_queue **out);
     void (*queue_destroy)(tide_queue *queue); /* waits for what is enqueued */
     tide_status (*queue_sync)(tide_queue *queue);
+    /* Optional: NULL means TIDE_E_UNSUPPORTED. */
+    tide_status (*queue_check)(tide_queue *queue);
 
     tide_status (*event_create)(tide_device *device, tide_event **out);
     void (*event_destroy)(tide_event *event);

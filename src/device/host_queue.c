@@ -149,6 +149,15 @@ tide_status tide__host_queue_sync(tide_queue *base) {
     return status;
 }
 
+tide_status tide__host_queue_check(tide_queue *base) {
+    tide__host_queue *queue = (tide__host_queue *)base;
+    pthread_mutex_lock(&queue->lock);
+    tide_status status = queue->failure;
+    if (status != TIDE_OK) tide__fail(status, "%s", queue->failure_text);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
 tide_status tide__host_enqueue(tide__host_queue *queue, const tide__command *command, const uint64_t *offsets,
                                uint32_t n_offsets) {
     void *record = NULL;

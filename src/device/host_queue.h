@@ -115,6 +115,7 @@ tide_status tide__host_enqueue(tide__host_queue *queue, const tide__command *com
 
 /* Slots of vtables. */
 tide_status tide__host_queue_sync(tide_queue *queue);
+tide_status tide__host_queue_check(tide_queue *queue);
 tide_status tide__host_launch(tide_queue *queue, tide_host_fn fn, void *context, uint64_t cost_ns);
 tide_status tide__host_copy(tide_queue *queue, tide_arena *arena, uint64_t offset, uint64_t size_bytes, tide_io io,
                             bool out);

@@ -33,6 +33,9 @@ tide_status tide__program_once(const tide_program *p, tide_program **out);
  * keep their ids. */
 tide_status tide__program_reorder(const tide_program *p, const tide_id *order, tide_program **out);
 
+/* tide_program_unroll; last_only: what is kept but not carried on need only be there after the last step. */
+tide_status tide__program_unroll(const tide_program *p, uint32_t steps, bool last_only, tide_program **out);
+
 /* The text of tide_program_write; errors stay in the stream. */
 void tide__program_write_stream(const tide_program *p, FILE *f);
 

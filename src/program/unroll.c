@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "program/program_data.h"
 
 enum { MAX_UNROLL = 16 };
 
@@ -20,6 +21,7 @@ typedef struct unroller {
     const tide_program *program;
     tide_program_builder *builder;
     uint32_t steps, n_tensors;
+    bool last_only;      /* what is kept but not carried is so in the last step alone */
     uint64_t n_messages; /* numbers of messages are below */
     tide_id *ids;        /* [step][tensor] in the new program */
     tide_id *carried;    /* per tensor: what it is carried from; TIDE_NONE: nothing */
@@ -87,7 +89,7 @@ static tide_status keep_and_carry(unroller *u) {
         if (u->carried[t] != TIDE_NONE) moves_on[u->carried[t]] = true;
     for (uint32_t step = 0; step < u->steps; step++)
         for (tide_id t = 0; t < u->n_tensors && status == TIDE_OK; t++)
-            if (tide_program_tensor(u->program, t)->keep && (step + 1 == u->steps || !moves_on[t]))
+            if (tide_program_tensor(u->program, t)->keep && (step + 1 == u->steps || (!moves_on[t] && !u->last_only)))
                 status = tide_program_builder_keep(u->builder, *id_of(u, step, t));
     for (tide_id t = 0; t < u->n_tensors && status == TIDE_OK; t++)
         if (u->carried[t] != TIDE_NONE)
@@ -112,9 +114,14 @@ static tide_status unroll(unroller *u) {
 
 tide_status tide_program_unroll(const tide_program *program, uint32_t steps, tide_program **out) {
     TIDE_NEED(program, out);
+    return tide__program_unroll(program, steps, false, out);
+}
+
+tide_status tide__program_unroll(const tide_program *program, uint32_t steps, bool last_only, tide_program **out) {
     if (!tide_program_is_repeating(program) || steps == 0 || steps > MAX_UNROLL)
         return tide__fail(TIDE_E_ARGUMENT, "only repeating programs are unrolled, into 1 to %d steps", MAX_UNROLL);
-    unroller u = {.program = program, .steps = steps, .n_tensors = tide_program_tensor_count(program)};
+    unroller u = {
+        .program = program, .steps = steps, .last_only = last_only, .n_tensors = tide_program_tensor_count(program)};
     u.ids = malloc(((size_t)steps * u.n_tensors + 1) * sizeof *u.ids);
     u.carried = malloc((u.n_tensors + (size_t)1) * sizeof *u.carried);
     tide_status status = u.ids && u.carried ? TIDE_OK : tide__fail_memory();

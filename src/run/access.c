@@ -79,7 +79,7 @@ static tide_status check_size(const tide_run *run, tide_id tensor, uint64_t size
                       (unsigned long long)t->size_bytes, (unsigned long long)size_bytes);
 }
 
-static tide_status check_part(const tide_run *run, tide_id tensor, uint64_t position_bytes, uint64_t size_bytes) {
+static tide_status check_part(tide_run *run, tide_id tensor, uint64_t position_bytes, uint64_t size_bytes) {
     const tide_tensor *t = tide_program_tensor(run->options.program, tensor);
     if (!t) return tide__fail(TIDE_E_ARGUMENT, "there is no tensor %u", tensor);
     if (position_bytes > t->size_bytes || size_bytes > t->size_bytes - position_bytes)

@@ -128,12 +128,54 @@ static tide_status prepare_actions(tide_run *run) {
     return status;
 }
 
+/* ---- across the border between two steps ---- */
+
+/* A queue flows if compute waits for some of its actions: then it is never more than one step behind. What a client hands over
+ * it may change after the step. */
+static bool find_flows(tide_run *run) {
+    const tide_plan *plan = run->options.plan;
+    const tide_machine *m = run->options.machine;
+    bool any = false;
+    for (uint32_t i = 0; i < run->n_actions; i++) {
+        tide_action a = tide_plan_action(plan, i);
+        for (uint32_t k = 0; a.queue == 0 && k < a.n_waits; k++)
+            run->flows[tide_plan_action(plan, a.waits[k]).queue] = true;
+    }
+    for (uint32_t q = 1; q < run->n_queues; q++) {
+        bool client = m->tier[m->channel[q - 1].tier].kind == TIDE_TIER_CLIENT;
+        run->flows[q] = run->flows[q] && !client && tide_queue_check(run->queue[q]) == TIDE_OK;
+        any = any || run->flows[q];
+    }
+    return any;
+}
+
+/* Compute is complete when the next step begins, and so are queues that do not flow. */
+static tide_status prepare_crossings(tide_run *run) {
+    const tide_run_options *o = &run->options;
+    tide_status status = o->step_barrier || !find_flows(run)
+                             ? TIDE_E_UNSUPPORTED
+                             : tide__plan_cross(o->plan, o->program, o->machine, &o->budgets, &run->crossings);
+    size_t n = 0;
+    for (size_t i = 0; i < run->crossings.count && status == TIDE_OK; i++) {
+        tide__crossing c = run->crossings.data[i];
+        if (!run->flows[tide_plan_action(o->plan, c.from).queue]) continue;
+        run->crossings.data[n++] = c;
+        if (!run->done[c.from]) status = tide_event_create(o->device, &run->done[c.from]);
+    }
+    run->crossings.count = n;
+    if (status == TIDE_OK) return TIDE_OK;
+    memset(run->flows, 0, sizeof run->flows);
+    run->crossings.count = 0;
+    return status == TIDE_E_MEMORY || status == TIDE_E_DEVICE ? status : TIDE_OK; /* else steps end with a barrier */
+}
+
 tide_status tide__run_prepare_plan(tide_run *run) {
     run->n_actions = tide_plan_action_count(run->options.plan);
     run->saved_bytes = run->loaded_bytes = run->relocated_bytes = run->n_reruns = 0;
     TIDE_TRY(allocate(run));
     TIDE_TRY(read_maps(run));
-    return prepare_actions(run);
+    TIDE_TRY(prepare_actions(run));
+    return prepare_crossings(run);
 }
 
 void tide__run_forget_plan(tide_run *run) {
@@ -146,6 +188,8 @@ void tide__run_forget_plan(tide_run *run) {
     free(run->starts);
     free(run->ends);
     tide__vec_free(&run->spots);
+    tide__vec_free(&run->crossings);
+    memset(run->flows, 0, sizeof run->flows);
     run->done = NULL;
     run->moves = NULL;
     run->offsets = NULL;

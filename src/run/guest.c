@@ -209,7 +209,7 @@ const tide__parked *tide__run_find_parked(const tide_run *run, tide_id residency
 
 /* ---- coming and going ---- */
 
-static tide_status check_host(const tide_run *host, const tide_run *guest) {
+static tide_status check_host(tide_run *host, const tide_run *guest) {
     TIDE_TRY(tide__run_check_rests(host));
     if (host->guest) return tide__fail(TIDE_E_ARGUMENT, "the resting run has a guest already");
     if (host->options.device != guest->options.device)

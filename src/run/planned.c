@@ -106,9 +106,19 @@ static tide_status issue(tide_run *run, uint32_t i, const tide_action *a, const 
     }
 }
 
+/* What is still on its way of the step before. An event that this step has recorded again comes later on the same queue. */
+static tide_status await_crossings(tide_run *run, uint32_t i, uint32_t queue, size_t *next) {
+    while (*next < run->crossings.count && run->crossings.data[*next].to < i) ++*next;
+    for (; *next < run->crossings.count && run->crossings.data[*next].to == i; ++*next)
+        TIDE_TRY(tide_event_wait(run->done[run->crossings.data[*next].from], run->queue[queue]));
+    return TIDE_OK;
+}
+
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args, uint32_t from, uint32_t to) {
+    size_t next = 0;
     for (uint32_t i = from; i < to; i++) {
         tide_action a = tide_plan_action(run->options.plan, i);
+        if (run->unsettled) TIDE_TRY(await_crossings(run, i, a.queue, &next));
         for (uint32_t k = 0; k < a.n_waits; k++)
             if (run->done[a.waits[k]]) TIDE_TRY(tide_event_wait(run->done[a.waits[k]], run->queue[a.queue]));
         if (run->trace) TIDE_TRY(tide__trace_begin(run->trace, i, run->queue[a.queue]));

@@ -1,5 +1,6 @@
-/* The run: prepares everything a plan needs, then steps. Invariant: between steps every queue is idle, and the arena
- * and the tiers hold the plan's start map (or, after a step, its end map). */
+/* The run: prepares everything a plan needs, then steps. Invariant: between steps the arena and the tiers hold the plan's
+ * start map (or, after a step, its end map), and every queue is idle, but for transfers of a run that is `unsettled`: they
+ * go on into the next step, or until tide__run_check_rests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,15 +199,16 @@ static tide__tier_stats disk_traffic(const tide_run *run) {
 
 void tide__run_mark_traffic(tide_run *run) { run->traffic = disk_traffic(run); }
 
-void tide__run_report_traffic(const tide_run *run, tide_step_report *report) {
+void tide__run_report_traffic(tide_run *run, tide_step_report *report) {
     tide__tier_stats now = disk_traffic(run);
     report->disk_written_bytes = now.written_bytes - run->traffic.written_bytes;
     report->disk_read_bytes = now.read_bytes - run->traffic.read_bytes;
     report->staging_bytes = run->staging_bytes + now.staging_bytes;
+    run->traffic = now;
 }
 
 tide_status tide__run_begin_step(tide_run *run) {
-    tide__run_mark_traffic(run);
+    if (!run->unsettled) tide__run_mark_traffic(run); /* else what was on its way counts from the last report on */
     return tide_event_record(run->begin, run->queue[0]);
 }
 
@@ -217,13 +219,35 @@ tide_status tide__run_end_step(tide_run *run, tide_status status) {
     return status;
 }
 
-static tide_status step(tide_run *run, const tide_step_args *args) {
-    tide_status status = tide__run_begin_step(run);
-    if (status == TIDE_OK) status = tide__run_issue(run, args, 0, run->n_actions);
-    return tide__run_end_step(run, status);
+/* Only compute, and queues that nothing proves otherwise, are waited for. A queue that flows has had its part in what was
+ * computed, so its transfers of the step before are complete. */
+static tide_status await_flowing(tide_run *run) {
+    TIDE_TRY(tide_queue_sync(run->queue[0]));
+    for (uint32_t q = 1; q < run->n_queues; q++)
+        TIDE_TRY(run->flows[q] ? tide_queue_check(run->queue[q]) : tide_queue_sync(run->queue[q]));
+    return TIDE_OK;
 }
 
-tide_status tide__run_report_step(const tide_run *run, tide_step_report *report) {
+static tide_status end_flowing(tide_run *run, tide_status status) {
+    if (status == TIDE_OK) status = tide_event_record(run->end, run->queue[0]);
+    if (status == TIDE_OK) status = tide__run_enqueue_watches(run);
+    if (status == TIDE_OK) status = await_flowing(run);
+    run->unsettled = status == TIDE_OK;
+    if (status != TIDE_OK) status = tide__run_sync(run, status);
+    tide__store_free(&run->calls);
+    return status;
+}
+
+static tide_status step(tide_run *run, const tide_step_args *args) {
+    bool flows = false;
+    for (uint32_t q = 1; q < run->n_queues && !run->trace; q++) flows = flows || run->flows[q];
+    tide_status status = tide__run_begin_step(run);
+    if (status == TIDE_OK) status = tide__run_issue(run, args, 0, run->n_actions);
+    run->unsettled = false;
+    return flows ? end_flowing(run, status) : tide__run_end_step(run, status);
+}
+
+tide_status tide__run_report_step(tide_run *run, tide_step_report *report) {
     *report = (tide_step_report){.arena_bytes = run->arena_bytes,
                                  .saved_bytes = run->saved_bytes,
                                  .loaded_bytes = run->loaded_bytes,
@@ -240,9 +264,18 @@ tide_status tide__run_fail_poisoned(const tide_run *run) {
     return tide__fail(TIDE_E_POISONED, "an earlier guest of this run failed to leave: %s", run->lost_text);
 }
 
-tide_status tide__run_check_rests(const tide_run *run) {
+static tide_status check_between_steps(const tide_run *run) {
     if (run->poisoned) return tide__run_fail_poisoned(run);
     return run->pulling ? tide__fail(TIDE_E_ARGUMENT, "a pulled step of this run has not come to its end") : TIDE_OK;
+}
+
+tide_status tide__run_check_rests(tide_run *run) {
+    TIDE_TRY(check_between_steps(run));
+    if (!run->unsettled) return TIDE_OK;
+    run->unsettled = false;
+    tide_status status = tide__run_sync(run, TIDE_OK);
+    run->poisoned = status != TIDE_OK;
+    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "the last step's transfers");
 }
 
 tide_status tide__run_check_steps(const tide_run *run) {
@@ -252,7 +285,7 @@ tide_status tide__run_check_steps(const tide_run *run) {
 
 tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_report *report) {
     TIDE_NEED(run, args);
-    TIDE_TRY(tide__run_check_rests(run));
+    TIDE_TRY(run->trace ? tide__run_check_rests(run) : check_between_steps(run));
     if (run->guest) return tide__fail(TIDE_E_ARGUMENT, "a run cannot step while it has a guest");
     if (!run->options.op) return tide__fail(TIDE_E_ARGUMENT, "a run without op closures cannot step by itself");
     TIDE_TRY(tide__run_check_steps(run));

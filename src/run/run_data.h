@@ -5,6 +5,7 @@
 #include <tidemark/run.h>
 
 #include "base/vec.h"
+#include "plan/border.h"
 #include "program/store.h"
 #include "tier/tier.h"
 
@@ -55,8 +56,11 @@ struct tide_run {
     tide_id *carried_from;   /* per tensor: what it is at the end of the step before; TIDE_NONE: nothing */
     uint64_t saved_bytes, loaded_bytes, relocated_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
-    tide__tier_stats traffic; /* of disk tiers, when the step began */
-    tide__store calls;        /* of tide_call_launch in this step */
+    tide__tier_stats traffic;                  /* of disk tiers, when the step began */
+    tide__crossings crossings;                 /* what the next step waits for of this one */
+    bool flows[1 + TIDE_MACHINE_MAX_CHANNELS]; /* per queue: a step may end before it does; none: with a barrier */
+    bool unsettled;                            /* the last step has ended so, and nobody has waited since */
+    tide__store calls;                         /* of tide_call_launch in this step */
     TIDE_VEC(tide__watch) watches;
     uint64_t staging_bytes; /* of the device */
     uint64_t hauled_bytes;  /* by transitions, all together */
@@ -92,11 +96,11 @@ void tide__run_forget_plan(tide_run *run);
 tide_status tide__run_begin_step(tide_run *run);
 tide_status tide__run_issue(tide_run *run, const tide_step_args *args, uint32_t from, uint32_t to);
 tide_status tide__run_end_step(tide_run *run, tide_status status); /* waits, also after a failure */
-tide_status tide__run_report_step(const tide_run *run, tide_step_report *report);
+tide_status tide__run_report_step(tide_run *run, tide_step_report *report);
 
 /* Of disk tiers: a step begins; and what it moved. */
 void tide__run_mark_traffic(tide_run *run);
-void tide__run_report_traffic(const tide_run *run, tide_step_report *report);
+void tide__run_report_traffic(tide_run *run, tide_step_report *report);
 
 /* access.c: behind all that the step enqueued, what it is to read of the arena; and, after it, the rest. */
 tide_status tide__run_enqueue_watches(tide_run *run);
@@ -108,8 +112,8 @@ uint64_t tide__run_tier_bytes(const tide_run *run, uint32_t t);
 /* Can there be another step? */
 tide_status tide__run_check_steps(const tide_run *run);
 
-/* Is it between two steps, and not poisoned? */
-tide_status tide__run_check_rests(const tide_run *run);
+/* Is it between two steps, and not poisoned? What still goes on of the last one is waited for. */
+tide_status tide__run_check_rests(tide_run *run);
 
 /* A failure that says why the run is poisoned. */
 tide_status tide__run_fail_poisoned(const tide_run *run);

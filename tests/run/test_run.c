@@ -97,6 +97,11 @@ static void test_cpu(void **state) {
     test_device("cpu", execute_plan, rounds(60));
 }
 
+static void test_flowing(void **state) {
+    (void)state;
+    test_device("cpu", execute_flowing, rounds(60));
+}
+
 static void test_sim(void **state) {
     (void)state;
     test_device("sim", execute_plan, rounds(60));
@@ -226,9 +231,13 @@ static void test_failure_poisons(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpu),           cmocka_unit_test(test_sim),
-        cmocka_unit_test(test_pulled),        cmocka_unit_test(test_pull_given_up),
-        cmocka_unit_test(test_client_memory), cmocka_unit_test(test_failure_poisons),
+        cmocka_unit_test(test_flowing),
+        cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_sim),
+        cmocka_unit_test(test_pulled),
+        cmocka_unit_test(test_pull_given_up),
+        cmocka_unit_test(test_client_memory),
+        cmocka_unit_test(test_failure_poisons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

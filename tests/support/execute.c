@@ -237,6 +237,19 @@ void execute_plan(tide_device *device, const tide_machine *m, const tide_program
     execute(device, m, p, plan, false);
 }
 
+void execute_flowing(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan) {
+    subject s;
+    begin_subject(&s, device, m, p, plan, run_op);
+    uint64_t steps = tide_program_is_repeating(p) ? 2 * STEPS : 1;
+    for (s.in.step = 0; s.in.step < steps; s.in.step++) {
+        if (s.in.step > 0) plain_carry(&s.x);
+        step_subject(&s, false);
+        plain_step(&s.x, s.in.step);
+    }
+    compare(s.run, &s.x);
+    end_subject(&s);
+}
+
 void execute_pulled(tide_device *device, const tide_machine *m, const tide_program *p, const tide_plan *plan) {
     execute(device, m, p, plan, true);
 }

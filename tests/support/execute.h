@@ -7,6 +7,9 @@
 
 /* Three steps of a repeating program, one of another. At most 64 operands per op. */
 void execute_plan(tide_device *device, const tide_machine *machine, const tide_program *program, const tide_plan *plan);
+/* The same without a look at any value before the last step is done, so that transfers go on from step to step. */
+void execute_flowing(tide_device *device, const tide_machine *machine, const tide_program *program,
+                     const tide_plan *plan);
 /* The same, computed by the test as it pulls the ops. */
 void execute_pulled(tide_device *device, const tide_machine *machine, const tide_program *program,
                     const tide_plan *plan);

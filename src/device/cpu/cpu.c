@@ -59,6 +59,7 @@ static const tide__device_vtable vtable = {
     .queue_create = tide__cpu_queue_create,
     .queue_destroy = tide__cpu_queue_destroy,
     .queue_sync = tide__host_queue_sync,
+    .queue_check = tide__host_queue_check,
     .event_create = tide__host_event_create,
     .event_destroy = tide__host_event_destroy,
     .event_record = tide__host_event_record,

@@ -43,6 +43,7 @@ static const tide__device_vtable vtable = {
     .queue_create = tide__opencl_queue_create,
     .queue_destroy = tide__opencl_queue_destroy,
     .queue_sync = tide__gpu_queue_sync,
+    .queue_check = tide__host_queue_check,
     .event_create = tide__host_event_create,
     .event_destroy = tide__host_event_destroy,
     .event_record = tide__host_event_record,
