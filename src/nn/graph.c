@@ -283,6 +283,11 @@ uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide_
     return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_pool(g, name, x, desc, pool));
 }
 
+uint32_t tide__graph_relu_maxpool(tide__graph *g, const char *relu_name, const char *pool_name, uint32_t x,
+                                  tide__pool pool) {
+    return tide__graph_relu(g, relu_name, tide__graph_maxpool(g, pool_name, x, pool));
+}
+
 uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool) {
     tide_op_desc desc = {.kind = TIDE_OP_AVGPOOL_FWD};
     return g->status != TIDE_OK ? 0 : tide__graph_settle(g, append_pool(g, name, x, desc, pool));

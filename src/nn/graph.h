@@ -85,6 +85,10 @@ uint32_t tide__graph_classifier(tide__graph *g, const char *name, uint32_t x, ui
 uint32_t tide__graph_bn(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_relu(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_maxpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool);
+/* Max pooling of a ReLU, the other way round: the largest of what is above zero is what is above zero of the largest, bit for
+ * bit, and so are the gradients. The ReLU's output before pooling, which only its own backward would read, never exists. */
+uint32_t tide__graph_relu_maxpool(tide__graph *g, const char *relu_name, const char *pool_name, uint32_t x,
+                                  tide__pool pool);
 uint32_t tide__graph_avgpool(tide__graph *g, const char *name, uint32_t x, tide__pool pool); /* padding counts */
 uint32_t tide__graph_global_avgpool(tide__graph *g, const char *name, uint32_t x);
 uint32_t tide__graph_add(tide__graph *g, const char *name, uint32_t a, uint32_t b);

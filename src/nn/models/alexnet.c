@@ -36,14 +36,14 @@ void tide__build_alexnet(tide__graph *g, const tide__request *r) {
 static uint32_t owt_features(tide__graph *g, uint32_t x) {
     const tide__pool pool = {.kernel = 3, .stride = 2};
     tide__graph_prefix(g, "features.");
-    x = conv_relu(g, x, "0", "1", (tide__conv){.channels = 64, .kernel = 11, .stride = 4, .pad = 2});
-    x = tide__graph_maxpool(g, "2", x, pool);
-    x = conv_relu(g, x, "3", "4", (tide__conv){.channels = 192, .kernel = 5, .stride = 1, .pad = 2});
-    x = tide__graph_maxpool(g, "5", x, pool);
+    x = tide__graph_conv(g, "0", x, (tide__conv){.channels = 64, .kernel = 11, .stride = 4, .pad = 2, .bias = true});
+    x = tide__graph_relu_maxpool(g, "1", "2", x, pool);
+    x = tide__graph_conv(g, "3", x, (tide__conv){.channels = 192, .kernel = 5, .stride = 1, .pad = 2, .bias = true});
+    x = tide__graph_relu_maxpool(g, "4", "5", x, pool);
     x = conv_relu(g, x, "6", "7", (tide__conv){.channels = 384, .kernel = 3, .stride = 1, .pad = 1});
     x = conv_relu(g, x, "8", "9", (tide__conv){.channels = 256, .kernel = 3, .stride = 1, .pad = 1});
-    x = conv_relu(g, x, "10", "11", (tide__conv){.channels = 256, .kernel = 3, .stride = 1, .pad = 1});
-    return tide__graph_maxpool(g, "12", x, pool);
+    x = tide__graph_conv(g, "10", x, (tide__conv){.channels = 256, .kernel = 3, .stride = 1, .pad = 1, .bias = true});
+    return tide__graph_relu_maxpool(g, "11", "12", x, pool);
 }
 
 void tide__build_alexnet_owt(tide__graph *g, const tide__request *r) {

@@ -58,8 +58,8 @@ void tide__build_densenet(tide__graph *g, const tide__request *r) {
     const configuration *c = find(r->depth);
     uint32_t x = tide__graph_input(g, r->input);
     x = tide__graph_conv(g, "conv0", x, (tide__conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
-    x = bn_relu(g, x, "norm0", "relu0");
-    x = tide__graph_maxpool(g, "pool0", x, (tide__pool){.kernel = 3, .stride = 2, .pad = 1});
+    x = tide__graph_bn(g, "norm0", x);
+    x = tide__graph_relu_maxpool(g, "relu0", "pool0", x, (tide__pool){.kernel = 3, .stride = 2, .pad = 1});
     for (uint32_t i = 1; i <= 4; i++) {
         x = dense_block(g, x, i, c->layers[i - 1]);
         if (i < 4) x = transition(g, x, i);

@@ -84,8 +84,7 @@ static void head(tide__graph *g, uint32_t x, uint32_t classes) {
 static void build(tide__graph *g, const tide__request *r, const uint32_t blocks[4], bool bottleneck) {
     uint32_t x = tide__graph_input(g, r->input);
     x = conv_bn(g, x, "conv1", "bn1", (tide__conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
-    x = tide__graph_relu(g, "relu", x);
-    x = tide__graph_maxpool(g, "maxpool", x, (tide__pool){.kernel = 3, .stride = 2, .pad = 1});
+    x = tide__graph_relu_maxpool(g, "relu", "maxpool", x, (tide__pool){.kernel = 3, .stride = 2, .pad = 1});
     for (uint32_t i = 0, first = 0; i < 4; first += blocks[i++]) {
         stage s = {i + 1, blocks[i], UINT32_C(64) << i, i == 0 ? 1 : 2, bottleneck, first, true};
         x = append_stage(g, x, &s, r);

@@ -32,15 +32,16 @@ static const char *number(char name[12], uint32_t i) {
 static uint32_t features(tide__graph *g, uint32_t x, const configuration *c) {
     static const uint32_t channels[5] = {64, 128, 256, 512, 512};
     uint32_t i = 0;
-    char name[12];
+    char name[12], pool_name[12];
     tide__graph_prefix(g, "features.");
     for (int stage = 0; stage < 5; stage++) {
         tide__conv conv = {.channels = channels[stage], .kernel = 3, .stride = 1, .pad = 1, .bias = true};
         for (uint32_t k = 0; k < c->convs[stage]; k++) {
             x = tide__graph_conv(g, number(name, i++), x, conv);
-            x = tide__graph_relu(g, number(name, i++), x);
+            if (k + 1 < c->convs[stage]) x = tide__graph_relu(g, number(name, i++), x);
         }
-        x = tide__graph_maxpool(g, number(name, i++), x, (tide__pool){.kernel = 2, .stride = 2});
+        number(name, i++);
+        x = tide__graph_relu_maxpool(g, name, number(pool_name, i++), x, (tide__pool){.kernel = 2, .stride = 2});
     }
     return x;
 }
