@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "compare.h"
+#include "plan_cluster.h"
 
 enum { MAX_POLICIES = 32, MAX_BUDGETS = 32, LIST_BYTES = 1024 };
 
@@ -12,6 +13,7 @@ typedef struct compare_options {
     model_args model;
     const char *machine, *policies, *budgets, *effort, *svg;
     budget_args tiers; /* its arena is not used */
+    cluster_args cluster;
     bool json;
 } compare_options;
 
@@ -171,7 +173,11 @@ static int run(const char *name, const compare_options *o) {
     list policies = {0}, budgets = {0};
     tide_machine machine;
     loaded l = {0};
+    const planning_args planning = {0};
     tide_status status = check_output(o->svg, o->json);
+    if (status == TIDE_OK) status = check_cluster_args(&o->cluster);
+    if (status == TIDE_OK && o->cluster.file)
+        return plan_cluster(CLUSTER_COMPARE, name, &o->model, &planning, &o->cluster, o->json);
     if (status == TIDE_OK) status = read_policies(o->policies, &policies);
     if (status == TIDE_OK) status = read_budgets(o->budgets, &budgets);
     if (status == TIDE_OK) status = tide_machine_load(o->machine, &machine);
@@ -193,6 +199,7 @@ int cmd_compare(int argc, char **argv) {
         {"--budgets", ARG_TEXT, &o.budgets, "LIST", "of sizes, and min [100%,90%,70%,50%,30%,min]"},
         {"--host-budget", ARG_SIZE, &o.tiers.host, "SIZE", "bytes of RAM tiers [no limit]"},
         {"--disk-budget", ARG_SIZE, &o.tiers.disk, "SIZE", "bytes of disk tiers [no limit]"},
+        CLUSTER_OPTIONS(o.cluster),
         EFFORT_OPTION(o.effort, "normal"),
         {"--svg", ARG_TEXT, &o.svg, "FILE", "draw the frontier of time against memory"},
         {"--json", ARG_FLAG, &o.json, NULL, "for programs; `tidemark report --compare` reads it"},

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "fit.h"
+#include "plan_cluster.h"
 
 typedef struct fit_options {
     model_args model;
     const char *machine, *policy, *effort;
     budget_args budgets;
+    cluster_args cluster;
     uint32_t max_batch, max_depth;
     bool no_depth, json;
 } fit_options;
@@ -225,8 +227,12 @@ static int run(const char *spec, const fit_options *o) {
     tide_machine machine;
     fit_search s;
     answers a = {.spec = spec, .batch = o->model.batch ? o->model.batch : 32};
-    tide_status status = TIDE_OK;
-    if (is_path(spec)) status = complain(TIDE_E_ARGUMENT, "%s is a program file; only a model can grow", spec);
+    const planning_args planning = {.budgets = o->budgets};
+    tide_status status = check_cluster_args(&o->cluster);
+    if (status == TIDE_OK && o->cluster.file)
+        return plan_cluster(CLUSTER_FIT, spec, &o->model, &planning, &o->cluster, o->json);
+    if (status == TIDE_OK && is_path(spec))
+        status = complain(TIDE_E_ARGUMENT, "%s is a program file; only a model can grow", spec);
     if (status == TIDE_OK && o->model.micro)
         status = complain(TIDE_E_ARGUMENT, "fit looks for the largest batch, which is the largest micro-batch; leave"
                                            " --micro out");
@@ -251,6 +257,7 @@ int cmd_fit(int argc, char **argv) {
         {"--budget", ARG_SIZE, &o.budgets.arena, "SIZE", "bytes of the arena [what the machine's libraries leave]"},
         {"--host-budget", ARG_SIZE, &o.budgets.host, "SIZE", "bytes of RAM tiers [no limit]"},
         {"--disk-budget", ARG_SIZE, &o.budgets.disk, "SIZE", "bytes of disk tiers [no limit]"},
+        CLUSTER_OPTIONS(o.cluster),
         EFFORT_OPTION(o.effort, "low"),
         {"--max-batch", ARG_COUNT, &o.max_batch, "N", "try no larger batch [65536]"},
         {"--max-depth", ARG_COUNT, &o.max_depth, "N", "try no larger number of blocks [4000]"},

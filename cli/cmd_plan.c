@@ -2,12 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan_cluster.h"
 #include "plan_output.h"
 #include "plan_watch.h"
 
 typedef struct plan_options {
     model_args model;
     planning_args planning;
+    cluster_args cluster;
     const char *output, *bits, *parts;
     uint32_t n_parts; /* 0: the planner chooses; only with --parts */
     double plan_time;
@@ -71,6 +73,9 @@ static tide_status check(plan_options *o) {
     if (o->parts && strcmp(o->parts, "auto") != 0 && !parse_parts(o->parts, &o->n_parts))
         return complain(TIDE_E_ARGUMENT, "--parts: \"%s\" is neither auto nor a number from 1", o->parts);
     tide_status status = check_planning(&o->planning);
+    if (status == TIDE_OK) status = check_cluster_args(&o->cluster);
+    if (status == TIDE_OK && o->cluster.file && o->output)
+        status = complain(TIDE_E_ARGUMENT, "--cluster makes several plans; leave -o out");
     return status == TIDE_OK ? check_output(o->output, o->json) : status;
 }
 
@@ -81,6 +86,7 @@ int cmd_plan(int argc, char **argv) {
         MODEL_OPTIONS(o.model),
         DTYPE_OPTION(o.model),
         PLANNING_OPTIONS(o.planning),
+        CLUSTER_OPTIONS(o.cluster),
         BITS_OPTION(o.bits, "variants with other roundings are allowed"),
         {"--parts", ARG_TEXT, &o.parts, "N|auto",
          "cut values into N parts where ops say how; auto: as is best [whole]"},
@@ -100,6 +106,7 @@ int cmd_plan(int argc, char **argv) {
     int exit_code;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
     if (check(&o) != TIDE_OK) return report_failure(TIDE_E_ARGUMENT);
+    if (o.cluster.file) return plan_cluster(CLUSTER_PLAN, name, &o.model, &o.planning, &o.cluster, o.json);
     tide_machine machine;
     loaded l = {0};
     tide_status status = load_machine(&o.planning, &machine);

@@ -94,6 +94,27 @@ TIDE_API void tide_machine_without(const tide_machine *m, tide_tier_kind kind, t
 /* The same machine with channels to the other ranks of a job, at this rate each way; as it was if it has such. TIDE_E_ARGUMENT: it has
  * no room for another tier. */
 TIDE_API tide_status tide_machine_add_peers(tide_machine *m, uint64_t bytes_per_s, uint64_t latency_ns);
+/* ---- clusters: hosts with ranks of one kind (docs/cluster.md) ---- */
+
+typedef struct tide_cluster_link {
+    uint64_t bytes_per_s; /* each way */
+    uint64_t latency_ns;
+} tide_cluster_link;
+
+typedef struct tide_cluster {
+    char name[TIDE_MACHINE_NAME_BYTES], source[TIDE_MACHINE_NAME_BYTES];
+    char machine[TIDE_MACHINE_NAME_BYTES]; /* of every rank; as tide_machine_load takes it */
+    uint32_t hosts, ranks_per_host;        /* powers of two; neighbours are on one host */
+    tide_cluster_link inside;              /* of one rank, to others of its host */
+    tide_cluster_link between;             /* of one host, to other hosts; its ranks share it */
+} tide_cluster;
+
+/* `name` is that of a shipped profile ("8xa100-nvlink") or a path. */
+TIDE_API tide_status tide_cluster_load(const char *name, tide_cluster *out);
+/* The machine that one rank sees: its channels to the others have the mean rate and latency that the messages of its program meet. */
+TIDE_API tide_status tide_cluster_machine(const tide_cluster *cluster, const tide_program *program, uint32_t rank,
+                                          tide_machine *out);
+
 /* First tier of a kind; TIDE_NONE if there is none. */
 TIDE_API uint32_t tide_machine_find_tier(const tide_machine *m, tide_tier_kind kind);
 

@@ -86,19 +86,22 @@ tide_status tide__tape_miss_state(tide__tape *tape, const tide__param *param, co
 
 /* ---- messages ---- */
 
-/* One message to each of them in turn. */
+static tide_status pass_one(tide__tape *tape, const tide__passing *p, uint32_t from, uint32_t to, tide_id *value) {
+    uint64_t number = tape->n_messages++;
+    tide__draft draft = p->draft;
+    draft.again = p->draft.again * tape->n_ranks + to;
+    if (tape->rank == from) return tide__emit_send(&tape->emit, &draft, *value, to, number);
+    if (tape->rank != to) return TIDE_OK;
+    return p->like != TIDE_NONE ? tide__emit_receive(&tape->emit, &draft, p->like, from, number, value)
+                                : tide__emit_receive_as(&tape->emit, &draft, p->operand, p->cls, from, number, value);
+}
+
+/* To all by a binary tree, in which who has the value hands it on: far ones first, so that hosts get it once and hand it on inside. */
 tide_status tide__tape_pass(tide__tape *tape, const tide__passing *p, tide_id *value) {
-    for (uint32_t r = 0; r < tape->n_ranks; r++) {
-        if (r == p->from || (p->to != TIDE_NONE && r != p->to)) continue;
-        uint64_t number = tape->n_messages++;
-        tide__draft draft = p->draft;
-        draft.again = p->draft.again * tape->n_ranks + r;
-        if (tape->rank == p->from) TIDE_TRY(tide__emit_send(&tape->emit, &draft, *value, r, number));
-        if (tape->rank != r) continue;
-        TIDE_TRY(p->like != TIDE_NONE
-                     ? tide__emit_receive(&tape->emit, &draft, p->like, p->from, number, value)
-                     : tide__emit_receive_as(&tape->emit, &draft, p->operand, p->cls, p->from, number, value));
-    }
+    if (p->to != TIDE_NONE) return pass_one(tape, p, p->from, p->to, value);
+    for (uint32_t far = tape->n_ranks / 2; far > 0; far /= 2)
+        for (uint32_t r = 0; r < tape->n_ranks; r += 2 * far)
+            TIDE_TRY(pass_one(tape, p, r ^ p->from, (r + far) ^ p->from, value));
     return TIDE_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "plan/files.h"
+#include "plan/machine/profile_read.h"
 
 enum { FORMAT_VERSION = 1, MAX_PROFILE_BYTES = 1 << 20 };
 
@@ -19,20 +20,20 @@ static const char *const TIER_KINDS[] = {
 
 /* ---- reading ---- */
 
-static tide_status find(const tide__json *doc, uint32_t object, const char *key, uint32_t *out) {
+tide_status tide__profile_find(const tide__json *doc, uint32_t object, const char *key, uint32_t *out) {
     uint32_t node = tide__json_get(doc, object, key);
     if (!node) return tide__fail(TIDE_E_FORMAT, "%s is missing", key);
     *out = node;
     return TIDE_OK;
 }
 
-static tide_status read_u64(const tide__json *doc, uint32_t object, const char *key, uint64_t max, uint64_t *out) {
+tide_status tide__profile_u64(const tide__json *doc, uint32_t object, const char *key, uint64_t max, uint64_t *out) {
     return tide__json_u64(doc, tide__json_get(doc, object, key), key, max, out);
 }
 
-static tide_status read_u32(const tide__json *doc, uint32_t object, const char *key, uint32_t *out) {
+tide_status tide__profile_u32(const tide__json *doc, uint32_t object, const char *key, uint32_t *out) {
     uint64_t value;
-    TIDE_TRY(read_u64(doc, object, key, UINT32_MAX, &value));
+    TIDE_TRY(tide__profile_u64(doc, object, key, UINT32_MAX, &value));
     *out = (uint32_t)value;
     return TIDE_OK;
 }
@@ -41,9 +42,9 @@ static tide_status read_double(const tide__json *doc, uint32_t object, const cha
     return tide__json_double(doc, tide__json_get(doc, object, key), key, out);
 }
 
-static tide_status read_text(const tide__json *doc, uint32_t object, const char *key, char *out) {
+tide_status tide__profile_text(const tide__json *doc, uint32_t object, const char *key, char *out) {
     uint32_t node;
-    TIDE_TRY(find(doc, object, key, &node));
+    TIDE_TRY(tide__profile_find(doc, object, key, &node));
     const tide__json_node *n = &doc->nodes.data[node];
     if (n->type != TIDE__JSON_STRING) return tide__fail(TIDE_E_FORMAT, "%s: expected a string", key);
     if (n->length == 0 || n->length >= TIDE_MACHINE_NAME_BYTES)
@@ -57,17 +58,17 @@ static tide_status read_tier(const tide__json *doc, uint32_t node, tide_machine_
     static const char *const keys[] = {"name", "kind", "capacity_bytes", "block_bytes", NULL};
     if (doc->nodes.data[node].type != TIDE__JSON_OBJECT) return tide__fail(TIDE_E_FORMAT, "expected an object");
     TIDE_TRY(tide__json_only(doc, node, keys));
-    TIDE_TRY(read_text(doc, node, "name", out->name));
+    TIDE_TRY(tide__profile_text(doc, node, "name", out->name));
     uint32_t kind;
-    TIDE_TRY(find(doc, node, "kind", &kind));
+    TIDE_TRY(tide__profile_find(doc, node, "kind", &kind));
     size_t k = 0, n = sizeof TIER_KINDS / sizeof *TIER_KINDS;
     while (k < n && !tide__json_is(doc, kind, TIER_KINDS[k])) k++;
     if (k == n) return tide__fail(TIDE_E_FORMAT, "kind: expected \"ram\", \"disk\", \"client\" or \"peer\"");
     out->kind = (tide_tier_kind)k;
     out->capacity_bytes = UINT64_MAX;
     if (tide__json_get(doc, node, "capacity_bytes"))
-        TIDE_TRY(read_u64(doc, node, "capacity_bytes", UINT64_MAX, &out->capacity_bytes));
-    return read_u32(doc, node, "block_bytes", &out->block_bytes);
+        TIDE_TRY(tide__profile_u64(doc, node, "capacity_bytes", UINT64_MAX, &out->capacity_bytes));
+    return tide__profile_u32(doc, node, "block_bytes", &out->block_bytes);
 }
 
 static tide_status read_channel(const tide__json *doc, uint32_t node, const tide_machine *m,
@@ -76,25 +77,25 @@ static tide_status read_channel(const tide__json *doc, uint32_t node, const tide
     if (doc->nodes.data[node].type != TIDE__JSON_OBJECT) return tide__fail(TIDE_E_FORMAT, "expected an object");
     TIDE_TRY(tide__json_only(doc, node, keys));
     uint32_t tier, direction;
-    TIDE_TRY(find(doc, node, "tier", &tier));
+    TIDE_TRY(tide__profile_find(doc, node, "tier", &tier));
     out->tier = 0;
     while (out->tier < m->n_tiers && !tide__json_is(doc, tier, m->tier[out->tier].name)) out->tier++;
     if (out->tier == m->n_tiers) return tide__fail(TIDE_E_FORMAT, "tier: expected the name of a tier");
-    TIDE_TRY(find(doc, node, "direction", &direction));
+    TIDE_TRY(tide__profile_find(doc, node, "direction", &direction));
     out->out = tide__json_is(doc, direction, "out");
     if (!out->out && !tide__json_is(doc, direction, "in"))
         return tide__fail(TIDE_E_FORMAT, "direction: expected \"in\" or \"out\"");
-    TIDE_TRY(read_u64(doc, node, "bytes_per_s", UINT64_MAX, &out->bytes_per_s));
-    TIDE_TRY(read_u64(doc, node, "latency_ns", UINT64_MAX, &out->latency_ns));
+    TIDE_TRY(tide__profile_u64(doc, node, "bytes_per_s", UINT64_MAX, &out->bytes_per_s));
+    TIDE_TRY(tide__profile_u64(doc, node, "latency_ns", UINT64_MAX, &out->latency_ns));
     out->share = out->drag_percent = 0;
-    if (tide__json_get(doc, node, "share")) TIDE_TRY(read_u32(doc, node, "share", &out->share));
-    return tide__json_get(doc, node, "drag_percent") ? read_u32(doc, node, "drag_percent", &out->drag_percent)
+    if (tide__json_get(doc, node, "share")) TIDE_TRY(tide__profile_u32(doc, node, "share", &out->share));
+    return tide__json_get(doc, node, "drag_percent") ? tide__profile_u32(doc, node, "drag_percent", &out->drag_percent)
                                                      : TIDE_OK;
 }
 
 /* The array `key`, with at most `max` elements. */
 static tide_status find_array(const tide__json *doc, const char *key, uint32_t max, uint32_t *node, uint32_t *count) {
-    TIDE_TRY(find(doc, 0, key, node));
+    TIDE_TRY(tide__profile_find(doc, 0, key, node));
     const tide__json_node *n = &doc->nodes.data[*node];
     if (n->type != TIDE__JSON_ARRAY || n->count > max)
         return tide__fail(TIDE_E_FORMAT, "%s: expected an array of at most %u", key, max);
@@ -124,6 +125,20 @@ static tide_status read_channels(const tide__json *doc, tide_machine *m) {
     return TIDE_OK;
 }
 
+tide_status tide__profile_head(const tide__json *doc, const char *format) {
+    uint32_t node = tide__json_get(doc, 0, "format"), notes = tide__json_get(doc, 0, "notes");
+    if (!node || !tide__json_is(doc, node, format))
+        return tide__fail(TIDE_E_FORMAT, "not a %s profile (\"format\": \"%s\")", strchr(format, '-') + 1, format);
+    uint64_t version;
+    TIDE_TRY(tide__profile_u64(doc, 0, "version", UINT64_MAX, &version));
+    if (version != FORMAT_VERSION)
+        return tide__fail(TIDE_E_FORMAT, "version %llu is not supported (this library reads %d)",
+                          (unsigned long long)version, FORMAT_VERSION);
+    if (notes && doc->nodes.data[notes].type != TIDE__JSON_STRING) /* for people; not kept */
+        return tide__fail(TIDE_E_FORMAT, "notes: expected a string");
+    return TIDE_OK;
+}
+
 static tide_status read_head(const tide__json *doc) {
     static const char *const keys[] = {"format",
                                        "version",
@@ -143,30 +158,21 @@ static tide_status read_head(const tide__json *doc) {
                                        "channels",
                                        NULL};
     if (doc->nodes.data[0].type != TIDE__JSON_OBJECT) return tide__fail(TIDE_E_FORMAT, "expected an object");
-    uint32_t format = tide__json_get(doc, 0, "format");
-    if (!format || !tide__json_is(doc, format, "tidemark-machine"))
-        return tide__fail(TIDE_E_FORMAT, "not a machine profile (\"format\": \"tidemark-machine\")");
-    uint64_t version;
-    TIDE_TRY(read_u64(doc, 0, "version", UINT64_MAX, &version));
-    if (version != FORMAT_VERSION)
-        return tide__fail(TIDE_E_FORMAT, "version %llu is not supported (this library reads %d)",
-                          (unsigned long long)version, FORMAT_VERSION);
+    TIDE_TRY(tide__profile_head(doc, "tidemark-machine"));
     return tide__json_only(doc, 0, keys);
 }
 
-static tide_status read_document(const tide__json *doc, tide_machine *m) {
+static tide_status read_document(const tide__json *doc, void *machine) {
+    tide_machine *m = machine;
     TIDE_TRY(read_head(doc));
-    uint32_t notes = tide__json_get(doc, 0, "notes"); /* for people; not kept */
-    if (notes && doc->nodes.data[notes].type != TIDE__JSON_STRING)
-        return tide__fail(TIDE_E_FORMAT, "notes: expected a string");
-    TIDE_TRY(read_text(doc, 0, "name", m->name));
-    TIDE_TRY(read_text(doc, 0, "source", m->source));
-    TIDE_TRY(read_u64(doc, 0, "memory_bytes", UINT64_MAX, &m->memory_bytes));
-    TIDE_TRY(read_u64(doc, 0, "reserve_bytes", UINT64_MAX, &m->reserve_bytes));
-    TIDE_TRY(read_u32(doc, 0, "align_bytes", &m->align_bytes));
+    TIDE_TRY(tide__profile_text(doc, 0, "name", m->name));
+    TIDE_TRY(tide__profile_text(doc, 0, "source", m->source));
+    TIDE_TRY(tide__profile_u64(doc, 0, "memory_bytes", UINT64_MAX, &m->memory_bytes));
+    TIDE_TRY(tide__profile_u64(doc, 0, "reserve_bytes", UINT64_MAX, &m->reserve_bytes));
+    TIDE_TRY(tide__profile_u32(doc, 0, "align_bytes", &m->align_bytes));
     TIDE_TRY(read_double(doc, 0, "flops_per_s", &m->flops_per_s));
     TIDE_TRY(read_double(doc, 0, "bytes_per_s", &m->bytes_per_s));
-    TIDE_TRY(read_u64(doc, 0, "launch_ns", UINT64_MAX, &m->launch_ns));
+    TIDE_TRY(tide__profile_u64(doc, 0, "launch_ns", UINT64_MAX, &m->launch_ns));
     TIDE_TRY(read_double(doc, 0, "matrix_efficiency", &m->matrix_efficiency));
     TIDE_TRY(read_double(doc, 0, "vector_efficiency", &m->vector_efficiency));
     if (tide__json_get(doc, 0, "half_flops_per_s"))
@@ -183,22 +189,28 @@ static size_t line_of(const char *text, size_t at) {
     return line;
 }
 
-tide_status tide_machine_read_memory(const void *text, size_t size, const char *name_in_errors, tide_machine *out) {
-    TIDE_NEED(text, out);
-    if (!out || !name_in_errors || (!text && size > 0)) return tide__fail(TIDE_E_ARGUMENT, "machine: NULL argument");
+tide_status tide__profile_read(const void *text, size_t size, const char *name_in_errors, tide__profile_fn read,
+                               void *out) {
+    if (!name_in_errors || (!text && size > 0)) return tide__fail(TIDE_E_ARGUMENT, "profile: NULL argument");
     if (size > MAX_PROFILE_BYTES) return tide__fail(TIDE_E_FORMAT, "%s: too large for a profile", name_in_errors);
     tide__json doc = {0};
-    tide_machine m = {0};
     tide_status status = tide__json_parse(&doc, text, size);
     if (status == TIDE_E_FORMAT) {
         tide__fail_in(status, "%s:%zu", name_in_errors, line_of(text, doc.error_at));
     } else if (status == TIDE_OK) {
-        status = read_document(&doc, &m);
+        status = read(&doc, out);
         if (status != TIDE_OK) tide__fail_in(status, "%s", name_in_errors);
     }
     tide__json_free(&doc);
-    if (status == TIDE_OK) *out = m;
     return status;
+}
+
+tide_status tide_machine_read_memory(const void *text, size_t size, const char *name_in_errors, tide_machine *out) {
+    TIDE_NEED(text, out);
+    tide_machine m = {0};
+    TIDE_TRY(tide__profile_read(text, size, name_in_errors, read_document, &m));
+    *out = m;
+    return TIDE_OK;
 }
 
 /* ---- writing ---- */

@@ -11,5 +11,6 @@ typedef struct tide__profile {
 } tide__profile;
 
 extern const tide__profile tide__profiles[]; /* ends with a name of NULL */
+extern const tide__profile tide__clusters[]; /* of clusters/, likewise */
 
 #endif
