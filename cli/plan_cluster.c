@@ -32,8 +32,7 @@ static void count_bytes(const tide_program *p, row *r) {
             r->states_bytes += tide_program_tensor(p, t)->size_bytes;
     for (tide_id i = 0; i < tide_program_op_count(p); i++) {
         const tide_op *op = tide_program_op(p, i);
-        if (op->message && !op->message->receives)
-            r->sent_bytes += tide_program_tensor(p, op->reads[0])->size_bytes;
+        if (op->message && !op->message->receives) r->sent_bytes += tide_program_tensor(p, op->reads[0])->size_bytes;
     }
 }
 
@@ -114,9 +113,10 @@ static tide_status ask(inquiry *q, cluster_question question, const char *only, 
     if (only) most = least;
     if (q->n_ranks == 1) most = least = TIDE_SHARD_NONE;
     for (tide_shard s = least; s <= most && status == TIDE_OK; s++)
-        status = question == CLUSTER_FIT       ? fit_rows(q, s, micro)
-                 : question == CLUSTER_COMPARE ? compare_rows(q, s, micro)
-                                               : add_row(q, (row){.shard = s, .policy = q->planning->policy, .micro = micro});
+        status = question == CLUSTER_FIT ? fit_rows(q, s, micro)
+                 : question == CLUSTER_COMPARE
+                     ? compare_rows(q, s, micro)
+                     : add_row(q, (row){.shard = s, .policy = q->planning->policy, .micro = micro});
     return status;
 }
 
@@ -129,9 +129,8 @@ static double samples_per_s(const inquiry *q, const row *r) {
 /* Of the time in which bytes move, the share in which compute does not wait. */
 static double hidden(const row *r) {
     const tide_prediction *p = &r->prediction;
-    return p->transfer_ns <= p->exposed_ns || p->transfer_ns == 0
-               ? 0
-               : 1 - (double)p->exposed_ns / (double)p->transfer_ns;
+    return p->transfer_ns <= p->exposed_ns || p->transfer_ns == 0 ? 0
+                                                                  : 1 - (double)p->exposed_ns / (double)p->transfer_ns;
 }
 
 static const row *fastest(const inquiry *q) {
@@ -212,8 +211,7 @@ static tide_status set_budget(inquiry *q) {
     if (status != TIDE_OK) return status;
     q->budget_bytes = m.memory_bytes > m.reserve_bytes ? m.memory_bytes - m.reserve_bytes : UINT64_MAX;
     if (!q->planning->budgets.arena.given) return TIDE_OK;
-    if (given->kind != TIDE_BUDGET_BYTES)
-        return complain(TIDE_E_ARGUMENT, "--budget of a cluster's rank is in bytes");
+    if (given->kind != TIDE_BUDGET_BYTES) return complain(TIDE_E_ARGUMENT, "--budget of a cluster's rank is in bytes");
     q->budget_bytes = given->bytes;
     return TIDE_OK;
 }
@@ -222,8 +220,9 @@ int plan_cluster(cluster_question question, const char *spec, const model_args *
                  const cluster_args *c, bool json) {
     inquiry q = {.spec = spec, .model = model, .planning = planning};
     uint32_t micro = 0;
-    tide_status status = planning->machine ? complain(TIDE_E_ARGUMENT, "--cluster names the machine; leave --machine out")
-                                           : tide_cluster_load(c->file, &q.cluster);
+    tide_status status = planning->machine
+                             ? complain(TIDE_E_ARGUMENT, "--cluster names the machine; leave --machine out")
+                             : tide_cluster_load(c->file, &q.cluster);
     q.n_ranks = c->ranks ? c->ranks : q.cluster.hosts * q.cluster.ranks_per_host;
     if (status == TIDE_OK) status = choose_micro(&q, &micro);
     if (status == TIDE_OK) status = set_budget(&q);

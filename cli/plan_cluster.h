@@ -11,10 +11,11 @@ typedef struct cluster_args {
 } cluster_args;
 
 /* The rows of cluster_args for a command's table. */
-#define CLUSTER_OPTIONS(c)                                                                                            \
-    {"--cluster", ARG_TEXT, &(c).file, "FILE", "plan for one rank of a cluster: a profile or a file (docs/cluster.md)"}, \
-        {"--shard", ARG_TEXT, &(c).shard, "none|optimizer|all", "of a cluster: only this [all of them]"}, {           \
-        "--ranks", ARG_COUNT, &(c).ranks, "N", "of a cluster: so many, hosts of the same kind [as it says]"           \
+#define CLUSTER_OPTIONS(c)                                                                                  \
+    {"--cluster", ARG_TEXT, &(c).file, "FILE",                                                              \
+     "plan for one rank of a cluster: a profile or a file (docs/cluster.md)"},                              \
+        {"--shard", ARG_TEXT, &(c).shard, "none|optimizer|all", "of a cluster: only this [all of them]"}, { \
+        "--ranks", ARG_COUNT, &(c).ranks, "N", "of a cluster: so many, hosts of the same kind [as it says]" \
     }
 
 typedef enum cluster_question {

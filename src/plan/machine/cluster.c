@@ -26,8 +26,8 @@ static tide_status read_link(const tide__json *doc, const char *key, tide_cluste
 static bool is_power_of_two(uint32_t n) { return n > 0 && n <= MOST_RANKS && (n & (n - 1)) == 0; }
 
 static tide_status read_cluster(const tide__json *doc, void *cluster) {
-    static const char *const keys[] = {"format", "version", "name",           "source", "notes",
-                                       "machine", "hosts",  "ranks_per_host", "inside", "between", NULL};
+    static const char *const keys[] = {"format", "version",        "name",   "source",  "notes", "machine",
+                                       "hosts",  "ranks_per_host", "inside", "between", NULL};
     tide_cluster *c = cluster;
     if (doc->nodes.data[0].type != TIDE__JSON_OBJECT) return tide__fail(TIDE_E_FORMAT, "expected an object");
     TIDE_TRY(tide__profile_head(doc, "tidemark-cluster"));
