@@ -8,7 +8,7 @@ CUBINS ?= OFF
 # A terminal sees one moving line, a log sees only warnings and errors.
 NINJA_FLAGS := $(if $(MAKE_TERMOUT),,--quiet)
 
-.PHONY: help demo check check-full bench bench-calibrate bench-finetune bench-opencl bench-place bench-plan bench-tier bench-torch bench-train check-torch figures format install package build
+.PHONY: help demo check check-full bench bench-calibrate bench-cluster bench-finetune bench-opencl bench-place bench-plan bench-tier bench-torch bench-train check-torch figures format install package build
 
 help:
 	@echo "make demo        train a small network three ways and show what happened to memory; about two minutes"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench       measure and print the figures; draw those of docs/policies"
 	@echo "make figures     only draw those"
 	@echo "make bench-calibrate  simulated against measured step times, on this machine"
+	@echo "make bench-cluster  several ranks on this machine: bits, bytes per rank, lost ranks; ARGS=\"--families lenet\" runs less"
 	@echo "make bench-opencl  the OpenCL device beside the CPU's; installs PoCL first"
 	@echo "make bench-place placement and pool; PLACE_DIR=DIR takes problems (*.csv), SINGA_DIR=DIR streams (malloc*.txt)"
 	@echo "make bench-plan  planning only; DTR_DIR=DIR adds DTR's logs in DIR/*.log, SINGA_DIR=DIR streams (access*.txt)"
@@ -67,6 +68,10 @@ figures: build
 
 bench-calibrate: build
 	@$(BUILD)/bench_calibrate
+
+bench-cluster: build
+	@tools/deps mpi
+	@python3 bench/cluster/bench_cluster.py $(BUILD) $(ARGS)
 
 bench-opencl: build
 	@tools/deps opencl
