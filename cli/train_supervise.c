@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,15 +108,30 @@ static tide_status run_job(const job_command *c, int *code) {
 
 /* ---- several ---- */
 
-/* A rank was lost, or killed with its launcher; launchers have codes of their own above 128, and 1 where a host is gone. */
+/* A rank was lost, or killed with its launcher: launchers have codes of their own, above 128. */
 static bool is_loss(int code) { return code == tide_status_exit_code(TIDE_E_PEER) || code > 128; }
 
 /* Ranks are a power of two: without the lost one, the next below; one that is alone is started again. */
 static uint32_t ranks_left(uint32_t ranks) { return ranks > 1 ? ranks / 2 : 1; }
 
-static tide_status start(const train_options *o, uint32_t ranks, bool again, int argc, char **argv, int *code) {
+/* Which file is at the path; one that is replaced is another. */
+static struct stat look_at(const char *path) {
+    struct stat file = {0};
+    if (stat(path, &file) != 0) file = (struct stat){0};
+    return file;
+}
+
+/* Has a job saved since the file was as `before`? An older checkpoint may be another training's. */
+static bool has_saved(const char *path, const struct stat *before) {
+    const struct stat now = look_at(path);
+    return now.st_ino != 0 && (now.st_ino != before->st_ino || now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+                               now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
+}
+
+static tide_status start(const train_options *o, uint32_t ranks, const struct stat *before, int argc, char **argv,
+                         int *code) {
     job_command c;
-    const char *resume = access(o->save.checkpoint, R_OK) == 0 && (again || o->resume) ? o->save.checkpoint : o->resume;
+    const char *resume = has_saved(o->save.checkpoint, before) ? o->save.checkpoint : o->resume;
     tide_status status = make_command(&c, o, ranks, resume, argc, argv);
     if (status == TIDE_OK) status = run_job(&c, code);
     free_command(&c, resume != NULL);
@@ -136,9 +152,10 @@ int supervise(int argc, char **argv, const train_options *o) {
     uint32_t ranks = o->supervise, most = o->restarts ? o->restarts : 10;
     int code = 0;
     tide_status status = check(o);
+    const struct stat before = status == TIDE_OK ? look_at(o->save.checkpoint) : (struct stat){0};
     watch_signals();
     for (uint32_t done = 0; status == TIDE_OK; done++) {
-        status = start(o, ranks, done > 0, argc, argv, &code);
+        status = start(o, ranks, &before, argc, argv, &code);
         if (status != TIDE_OK || !is_loss(code) || stopped) break;
         if (done == most)
             status = complain(TIDE_E_PEER, "a rank was lost again after %u restarts; the last checkpoint is %s", most,
