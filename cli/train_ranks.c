@@ -59,14 +59,14 @@ static void tell_fault(const train_ranks *r, const tide_net_fault_info *fault) {
             fault->step, why);
 }
 
-/* Who reports a fault waits for nobody; the others give it time, as launchers end all with the first that ends. untold: this
- * rank has said nothing of a failure of its own. */
+/* A rank that failed by itself reports that, for others may be busy planning; of one that is lost another speaks. Who does waits for nobody;
+ * the others give it time, as launchers end all with the first that ends. untold: this rank has said nothing of a failure of its own. */
 static int end_with_fault(const train_ranks *r, bool untold) {
     tide_net_fault_info fault = tide_net_fault(r->net);
-    uint32_t speaker = fault.rank == 0 && fault.status == TIDE_E_PEER;
+    uint32_t speaker = fault.status != TIDE_E_PEER ? fault.rank : fault.rank == 0;
     if (tide_net_rank(r->net) != speaker)
         nanosleep(&(struct timespec){.tv_nsec = LAST_WORDS_MS * 1000000L}, NULL);
-    else if (untold)
+    else if (untold || r->captured_fd >= 0)
         tell_fault(r, &fault);
     return tide_status_exit_code(fault.status);
 }
