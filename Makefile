@@ -89,6 +89,7 @@ bench-plan: build
 	$(BUILD)/bench_plan_dtr $(if $(DTR_DIR),$(wildcard $(DTR_DIR)/*.log)) || failed=1; \
 	$(BUILD)/bench_plan_swap $(SINGA_DIR) || failed=1; \
 	$(BUILD)/bench_plan_models $(or $(MODELS),all) || failed=1; \
+	$(BUILD)/bench_plan_parts || failed=1; \
 	$(BUILD)/bench_plan_graphs $(GRAPHS) || failed=1; \
 	$(BUILD)/bench_plan_depth $(POLICIES) || failed=1; exit $$failed
 

@@ -111,6 +111,8 @@ int cmd_plan(int argc, char **argv) {
     loaded l = {0};
     tide_status status = load_machine(&o.planning, &machine);
     if (status == TIDE_OK) status = load_program(name, &o.model, &machine, &l);
+    if (status == TIDE_OK && o.parts && l.model)
+        status = complain(TIDE_E_ARGUMENT, "--parts is for program files; models are cut by --micro");
     exit_code = status == TIDE_OK ? make_plan(l.program, &machine, &o) : report_failure(status);
     unload(&l);
     return exit_code;

@@ -56,17 +56,12 @@ static tide_status try_number(const tide_program *program, const tide_machine *m
     return TIDE_OK;
 }
 
-/* Nothing to gain where compute never waits and nothing is run again. */
-static bool is_ideal(const tide_plan_options *options, const choice *c) {
-    const tide_prediction *p = c->plan ? &c->plan->prediction : NULL;
-    return p && options->arena_budget.kind != TIDE_BUDGET_SMALLEST && p->step_ns == p->compute_ns && !p->recomputed_ns;
-}
-
+/* All numbers, whatever was found: so a larger budget never takes longer. */
 static tide_status choose(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                           tide_fit_report *fit, choice *best) {
     const uint32_t units = tide_program_units(program);
     tide_status last = TIDE_OK;
-    for (uint32_t parts = 1; parts <= units && parts <= MOST_PARTS && !is_ideal(options, best); parts *= 2) {
+    for (uint32_t parts = 1; parts <= units && parts <= MOST_PARTS; parts *= 2) {
         bool tried = false;
         tide_status status = try_number(program, machine, options, parts, fit, best, &tried);
         if (status != TIDE_OK && !is_misfit(status)) return status;

@@ -1,7 +1,6 @@
 /* Plans in parts: what does not fit whole fits in parts, the plan says its cut, and the verifier takes it for that program alone. */
 #include "support/test.h"
 
-
 #include "plan/files.h"
 
 enum { LAYERS = 4, UNITS = 8, LAYER_BYTES = 8 << 20, WEIGHT_BYTES = 64 << 10 };
@@ -97,6 +96,26 @@ static void test_choice(void **state) {
     tide_program_destroy(p);
 }
 
+/* Less memory is never faster, and what fits with less is never refused. */
+static void test_budgets(void **state) {
+    (void)state;
+    tide_program *p = make_program(false), *in_parts;
+    uint64_t last_ns = UINT64_MAX;
+    for (uint64_t budget = LAYER_BYTES / 2; budget <= 4 * (uint64_t)LAYER_BYTES; budget += LAYER_BYTES / 2) {
+        const tide_plan_options o = options_for(budget);
+        tide_plan *plan = NULL;
+        tide_status status = tide_plan_create_in_parts(p, &machine, &o, 0, NULL, &in_parts, &plan);
+        if (status == TIDE_E_FIT && last_ns == UINT64_MAX) continue;
+        assert_ok(status);
+        assert_true(tide_plan_prediction(plan)->step_ns <= last_ns);
+        last_ns = tide_plan_prediction(plan)->step_ns;
+        tide_plan_destroy(plan);
+        tide_program_destroy(in_parts);
+    }
+    assert_true(last_ns != UINT64_MAX);
+    tide_program_destroy(p);
+}
+
 /* A sum has other bits in parts: it is cut where bits may differ. */
 static void test_bits(void **state) {
     (void)state;
@@ -153,10 +172,8 @@ static void test_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fits),
-        cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_fits), cmocka_unit_test(test_choice), cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_bits), cmocka_unit_test(test_file),
     };
     if (tide_machine_load("default", &machine) != TIDE_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
