@@ -111,7 +111,7 @@ static void fill_odd(uint64_t seed, uint64_t n, tide__place_item *items) { cook_
 static void fill_fused(uint64_t seed, uint64_t n, tide__place_item *items) { cook_all(&fused, seed, n, items); }
 
 const compiled_kind compiled_kinds[COMPILED_KINDS] = {
-    {"inference", fill_inference}, {"layers", fill_layers},   {"graph", fill_graph},
+    {"inference", fill_inference}, {"layers", fill_layers},     {"graph", fill_graph},
     {"served", fill_served},       {"streamed", fill_streamed}, {"trained", fill_trained},
-    {"phased", fill_phased},       {"odd", fill_odd},         {"fused", fill_fused},
+    {"phased", fill_phased},       {"odd", fill_odd},           {"fused", fill_fused},
 };

@@ -60,8 +60,7 @@ static bool heavier(const repair *r, uint32_t a, uint32_t b) {
 
 static void push(repair *r, uint32_t item) {
     size_t k = r->n_waiting++;
-    for (; k > 0 && heavier(r, item, r->waiting[(k - 1) / 2]); k = (k - 1) / 2)
-        r->waiting[k] = r->waiting[(k - 1) / 2];
+    for (; k > 0 && heavier(r, item, r->waiting[(k - 1) / 2]); k = (k - 1) / 2) r->waiting[k] = r->waiting[(k - 1) / 2];
     r->waiting[k] = item;
 }
 
