@@ -43,7 +43,7 @@ cp files/r.jsonl lenet
 run 0 model lenet
 out_has 'parameters         61706'
 refuse 2 'does not fit an input' model lenet --input 1x1x1
-run 0 plan vgg16 --batch 256 --machine k40c
+run 0 plan vgg16 --batch 320 --machine k40c
 out_has 'too large for it'
 run 0 plan lenet --machine k40c --json
 out_has '"exceeds_device": false'
