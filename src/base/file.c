@@ -124,6 +124,10 @@ void tide__file_drop(tide__file *file, size_t end) {
     file->dropped = end;
 }
 
+void tide__file_rest(const tide__file *file) {
+    if (file->mapped) (void)madvise(file->owned, file->size, MADV_DONTNEED);
+}
+
 /* ---- without a name ---- */
 
 tide_status tide__scratch_open(const char *folder, const char *kind, char *path, size_t path_bytes, int *fd) {

@@ -32,6 +32,8 @@ void tide__file_close(tide__file *file);
 /* The caller is done with text[0, end): a mapping gives those pages back, so that a reader's peak memory does not
  * count the file. Cheap enough for every line. */
 void tide__file_drop(tide__file *file, size_t end);
+/* A mapping gives all its pages back; they come again when they are read. Any thread may read meanwhile. */
+void tide__file_rest(const tide__file *file);
 
 /* A file without a name, for bytes that do not fit memory: in `folder`, else $TMPDIR, else /tmp. `path`, for messages, is where it was
  * for a moment: "FOLDER/tidemark-KIND-...". The caller closes *fd. */

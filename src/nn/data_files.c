@@ -3,6 +3,7 @@
  *
  * Invariant: a set that is open has at least one sample in either part, and all labels are classes. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,12 +24,20 @@ typedef struct part {
     uint64_t first;
 } part;
 
+/* Samples as they are, and the set whose files they are in. */
+typedef struct resting {
+    tide_data inner;
+    tide_data_files *set;
+} resting;
+
 struct tide_data_files {
     TIDE_VEC(tide__file) files;
     const char *format;                     /* of images; NULL: a text */
     tide__images train_images, test_images; /* the second is empty if part of the first is for testing */
     part train_part, test_part;
     tide_text train_text, test_text;
+    resting train_samples, test_samples;
+    atomic_uint n_taken; /* samples, since the files were last at rest */
     tide_data train, test;
 };
 
@@ -79,6 +88,7 @@ static tide_status add_idx(tide_data_files *f, const char *images, const char *l
     tide__image_block block;
     TIDE_TRY(open_file(f, images, &file));
     TIDE_TRY(tide__idx_images(file.text, file.size, images, &shape, &block));
+    block.file = file;
     TIDE_TRY(open_file(f, labels, &file));
     TIDE_TRY(tide__idx_labels(file.text, file.size, labels, &block));
     return tide__images_add(set, &shape, &block, images);
@@ -129,7 +139,7 @@ static tide_status add_cifar(tide_data_files *f, const tide__cifar *format, cons
     tide__file file;
     tide__image_block block;
     TIDE_TRY(open_file(f, path, &file));
-    TIDE_TRY(tide__cifar_records(format, file.text, file.size, path, &block));
+    TIDE_TRY(tide__cifar_records(format, &file, path, &block));
     return tide__images_add(set, &shape, &block, path);
 }
 
@@ -260,6 +270,26 @@ static tide_status finish_text(tide_data_files *f, tide__file *file, const tide_
     return tide_data_text(&f->test_text, n_test / context, &f->test);
 }
 
+/* ---- memory ---- */
+
+static void rest(tide_data_files *f) {
+    for (size_t i = 0; i < f->files.count; i++) tide__file_rest(&f->files.data[i]);
+}
+
+static tide_status sample_and_rest(void *context, uint64_t index, float *pixels, int32_t *labels) {
+    const resting *r = context;
+    tide_status status = r->inner.sample(r->inner.context, index, pixels, labels);
+    if (atomic_fetch_add(&r->set->n_taken, 1) % TIDE__SAMPLES_AT_ONCE == 0) rest(r->set);
+    return status;
+}
+
+/* Else an epoch would bring all pages of the files into memory, and leave them there. */
+static void keep_small(tide_data_files *f, tide_data *data, resting *r) {
+    *r = (resting){*data, f};
+    data->sample = sample_and_rest;
+    data->context = r;
+}
+
 /* ---- opening ---- */
 
 static tide_status open_folder(tide_data_files *f, const char *folder) {
@@ -284,7 +314,7 @@ static bool is_cifar(const tide__file *file, const char *path) {
     size_t length = strlen(path);
     bool named = length > 4 && strcmp(path + length - 4, ".bin") == 0;
     tide__image_block block;
-    return named || tide__cifar_records(&tide__cifar_10, file->text, file->size, path, &block) == TIDE_OK;
+    return named || tide__cifar_records(&tide__cifar_10, file, path, &block) == TIDE_OK;
 }
 
 /* With a context it is a text, whatever it looks like. */
@@ -312,7 +342,11 @@ static tide_status open_all(tide_data_files *f, const char *path, const tide_tok
         return tide__fail(TIDE_E_ARGUMENT, "%s is a folder; a language model learns from one file of text", path);
     TIDE_TRY(S_ISDIR(info.st_mode) ? open_folder(f, path) : open_single(f, path, tokenizer, context, seed));
     tide_status status = f->format ? finish_images(f) : TIDE_OK;
-    return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "%s", path);
+    if (status != TIDE_OK) return tide__fail_in(status, "%s", path);
+    keep_small(f, &f->train, &f->train_samples);
+    keep_small(f, &f->test, &f->test_samples);
+    rest(f);
+    return TIDE_OK;
 }
 
 static tide_status open_set(const char *path, const tide_tokenizer *tokenizer, uint32_t context, uint64_t seed,

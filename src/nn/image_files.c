@@ -80,21 +80,25 @@ tide_status tide__idx_labels(const void *file, size_t size, const char *name, ti
 
 const tide__cifar tide__cifar_10 = {"cifar10", 1, 10}, tide__cifar_100 = {"cifar100", 2, 100};
 
-tide_status tide__cifar_records(const tide__cifar *format, const void *file, size_t size, const char *name,
+tide_status tide__cifar_records(const tide__cifar *format, const tide__file *file, const char *name,
                                 tide__image_block *out) {
-    const unsigned char *b = file;
+    const unsigned char *b = (const unsigned char *)file->text;
+    const size_t size = file->size;
     const size_t record = format->labels + TIDE__CIFAR_PIXELS;
     if (size == 0 || size % record != 0)
         return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: no whole number of records of %zu bytes", name,
                           size - size % record, record);
-    for (size_t i = format->labels - 1; i < size; i += record)
+    for (size_t i = format->labels - 1; i < size; i += record) {
+        if (i / record % TIDE__RECORDS_AT_ONCE == 0) tide__file_rest(file);
         if (b[i] >= format->classes)
             return tide__fail(TIDE_E_FORMAT, "%s: byte %zu: record %zu has label %u, there are %u classes", name, i,
                               i / record, b[i], format->classes);
+    }
     *out = (tide__image_block){.pixels = b + format->labels,
                                .labels = b + format->labels - 1,
                                .pixel_stride = record,
                                .label_stride = record,
-                               .n = size / record};
+                               .n = size / record,
+                               .file = *file};
     return TIDE_OK;
 }

@@ -35,8 +35,10 @@ uint32_t tide__images_classes(const tide__images *images) {
     uint32_t most = 0;
     for (size_t k = 0; k < images->blocks.count; k++) {
         const tide__image_block *b = &images->blocks.data[k];
-        for (uint64_t i = 0; i < b->n; i++)
+        for (uint64_t i = 0; i < b->n; i++) {
+            if (i % TIDE__RECORDS_AT_ONCE == 0) tide__file_rest(&b->file);
             if (b->labels[i * b->label_stride] > most) most = b->labels[i * b->label_stride];
+        }
     }
     return most + 1;
 }
@@ -63,6 +65,7 @@ void tide__images_normalise(tide__images *images, uint64_t n) {
         const tide__image_block *b = find_block(images, &at);
         for (uint32_t c = 0; c < images->shape.channels; c++)
             add_plane(b->pixels + at * b->pixel_stride + c * plane, plane, &all[c]);
+        if (i / step % TIDE__SAMPLES_AT_ONCE == 0) tide__file_rest(&b->file);
     }
     for (uint32_t c = 0; c < images->shape.channels; c++) {
         double count = (double)all[c].count, mean = (double)all[c].sum / count;

@@ -7,7 +7,11 @@
 
 #include <tidemark/train.h>
 
+#include "base/file.h"
 #include "base/vec.h"
+
+/* After so many a mapped file rests: a sample may bring a huge page into memory, of 2 MiB; records are read one after the other. */
+enum { TIDE__SAMPLES_AT_ONCE = 2, TIDE__RECORDS_AT_ONCE = 1024 };
 
 typedef struct tide__image_shape {
     uint32_t channels, height, width;
@@ -18,6 +22,7 @@ typedef struct tide__image_block {
     const unsigned char *pixels, *labels; /* of the first; NULL: not known yet */
     uint64_t pixel_stride, label_stride;  /* bytes from one to the next */
     uint64_t n;
+    tide__file file; /* which they lie in, and which may rest; not owned. {0}: memory that stays */
 } tide__image_block;
 
 /* An idx file of images: n x height x width or n x channels x height x width unsigned bytes. Errors begin with `name`
@@ -35,7 +40,7 @@ typedef struct tide__cifar {
     uint32_t labels, classes; /* CIFAR-100 has a coarse label before its fine one */
 } tide__cifar;
 extern const tide__cifar tide__cifar_10, tide__cifar_100;
-tide_status tide__cifar_records(const tide__cifar *format, const void *file, size_t size, const char *name,
+tide_status tide__cifar_records(const tide__cifar *format, const tide__file *file, const char *name,
                                 tide__image_block *out);
 
 /* A set of blocks of one shape, as floats of about zero mean and unit variance. */

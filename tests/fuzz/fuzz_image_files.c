@@ -43,14 +43,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const tide__image_shape cifar = {3, TIDE__CIFAR_SIDE, TIDE__CIFAR_SIDE};
     tide__image_block block = {.n = 4};
     if (size == 0) return 0;
+    const tide__file file = {.text = (const char *)data + 1, .size = size - 1};
     switch (data[0] % 3) {
     case 0: read_idx(data + 1, size - 1); break;
     case 1:
         if (tide__idx_labels(data + 1, size - 1, "fuzz", &block) == TIDE_OK && size != 1 + 8 + block.n) abort();
         break;
     default:
-        if (tide__cifar_records(&tide__cifar_10, data + 1, size - 1, "fuzz", &block) == TIDE_OK)
-            read_samples(&cifar, &block);
+        if (tide__cifar_records(&tide__cifar_10, &file, "fuzz", &block) == TIDE_OK) read_samples(&cifar, &block);
     }
     return 0;
 }

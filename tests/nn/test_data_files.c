@@ -260,6 +260,41 @@ static void test_text(void **state) {
     assert_refused(folder, TIDE_E_FORMAT, "neither train-images-idx3-ubyte (MNIST), data_batch_1.bin (CIFAR-10)");
 }
 
+/* ---- memory ---- */
+
+/* Pages of files that are resident; 0 where the system does not tell. */
+static long file_pages(void) {
+    long size, resident, shared = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%ld %ld %ld", &size, &resident, &shared) != 3) shared = 0;
+    if (f) fclose(f);
+    return shared;
+}
+
+/* An epoch of 24 MB does not leave them in memory, nor does opening them. */
+static void test_epoch_in_little_memory(void **state) {
+    (void)state;
+    enum { RECORDS = 8000, MOST_BYTES = 8 << 20 };
+    float pixels[3072];
+    int32_t label;
+    tide_data_files *files;
+    unsigned char *bytes = calloc(RECORDS, CIFAR_RECORD);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < RECORDS; i++) bytes[i * CIFAR_RECORD] = i % 2;
+    const char *path = put_file("large.bin", bytes, (size_t)RECORDS * CIFAR_RECORD);
+    free(bytes);
+    long before = file_pages(), page = sysconf(_SC_PAGESIZE);
+    assert_status(tide_data_files_open(path, 0, 1, &files), TIDE_OK);
+    assert_true((file_pages() - before) * page < MOST_BYTES);
+    const tide_data *train = tide_data_files_train(files);
+    for (uint64_t i = 0; i < train->n_samples; i++) {
+        assert_status(train->sample(train->context, i * 4999 % train->n_samples, pixels, &label), TIDE_OK);
+        assert_int_equal(label, i * 4999 % train->n_samples % 2);
+        assert_true((file_pages() - before) * page < MOST_BYTES);
+    }
+    tide_data_files_close(files);
+}
+
 /* ---- what is no file ---- */
 
 static void test_special_files(void **state) {
@@ -280,6 +315,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_cifar, remove_files),
         cmocka_unit_test_teardown(test_cifar_100, remove_files),
         cmocka_unit_test_teardown(test_text, remove_files),
+        cmocka_unit_test_teardown(test_epoch_in_little_memory, remove_files),
         cmocka_unit_test_teardown(test_special_files, remove_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
