@@ -43,8 +43,8 @@ typedef struct paper {
 } paper;
 
 static const paper papers[] = {
-    {"checkpoint", false, true, false}, {"dtr", false, true, false},  {"autoswap", true, false, false},
-    {"capuchin", true, true, false},    {"delta", true, true, false}, {"superneurons", true, true, true},
+    {"checkpoint", false, true, false}, {"dtr", false, true, false}, {"autoswap", true, false, false},
+    {"capuchin", true, true, false},    {"delta", true, true, true}, {"superneurons", true, true, true},
 };
 
 /* For less where placement misses the budget. */
@@ -83,10 +83,11 @@ static tide_status ask_papers(tide__generation *g, uint64_t floor_bytes, uint64_
     for (size_t i = 0; i < sizeof papers / sizeof *papers; i++) {
         const tide__policy *policy = tide__policy_find(papers[i].policy);
         if (papers[i].moves != g->moves || papers[i].reruns != g->reruns || (quick && !papers[i].quick)) continue;
-        for (uint32_t t = TENTHS; t-- > 1 && !tide__generation_is_over(g);) {
-            uint64_t bytes = percent_of(g->whole_bytes, 100 / TENTHS * t);
-            if (bytes < tide__max_u64(floor_bytes, g->floor_bytes)) break;
+        for (uint32_t t = TENTHS; t-- > 0 && !tide__generation_is_over(g);) {
+            uint64_t bytes = tide__max_u64(percent_of(g->whole_bytes, 100 / TENTHS * t), g->floor_bytes);
+            if (bytes < floor_bytes) break;
             if (bytes < ceiling_bytes && is_slow(g, bytes)) TIDE_TRY(ask_paper(g, policy, bytes));
+            if (bytes == g->floor_bytes) break;
         }
     }
     return TIDE_OK;

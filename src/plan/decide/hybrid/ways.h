@@ -7,8 +7,8 @@
 /* Nothing moves and nothing is run again: workspaces alone, in the arena of liveness and in larger ones. */
 tide_status tide__ways_keep(tide__generation *g);
 
-/* What the papers' policies decide, at the tenths of the whole from floor_bytes up and below ceiling_bytes for which what is known
- * is slow: those that move, re-run or do both, as the generation does. quick: only those that decide quickly. */
+/* What the papers' policies decide, at the tenths of the whole and at the proved floor, from floor_bytes up and below ceiling_bytes,
+ * for which what is known is slow: those that move, re-run or do both, as the generation does. quick: only those that decide quickly. */
 tide_status tide__ways_papers(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes, bool quick);
 
 /* Shuttles (shuttle.h) from the proved floor up, as long as they are faster than what is known there, or the only ones. */
