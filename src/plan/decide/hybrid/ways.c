@@ -47,22 +47,24 @@ static const paper papers[] = {
     {"capuchin", true, true, false},    {"delta", true, true, true}, {"superneurons", true, true, true},
 };
 
-/* For less where placement misses the budget. */
-enum { MAX_ASKED = 3 };
+/* For less where placement misses the budget, and for much less where that helps little. */
+enum { MAX_ASKED = 5 };
 
 static tide_status ask_paper(tide__generation *g, const tide__policy *policy, uint64_t bytes) {
     tide_plan_options options;
     tide__policy_input in = input_at(g, bytes, &options);
+    uint64_t step = 0;
     in.argument = "";
-    for (int i = 0; i < MAX_ASKED; i++) {
+    for (int i = 0; i < MAX_ASKED && step < in.target_bytes / 2; i++) {
         tide__decisions d = {0};
         tide__plans_outcome o = {0};
+        in.target_bytes -= step;
         tide_status status = policy->decide(&in, &d);
         if (status == TIDE_OK) status = tide__generation_propose(g, &d, bytes, &o);
         tide__decisions_free(&d);
         TIDE_TRY(status);
-        if (o.arena_bytes <= bytes || o.arena_bytes - bytes >= in.target_bytes / 4) break;
-        in.target_bytes -= o.arena_bytes - bytes;
+        if (o.arena_bytes <= bytes) break;
+        step = tide__max_u64(2 * step, o.arena_bytes - bytes);
     }
     return TIDE_OK;
 }
