@@ -80,6 +80,7 @@ class Recorder(TorchDispatchMode):
         self._lib = allocator.load()
         self._held: list[torch.UntypedStorage] = []  # so that no address comes up twice
         self._first_id = 0
+        self._first_event = 0  # of the call at hand
         self._backward_began = False
         for tensor in arguments:
             self.recording.given.add(-tensor.untyped_storage()._cdata)
@@ -146,6 +147,7 @@ class Recorder(TorchDispatchMode):
                 raise FitError(f"{func.name()}: {error}") from error
         self._heap.make_way()  # it has changed nothing yet, so it may begin once more
         self._begin_op(tensors, inputs)
+        self._first_event = self._lib.tidemark_torch_event_count()  # the attempt is no part of the recording
         try:
             return func(*args, **kwargs)
         except torch.OutOfMemoryError as error:
@@ -161,11 +163,11 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         tensors = tensors_in(args, kwargs)
         inputs = [self._key(t) for t in tensors]
-        first = self._lib.tidemark_torch_event_count()
+        self._first_event = self._lib.tidemark_torch_event_count()
         begin = time.perf_counter_ns()
         result = self._compute(func, args, kwargs, tensors, inputs)
         cost = time.perf_counter_ns() - begin
-        n = self._lib.tidemark_torch_event_count() - first
+        first, end = self._first_event, self._lib.tidemark_torch_event_count()
         call = Call(func, inputs, [self._key(t) for t in tensors_out(result)], cost_ns=cost, phase=self._phase())
         call.mutated = [self._key(t) for t in mutated_by(func, args, kwargs)]
         self._check_writes(func, call.mutated)
@@ -173,7 +175,7 @@ class Recorder(TorchDispatchMode):
         positions, applies = HIDDEN_WRITES.get(func, ((), None))
         if applies and applies(args):
             call.hidden = [self._key(args[i]) for i in positions if args[i] is not None]
-        for key, size in allocator.read_events(first, n):
+        for key, size in allocator.read_events(first, end - first):
             if size == allocator.RELEASED:
                 call.releases.append((len(call.allocations), key))
             else:
