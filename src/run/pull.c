@@ -103,8 +103,11 @@ tide_status tide_run_pull_stop(tide_run *run, bool computed) {
     return tide__run_sync(run, half ? TIDE_OK : complete_op(run));
 }
 
-/* On [begin, end), when the first `index` actions are complete and no other has begun. */
-static bool is_there(uint32_t begin, uint32_t end, bool at_start, uint32_t index) {
+/* On [begin, end), when the first `index` actions are complete and no other has begun. After the last one: what the plan ends
+ * with. */
+static bool is_there(uint32_t begin, uint32_t end, bool at_start, bool at_end, const tide_run *run) {
+    uint32_t index = run->n_pulled;
+    if (index == run->n_actions) return at_end;
     return (at_start || begin < index) && end > index;
 }
 
@@ -112,7 +115,7 @@ static tide_status rescue_copy(tide_run *run, tide_id tensor, void *data, uint64
     const tide_plan *plan = run->options.plan;
     for (tide_id i = 0; i < tide_plan_copy_count(plan); i++) {
         const tide_copy *c = tide_plan_copy(plan, i);
-        if (c->tensor != tensor || !run->tier[c->tier] || !is_there(c->begin, c->end, c->at_start, run->n_pulled))
+        if (c->tensor != tensor || !run->tier[c->tier] || !is_there(c->begin, c->end, c->at_start, c->at_end, run))
             continue;
         tide__tier_slot slot = {.tier = run->tier[c->tier], .offset = c->offset_bytes};
         return tide__tier_load(&slot, 0, data, size_bytes);
@@ -132,7 +135,7 @@ tide_status tide_run_rescue(tide_run *run, tide_id tensor, void *data, uint64_t 
     const tide_plan *plan = run->options.plan;
     for (tide_id i = 0; i < tide_plan_residency_count(plan); i++) {
         const tide_residency *r = tide_plan_residency(plan, i);
-        if (r->tensor != tensor || !is_there(r->begin, r->end, r->at_start, run->n_pulled)) continue;
+        if (r->tensor != tensor || !is_there(r->begin, r->end, r->at_start, r->at_end, run)) continue;
         memcpy(data, (char *)tide_arena_host(run->arena) + run->base + r->offset_bytes, size_bytes);
         return TIDE_OK;
     }

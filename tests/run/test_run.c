@@ -113,12 +113,12 @@ static void test_pulled(void **state) {
     test_device("host", execute_pulled, rounds(60));
 }
 
-/* After every third op. */
+/* After every third op and after the last one. */
 static uint32_t stop_everywhere(tide_device *device, const tide_machine *m, const tide_program *p,
                                 const tide_plan *plan) {
     uint32_t n_rescued = 0;
     for (uint32_t n = 0; n <= tide_program_op_count(p); n += 3) n_rescued += execute_until(device, m, p, plan, n);
-    return n_rescued;
+    return n_rescued + execute_until(device, m, p, plan, UINT32_MAX);
 }
 
 static void stop_program(tide_device *device, const tide_machine *m, uint64_t seed, uint32_t *n_rescued) {

@@ -279,7 +279,9 @@ uint32_t execute_until(tide_device *device, const tide_machine *m, const tide_pr
     plain_step(&s.x, 0);
     for (tide_id t = 0; t < tide_program_tensor_count(p); t++) {
         unsigned char *got = malloc(size_of(p, t) + 1);
-        if (tide_run_rescue(s.run, t, got, size_of(p, t)) == TIDE_OK) {
+        bool rescued = tide_run_rescue(s.run, t, got, size_of(p, t)) == TIDE_OK;
+        assert_true(rescued || !ended || !tide_program_tensor(p, t)->keep);
+        if (rescued) {
             assert_true(ended || is_computed(p, plan, t, n_ops));
             assert_memory_equal(got, s.x.values[t], size_of(p, t));
             n_rescued++;
