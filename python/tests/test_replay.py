@@ -97,7 +97,7 @@ def test_python_drives_while_something_is_different():
     got = train(resnet, sgd, images, "100%", steps=16, between=between)
     assert_same(want, got)
     report = got[2]
-    assert report.not_replayed is None and len(report.deviations) == 2
+    assert report.not_replayed is None and report.deviations == []  # they have a plan of their own
     assert 4 <= report.replayed_steps <= 9
 
 

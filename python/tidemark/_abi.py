@@ -211,6 +211,7 @@ typedef struct {
 tide_status tide_device_open(const char *name, const tide_device_options *options, tide_device **out);
 void tide_device_close(tide_device *device);
 void *tide_arena_host(tide_arena *arena);
+void tide_arena_discard(tide_arena *arena, uint64_t offset, uint64_t size_bytes);
 typedef struct {
     size_t size; tide_device *device; const tide_program *program; const tide_machine *machine; const tide_plan *plan;
     tide_budgets budgets; uint64_t arena_bytes; void *op, *op_context, *input, *input_context; const char *disk_path;

@@ -48,10 +48,15 @@ _CLASSES = {
 }
 
 
+def last_error() -> str:
+    """The library's text about what failed last on this thread."""
+    return ffi.string(lib.tide_last_error()).decode(errors="replace")
+
+
 def error_of(status: int) -> TideError:
     """The exception of a status that is not TIDE_OK, with the library's text."""
     name = ffi.string(lib.tide_status_name(status)).decode()
-    error = _CLASSES.get(name, TideError)(ffi.string(lib.tide_last_error()).decode(errors="replace"))
+    error = _CLASSES.get(name, TideError)(last_error())
     error.status = name
     return error
 

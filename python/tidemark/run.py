@@ -103,6 +103,10 @@ class PulledRun:
         """After stop(): the bytes of a value, if it is anywhere."""
         return lib.tide_run_rescue(self._run, tensor, ffi.cast("void *", address), size_bytes) == 0
 
+    def discard(self, offset: int, size_bytes: int) -> None:
+        """The memory of bytes of the arena that nobody wants goes back to the system."""
+        lib.tide_arena_discard(lib.tide_run_arena(self._run), offset, size_bytes)
+
     def close(self) -> None:
         if self._run:
             lib.tide_run_destroy(self._run)

@@ -183,6 +183,7 @@ struct Held {                  /* a block of the heap */
     void *address;             /* nullptr: on disk, or where it was borrowed */
     c10::StorageImpl *storage; /* nullptr: not known yet; then the block stays pinned */
     bool borrowed;             /* its bytes are never written */
+    bool stays;                /* it never leaves, wherever it lies */
 };
 std::unordered_map<uint64_t, Held> held; /* by block; protected by the lock, like the next */
 std::unordered_map<void *, uint64_t> block_at;
@@ -226,7 +227,7 @@ c10::DataPtr allocate_online(size_t bytes, uint64_t id) {
     if (heap.allocate(heap.self, bytes, &block, &address)) fail_heap();
     pinned.push_back(block);
     std::lock_guard<std::mutex> guard(lock);
-    held[block] = {id, address, nullptr, false};
+    held[block] = {id, address, nullptr, false, false};
     block_at[address] = block;
     if (noting && id) events.push_back({id, bytes});
     return {address, address, &give_back, cpu()};
@@ -281,7 +282,7 @@ void borrow_storage(c10::StorageImpl *storage, uint32_t value) {
     if (block_of(storage, &block) || storage->nbytes() == 0) return;
     if (heap.borrow(heap.self, value, storage->nbytes(), &block)) fail_heap();
     std::lock_guard<std::mutex> guard(lock);
-    held[block] = {0, nullptr, storage, true};
+    held[block] = {0, nullptr, storage, true, false};
     set_data(storage, {nullptr, absent_context(block), &give_back_absent, cpu()});
 }
 
@@ -332,6 +333,7 @@ struct Slot {
 struct Follower {
     std::vector<Turn> turns;
     std::vector<Slot> slots;
+    std::vector<bool> stays;
     void *run, *call;
     int (*pull)(void *run, void *call); /* tide_run_pull */
 };
@@ -392,7 +394,7 @@ void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *add
 
 /* Of a run of the library with n slots; turns are added in the order of the plan. */
 void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots) {
-    auto *f = new Follower{{}, std::vector<Slot>(n_slots), run, call, reinterpret_cast<int (*)(void *, void *)>(pull)};
+    auto *f = new Follower{{}, std::vector<Slot>(n_slots), std::vector<bool>(n_slots), run, call, reinterpret_cast<int (*)(void *, void *)>(pull)};
     return f;
 }
 
@@ -409,6 +411,11 @@ void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *
     static_cast<Follower *>(follower)->turns.push_back(std::move(turn));
 }
 
+/* Outside replays these slots lie where they were put, wherever the plan has them. */
+void tidemark_torch_let_stay(void *follower, uint64_t n, const uint64_t *slots) {
+    for (uint64_t i = 0; i < n; i++) static_cast<Follower *>(follower)->stays[slots[i]] = true;
+}
+
 /* A slot's storage and where it is to lie; 1 if it does. */
 int tidemark_torch_set_slot(void *follower, uint64_t slot, uint64_t cdata, uint64_t address) {
     static_cast<Follower *>(follower)->slots[slot] = {cdata, address};
@@ -421,9 +428,19 @@ void tidemark_torch_put(void *follower, uint64_t slot, uint64_t cdata, uint64_t 
     static_cast<Follower *>(follower)->slots[slot] = {cdata, address};
 }
 
-/* These slots have no storages until the next step makes them. */
+/* These slots have no storages until the next step makes them. Who still holds one that had ended in the recorded step, and is
+ * below the number of slots here, finds no bytes in it: they may be another's by now. */
 void tidemark_torch_forget_slots(void *follower, uint64_t n, const uint64_t *slots) {
-    for (uint64_t i = 0; i < n; i++) static_cast<Follower *>(follower)->slots[slots[i]] = {};
+    auto *f = static_cast<Follower *>(follower);
+    for (uint64_t i = 0; i < n; i++) {
+        Slot &slot = f->slots[slots[i] % f->slots.size()];
+        if (slots[i] < f->slots.size() && slot.cdata) {
+            c10::StorageImpl *storage = storage_of(slot.cdata);
+            bool planned = data_of(storage).get_deleter() == &leave && data_of(storage).get();
+            if (planned && c10::raw::intrusive_ptr::use_count(storage) > 1) bind(storage, 0);
+        }
+        slot = {};
+    }
 }
 
 /* The turn is next: its transfers are complete, its operands are in place, and what allocates now is its op. The status of
@@ -435,7 +452,7 @@ int tidemark_torch_begin_turn(void *follower, uint64_t index) {
     if (status) return status;
     for (const Place &p : turn.places) {
         Slot &slot = f->slots[p.slot];
-        if (slot.address == p.address) continue;
+        if (slot.address == p.address || f->stays[p.slot]) continue;
         slot.address = p.address;
         bind(storage_of(slot.cdata), p.address);
     }
@@ -467,9 +484,19 @@ int tidemark_torch_next_turn(void *follower, uint64_t index) {
     return 0;
 }
 
-/* A storage gets ordinary memory, whose bytes the caller fills; its address. */
+/* A storage gets ordinary memory, or in online steps a block of the heap, whose bytes the caller fills; its address. 0: the
+ * heap has no room, and says why. */
 uint64_t tidemark_torch_adopt(uint64_t cdata) {
     c10::StorageImpl *storage = storage_of(cdata);
+    if (mode == Mode::ONLINE && storage->nbytes()) try {
+            c10::DataPtr memory = allocate_online(storage->nbytes(), 0);
+            void *address = memory.get();
+            set_data(storage, std::move(memory));
+            know_storage(pinned.back(), storage);
+            return reinterpret_cast<uint64_t>(address);
+        } catch (const c10::Error &) {
+            return 0;
+        }
     set_data(storage, c10::GetDefaultCPUAllocator()->allocate(storage->nbytes()));
     return reinterpret_cast<uint64_t>(data_of(storage).get());
 }
@@ -508,18 +535,22 @@ int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *
     }
 }
 
-/* After it, with the storages it returned. What nobody has seen as a storage stays where it is. */
-void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas) {
+/* After it, with the storages it returned and whether they stay in memory. What nobody has seen as a storage stays where it is. */
+void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas, const uint64_t *stay) {
     uint64_t block;
-    for (uint64_t i = 0; i < n; i++)
-        if (block_of(storage_of(cdatas[i]), &block)) know_storage(block, storage_of(cdatas[i]));
+    for (uint64_t i = 0; i < n; i++) {
+        if (!block_of(storage_of(cdatas[i]), &block)) continue;
+        know_storage(block, storage_of(cdatas[i]));
+        std::lock_guard<std::mutex> guard(lock);
+        held.at(block).stays |= stay[i] != 0;
+    }
     std::vector<uint64_t> later;
     for (uint64_t pin : pinned) {
         bool known;
         {
             std::lock_guard<std::mutex> guard(lock);
             auto found = held.find(pin);
-            if (found == held.end()) continue;
+            if (found == held.end() || found->second.stays) continue;
             known = found->second.storage != nullptr;
         }
         if (known)

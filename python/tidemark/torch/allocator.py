@@ -28,6 +28,7 @@ void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slot
 void tidemark_torch_follower_end(void *follower);
 void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
                              const uint64_t *answers, uint64_t n_made, const uint64_t *made);
+void tidemark_torch_let_stay(void *follower, uint64_t n, const uint64_t *slots);
 int tidemark_torch_set_slot(void *follower, uint64_t slot, uint64_t cdata, uint64_t address);
 void tidemark_torch_put(void *follower, uint64_t slot, uint64_t cdata, uint64_t address);
 void tidemark_torch_forget_slots(void *follower, uint64_t n, const uint64_t *slots);
@@ -39,7 +40,7 @@ uint64_t tidemark_torch_address(uint64_t cdata);
 void tidemark_torch_heap(void *self, void *allocate, void *pin, void *unpin, void *release, void *borrow, void *last_error);
 void *tidemark_torch_moved(void);
 int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *import);
-void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas);
+void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas, const uint64_t *stay);
 int tidemark_torch_fetch(uint64_t cdata);
 void tidemark_torch_trim(void);
 int tidemark_torch_leave_heap(void);

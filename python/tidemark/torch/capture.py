@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import FitError
 from . import allocator
 from .frozen import Reader
-from .tensors import mutated_by, tensors_in, tensors_out
+from .tensors import mutated_by, stays, tensors_in, tensors_out
 
 if TYPE_CHECKING:
     from .frozen import Frozen
@@ -67,15 +66,24 @@ class Recording:
     made: set[int] = field(default_factory=set)  # by ops of the step
     released: set[int] = field(default_factory=set)  # of those: gone before the step ended
     returned: set[int] = field(default_factory=set)  # of those: the caller has them now
+    stay: set[int] = field(default_factory=set)  # of those: may be read where no op shows it
+    began_with_gradients: bool = False  # those of the step before were there when the first op ran
+
+
+    def is_outlived(self, keys: Iterable[int]) -> bool:
+        """Has some of this state ended since, so that nobody but the recording holds it?"""
+        return any(torch._C._storage_Use_Count(self.before[key]._cdata) <= 1 for key in keys)
 
 
 class Recorder(TorchDispatchMode):
     """The mode under which a step is recorded. The step itself runs as it would without."""
 
-    def __init__(self, arguments: list[torch.Tensor], frozen: "Frozen", heap: "OnlineHeap | None" = None):
+    def __init__(
+        self, arguments: list[torch.Tensor], frozen: "Frozen", heap: "OnlineHeap | None", gradients: Callable[[], set[int] | None]
+    ):  # fmt: skip
         super().__init__()
         self.recording = Recording()
-        self._frozen, self._heap = frozen, heap
+        self._frozen, self._heap, self._gradients = frozen, heap, gradients
         self._reader = None if heap else Reader(frozen)
         self._lib = allocator.load()
         self._held: list[torch.UntypedStorage] = []  # so that no address comes up twice
@@ -139,36 +147,28 @@ class Recorder(TorchDispatchMode):
     def _compute(self, func: Any, args: tuple, kwargs: dict, tensors: list[torch.Tensor], inputs: list[int]) -> Any:
         if self._heap is None:
             return self._reader.call(func, args, kwargs)
-        self._begin_op(tensors, inputs)
-        try:
-            return func(*args, **kwargs)
-        except torch.OutOfMemoryError as error:
-            if func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags:
-                raise FitError(f"{func.name()}: {error}") from error
-        self._heap.make_way()  # it has changed nothing yet, so it may begin once more
-        self._begin_op(tensors, inputs)
-        self._first_event = self._lib.tidemark_torch_event_count()  # the attempt is no part of the recording
-        try:
-            return func(*args, **kwargs)
-        except torch.OutOfMemoryError as error:
-            raise FitError(f"{func.name()}: {error}") from error
+        operands = [(t.untyped_storage(), self._import(key)) for t, key in zip(tensors, inputs)]
+        return self._heap.run_op(func, args, kwargs, operands, self._begin_events)
 
-    def _begin_op(self, tensors: list[torch.Tensor], inputs: list[int]) -> None:
-        """The large operands come first, while room is in one piece."""
-        order = sorted(range(len(inputs)), key=lambda i: -self.recording.sizes[inputs[i]])
-        cdatas = [tensors[i].untyped_storage()._cdata for i in order]
-        self._heap.begin_op(cdatas, [self._import(inputs[i]) for i in order])
+    def _begin_events(self) -> None:
+        """What is allocated and released from now on is that of the call at hand, not of an attempt before."""
+        self._first_event = self._lib.tidemark_torch_event_count()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
+        if not self.recording.calls:
+            gradients = self._gradients()
+            self.recording.began_with_gradients = gradients is None or bool(gradients)
         tensors = tensors_in(args, kwargs)
         inputs = [self._key(t) for t in tensors]
-        self._first_event = self._lib.tidemark_torch_event_count()
+        self._begin_events()
         begin = time.perf_counter_ns()
         result = self._compute(func, args, kwargs, tensors, inputs)
         cost = time.perf_counter_ns() - begin
         first, end = self._first_event, self._lib.tidemark_torch_event_count()
-        call = Call(func, inputs, [self._key(t) for t in tensors_out(result)], cost_ns=cost, phase=self._phase())
+        results = tensors_out(result)
+        call = Call(func, inputs, [self._key(t) for t in results], cost_ns=cost, phase=self._phase())
+        self.recording.stay.update(key for t, key in zip(results, call.outputs) if stays(t))
         call.mutated = [self._key(t) for t in mutated_by(func, args, kwargs)]
         self._check_writes(func, call.mutated)
         call.random = torch.Tag.nondeterministic_seeded in func.tags
@@ -182,7 +182,7 @@ class Recorder(TorchDispatchMode):
                 call.allocations.append((key, size))
         self.recording.calls.append(call)
         if self._heap:
-            self._heap.end_op([t.untyped_storage()._cdata for t in tensors_out(result)])
+            self._heap.end_op(results)
         return result
 
     def _finish(self) -> None:

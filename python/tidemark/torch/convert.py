@@ -42,7 +42,14 @@ class Conversion:
     kept: list[tuple[int, int]]  # (slot, tensor) of what the step leaves beside its state
     op_of_call: list[int | None]  # per aten call: the op that computes it
     pairs: list[tuple[int, int]]  # (op that announces hidden writes, op that does them)
+    stay: dict[int, int]  # per slot that may be read where no op shows it: bytes, in whole words
     unplanned: dict[str, int]  # bytes, per op, that survive it unseen: they stay outside
+
+
+    def state_keys(self) -> list[int]:
+        """The state, as the recording knows it."""
+        slots = {slot for slot, _, _ in self.state}
+        return [key for key, slot in self.slot_of.items() if slot in slots]
 
 
 class _Values:
@@ -122,7 +129,7 @@ class Converter:
         kept = self._keep_rest()
         return Conversion(
             self.builder.finish(), self.steps, self.values.slot_of, self.values.slot_of_tensor, state,
-            self._frozen(), kept, self.op_of_call, self.pairs, self.unplanned,
+            self._frozen(), kept, self.op_of_call, self.pairs, self._stay(), self.unplanned,
         )  # fmt: skip
 
     def _reads(self, call: Call, keys: list[int]) -> tuple[list[int], list[int]]:
@@ -195,6 +202,13 @@ class Converter:
 
     def _frozen(self) -> list[tuple[int, int, int]]:
         return [(self.values.slot_of[k], t, self.recording.frozen[k]) for k, t in self.values.frozen.items()]
+
+    def _stay(self) -> dict[int, int]:
+        """Of those, what no op changes later: running an op again may need the value before."""
+        slots, calls = self.values.slot_of, self.recording.calls
+        changed = {key for call in calls for key in (*call.mutated, *call.hidden)}
+        made = (self.recording.stay & self.recording.made) - changed
+        return {slots[key]: -(-self.recording.sizes[key] // 8) * 8 for key in sorted(made) if key in slots}
 
     def _keep_rest(self) -> list[tuple[int, int]]:
         kept = []

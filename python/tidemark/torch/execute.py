@@ -8,22 +8,26 @@ else than the recorded one leaves the plan: every value comes back to ordinary m
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import TideError, check
+from ..errors import FitError, TideError, check, last_error
 from ..plan import Plan
 from ..run import PulledRun
 from . import allocator
 from .capture import HIDDEN_WRITES, Recording
 from .convert import Conversion
 from .frozen import Frozen, Reader
+from .online import OnlineHeap
 from .rescue import rescue_values
 from .schedule import Turn, make_schedule
 from .tape import Tape
 from .tensors import alias, tensors_in, tensors_out
+
+
+PRESUMED_BYTES = 1 << 16  # gradients of modules that nobody has named: what outlives a step and is larger
 
 
 class Deviation(Exception):
@@ -58,11 +62,22 @@ class _Saved:
 
 
 class Executor(TorchDispatchMode):
-    """Follows one plan, step after step. Between steps the state lies where the plan ends, or at home."""
+    """Follows one plan, step after step. Between steps the state lies where the plan ends, or at home.
 
-    def __init__(self, recording: Recording, conversion: Conversion, plan: Plan, frozen: Frozen, disk_path: str | None):
+    gradients: the storages that are somebody's gradients at the moment; open_heap: where a step goes on that leaves the
+    plan, None: in ordinary memory.
+    """
+
+    def __init__(
+        self, recording: Recording, conversion: Conversion, plan: Plan, frozen: Frozen, disk_path: str | None,
+        gradients: Callable[[], set[int] | None], open_heap: Callable[[], OnlineHeap | None],
+    ):  # fmt: skip
         super().__init__()
         self.conversion, self.plan = conversion, plan
+        self._gradients, self._open_heap = gradients, open_heap
+        self._heap: OnlineHeap | None = None  # of a step that left the plan
+        self._began_with_gradients = recording.began_with_gradients
+        self._number = frozen.number
         self._calls = recording.calls
         self._lib = allocator.load()
         self._frozen = [(frozen.storages[number], slot) for slot, _, number in conversion.frozen]
@@ -74,6 +89,11 @@ class Executor(TorchDispatchMode):
         self._base = base
         self._schedule = make_schedule(plan, conversion, base)
         slots = conversion.slot_of
+        self._stay_bytes = ctypes.create_string_buffer(max(sum(conversion.stay.values()), 1))
+        self._stay: dict[int, int] = {}  # where the slots lie that PyTorch may read without an op, at any time
+        for slot, size in conversion.stay.items():
+            before = sum(conversion.stay[s] for s in self._stay)
+            self._stay[slot] = ctypes.addressof(self._stay_bytes) + before
         self._follower = self._make_follower(len(slots))
         self._inputs = [[slots.get(k) for k in c.inputs] for c in self._calls]
         self._outputs = [[slots.get(k) for k in c.outputs] for c in self._calls]
@@ -86,7 +106,10 @@ class Executor(TorchDispatchMode):
             self._put(slot, storage, 0)
         lasting = {slot for _, slot, *_ in (*self._state, *self._frozen)}
         self._passing = [slot for slot in range(len(slots)) if slot not in lasting]  # made by the step
-        self._passing_slots = allocator.new_u64(self._passing)
+        kept = {slot for slot, _ in conversion.kept}
+        self._staying = [slot for slot in conversion.stay if slot not in kept]
+        # Those that end with the step come first as they are, the others plus the number of slots.
+        self._passing_slots = allocator.new_u64([s + len(slots) * (s in kept) for s in self._passing])
         self._saved: dict[int, _Saved] = {}
         self._leftover: list[torch.UntypedStorage] = []
         self._size = {slot: recording.sizes[key] for key, slot in slots.items()}
@@ -117,6 +140,7 @@ class Executor(TorchDispatchMode):
                 follower, len(places), allocator.new_u64(flat), len(turn.sizes), allocator.new_u64(answers),
                 len(turn.new), allocator.new_u64(made),
             )  # fmt: skip
+        self._lib.tidemark_torch_let_stay(follower, len(self._stay), allocator.new_u64(list(self._stay)))
         return follower
 
     def _hold(self, slot: int, storage: torch.UntypedStorage, address: int) -> bool:
@@ -173,7 +197,7 @@ class Executor(TorchDispatchMode):
         for storage, _, first, last in self._state:
             tensor = last if self._stepped else first
             self._run.read(tensor, self._lib.tidemark_torch_adopt(storage._cdata), storage.nbytes())
-        self._drop_leftover()
+        self._save_leftover()
         self.is_home = True
 
     def close(self) -> None:
@@ -182,6 +206,9 @@ class Executor(TorchDispatchMode):
             return
         if self.deviation is None:
             self.go_home()
+        self._give_back()
+
+    def _give_back(self) -> None:
         self._run.close()
         self._lib.tidemark_torch_follower_end(self._follower)
         self._lib.tidemark_torch_arena(self._base, 0)
@@ -192,12 +219,27 @@ class Executor(TorchDispatchMode):
         self.bind([(s._cdata, 0) for s in self._leftover])
         self._leftover = []
 
+    def _save_leftover(self) -> None:
+        """What the step before left beside its state, and somebody still holds, goes to ordinary memory."""
+        for storage in self._leftover:
+            if torch._C._storage_Use_Count(storage._cdata) > 1:
+                self._copy_home(storage)
+        self._leftover = []
+
+    def _copy_home(self, storage: torch.UntypedStorage) -> None:
+        """A storage that lies in the arena gets ordinary memory with its bytes."""
+        address = self._lib.tidemark_torch_address(storage._cdata)
+        if address:
+            ctypes.memmove(self.adopt(storage), address, storage.nbytes())
+            self.settle()
+
     # ---- a step ----
 
-    def begin(self) -> None:
+    def begin(self, replayed: bool = False) -> None:
         if self.is_home:
             self.enter_plan()
-        self._drop_leftover()
+        if replayed:
+            self._drop_leftover()
         self._run.begin()
         self._next_call = self._next_turn = 0
         self._following = True
@@ -221,6 +263,10 @@ class Executor(TorchDispatchMode):
 
     def end(self, replayed: bool = False) -> None:
         """replayed: the storages are those of the next step as well."""
+        for slot in () if replayed else self._staying:
+            storage = self._storage[slot]
+            if storage is not None and torch._C._storage_Use_Count(storage._cdata) > 1:
+                self._copy_home(storage)
         self._run.pull()
         self._run.end()
         self._following = False
@@ -228,9 +274,11 @@ class Executor(TorchDispatchMode):
         at_end = self._schedule.at_end
         for storage, slot, _, last in self._state:
             self._put(slot, storage, at_end.get(last, 0))
+        gradients = self._gradients() if self.conversion.kept else set()
         for slot, tensor in self.conversion.kept:
             storage = self._storage[slot]
-            if slot in self._returned or tensor not in at_end:
+            passing = storage.nbytes() > PRESUMED_BYTES if gradients is None else storage._cdata in gradients
+            if slot in self._returned or tensor not in at_end or not passing:
                 self._run.read(tensor, self._lib.tidemark_torch_adopt(storage._cdata), storage.nbytes())
                 self._lib.tidemark_torch_set_slot(self._follower, slot, storage._cdata, 0)
             else:
@@ -242,9 +290,9 @@ class Executor(TorchDispatchMode):
 
     def forget(self) -> None:
         """What the step made has no storages until the next one makes it again."""
+        self._lib.tidemark_torch_forget_slots(self._follower, len(self._passing), self._passing_slots)
         for slot in self._passing:
             self._storage[slot] = None
-        self._lib.tidemark_torch_forget_slots(self._follower, len(self._passing), self._passing_slots)
 
     def _release_frozen(self) -> None:
         """Weights in files have no bytes between steps."""
@@ -255,12 +303,12 @@ class Executor(TorchDispatchMode):
         if kwargs is None:
             kwargs = {}
         if not self._following:
-            return self.reader.call(func, args, kwargs)
+            return self._go_on(func, args, kwargs)
         try:
             op = self._match(func, args, kwargs)
         except Deviation as deviation:
-            self._leave(str(deviation))
-            return self.reader.call(func, args, kwargs)
+            self._leave(str(deviation), self._open_heap())
+            return self._go_on(func, args, kwargs)
         if self.tape is not None:
             self.tape.note(self._next_call - 1, func, args, kwargs, self._inputs[self._next_call - 1])
         if op is None:
@@ -273,6 +321,8 @@ class Executor(TorchDispatchMode):
     def _match(self, func: Any, args: tuple, kwargs: dict) -> int | None:
         """The op that this call is; None: a view."""
         i = self._next_call
+        if i == 0:
+            self._end_leftover()
         if i == len(self._calls):
             raise Deviation(f"{func.name()} comes after the last op of the planned step")
         if self._calls[i].func is not func:
@@ -286,6 +336,13 @@ class Executor(TorchDispatchMode):
                 raise Deviation(f"{func.name()} reads another tensor")
         self._next_call = i + 1
         return self.conversion.op_of_call[i]
+
+    def _end_leftover(self) -> None:
+        """The first op: gradients of the step before have ended by now, or will as in the recorded step."""
+        held = any(torch._C._storage_Use_Count(s._cdata) > 1 for s in self._leftover)
+        if held and not self._began_with_gradients:
+            raise Deviation("gradients of the step before are still there")
+        self._drop_leftover()
 
     def _compute(self, op: int, func: Any, args: tuple, kwargs: dict) -> Any:
         """Everything up to this op, and the op."""
@@ -324,30 +381,41 @@ class Executor(TorchDispatchMode):
         self._saved[turn.op].run()
         self._lib.tidemark_torch_disarm()
         for slot, address in turn.new:
+            if slot in self._stay:
+                continue
             self._lib.tidemark_torch_put(self._follower, slot, self._cdata[slot], address)
 
     def _take_results(self, turn: Turn, result: Any) -> None:
         """Notes the storages that the op made, and sees to it that they lie where the plan says."""
-        results = (result,) if isinstance(result, torch.Tensor) else tensors_out(result)
-        for tensor, slot in zip(results, self._outputs[self._next_call - 1]):
+        misplaced = []
+        for tensor, slot in zip(tensors_out(result), self._outputs[self._next_call - 1]):
             for made, address in turn.new:
                 if made != slot:
                     continue
                 storage = tensor.untyped_storage()
-                if not self._hold(slot, storage, address):
-                    self._move_result(slot, storage, address)
+                if slot in self._stay and storage.nbytes() == self._size[slot]:
+                    ctypes.memmove(self._stay[slot], self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
+                    self._put(slot, storage, self._stay[slot])
+                elif not self._hold(slot, storage, address):
+                    misplaced.append((slot, storage, address))
+        if misplaced:
+            self._move_results(misplaced)
 
-    def _move_result(self, slot: int, storage: torch.UntypedStorage, address: int) -> None:
-        """The op did not allocate what it returned, or not in the order of the recording."""
-        if not self._following:
-            return
+    def _move_results(self, misplaced: list[tuple[int, torch.UntypedStorage, int]]) -> None:
+        """The op did not allocate what it returned, or not in the order of the recording, or something else."""
         if self.tape is not None:
             self.tape.moved.add(self._next_call - 1)
-        if storage.nbytes() != self._size[slot]:
-            self._leave(f"{self._calls[self._next_call - 1].func.name()} made a storage of another size")
-            return
-        ctypes.memmove(address, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
-        self.bind([(storage._cdata, address)])
+        others = []
+        for slot, storage, address in misplaced:
+            if storage.nbytes() != self._size[slot]:
+                others.append(storage)
+                self._storage[slot] = None  # no value of the plan
+            else:
+                ctypes.memmove(address, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
+                self.bind([(storage._cdata, address)])
+        if others:
+            name = self._calls[self._next_call - 1].func.name()
+            self._leave(f"{name} made a storage of another size", self._open_heap(), others)
 
     # ---- leaving the plan in mid-step ----
 
@@ -362,13 +430,67 @@ class Executor(TorchDispatchMode):
         noted = self._calls[call]
         return any(self.conversion.slot_of.get(key) in slots for key in (*noted.mutated, *noted.hidden))
 
-    def _leave(self, reason: str) -> None:
-        """Every value comes back to ordinary memory; the step goes on there, and this executor is done."""
-        self.deviation, self._following = reason, False
-        self._lib.tidemark_torch_mode(allocator.OFF)
+    def _leave(
+        self, reason: str, heap: OnlineHeap | None = None, others: Iterable[torch.UntypedStorage] = ()
+    ) -> None:  # fmt: skip
+        """Every value comes to the heap, or to ordinary memory; the step goes on there, and this executor is done. others:
+        what the op at hand made that the plan does not know."""
+        self.deviation, self._following, self._heap = reason, False, heap
+        self._lib.tidemark_torch_mode(allocator.OFF if heap is None else allocator.ONLINE)
         self._run.stop(not self._handed)
         n_ops = sum(op is not None for op in self.conversion.op_of_call[: self._next_call]) - self._computing
         self._release_frozen()
+        for storage in others:
+            self._take_in(storage)
         rescue_values(self, n_ops)
+        self._save_leftover()
         self._saved.clear()
         self.is_home = True
+        self._give_back()
+        if heap is not None and self._heap is None:
+            raise FitError(f"{reason}, and beside the plan the step does not fit the budget: {self._overrun}")
+
+    def adopt(self, storage: torch.UntypedStorage) -> int:
+        """Where the bytes of a storage go that leaves the plan. What the budget cannot hold goes to ordinary memory, to be
+        refused when everything is there."""
+        address = self._lib.tidemark_torch_adopt(storage._cdata)
+        if not address and storage.nbytes():
+            self._leave_heap()
+            address = self._lib.tidemark_torch_adopt(storage._cdata)
+        return address
+
+    def _leave_heap(self) -> None:
+        self._overrun = last_error()
+        self._heap.close()
+        self._heap = None
+        self._lib.tidemark_torch_mode(allocator.OFF)
+
+    def _take_in(self, storage: torch.UntypedStorage) -> None:
+        """What the plan has no place for, wherever the op at hand allocated it, goes where all the others go."""
+        if self.is_in_arena(self._lib.tidemark_torch_address(storage._cdata)):
+            self._copy_home(storage)
+        elif self._heap is not None and not self._heap.take_in(storage):
+            self._leave_heap()
+
+    def is_in_arena(self, address: int) -> bool:
+        return self._base <= address < self._base + max(self.plan.arena_bytes, 1)
+
+    def settle(self) -> None:
+        """What was adopted has its bytes and may leave."""
+        if self._heap is not None:
+            self._heap.end_op([])
+
+    def _go_on(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """An op of a step that has left the plan."""
+        result = self.call(func, args, kwargs)
+        if self._heap is not None:
+            self._heap.end_op(tensors_out(result))
+        return result
+
+    def call(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """An op outside the plan, with its operands in memory; settle() comes after it."""
+        if self._heap is None:
+            return self.reader.call(func, args, kwargs)
+        storages = [t.untyped_storage() for t in tensors_in(args, kwargs)]
+        operands = [(s, 2 + self._number[s._cdata] if s._cdata in self._number else 0) for s in storages]
+        return self._heap.run_op(func, args, kwargs, operands)

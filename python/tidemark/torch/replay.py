@@ -308,7 +308,7 @@ class Replay:
         given = [t.untyped_storage() for t in tensors_in(batch, {})]
         executor.bind([(mine._cdata, s.data_ptr()) for mine, s in zip(self._last.storages, given)])
         grad, rng = torch.is_grad_enabled(), torch.get_rng_state() if self._last.values else None
-        executor.begin()
+        executor.begin(replayed=True)
         at = [0]
         try:
             with torch._C._AutoDispatchBelowAutograd():

@@ -39,13 +39,19 @@ class _Rescue:
     def take(self, slot: int) -> bool:
         """From the arena or a tier, unless the storage has bytes of its own."""
         storage, tensor = self.e._storage[slot], self.current[slot]
-        address, base = self.e._lib.tidemark_torch_address(storage._cdata), self.e._base
-        if address and not base <= address < base + max(self.e.plan.arena_bytes, 1):
+        address = self.e._lib.tidemark_torch_address(storage._cdata)
+        in_arena = self.e.is_in_arena(address)
+        if address and not in_arena and slot not in self.e.conversion.stay:
             self.held[slot] = tensor
             return True
-        home = self.e._lib.tidemark_torch_adopt(storage._cdata)
-        if not self.e._run.rescue(tensor, home, storage.nbytes()):
+        home = self.e.adopt(storage)
+        if address and not in_arena:  # a small one, where it was kept
+            ctypes.memmove(home, address, storage.nbytes())
+        elif not self.e._run.rescue(tensor, home, storage.nbytes()):
             return False
+        if in_arena:
+            self.e._run.discard(address - self.e._base, storage.nbytes())
+        self.e.settle()
         self.held[slot] = tensor
         return True
 
@@ -65,12 +71,14 @@ class _Rescue:
             if self.held.get(self.slot_of[read]) != read:
                 self.compute(read)
         made = self.e.conversion.steps[op].new
-        results = tensors_out(saved.run(self.e.reader.call))
+        results = tensors_out(saved.run(self.e.call))
         for result, slot in zip(results, self.e._outputs[self.e.conversion.steps[op].call]):
             storage = self.e._storage[slot] if slot in made else None
             if storage is not None:
-                home = self.e._lib.tidemark_torch_adopt(storage._cdata)
+                home = self.e.adopt(storage)
                 ctypes.memmove(home, result.untyped_storage().data_ptr(), storage.nbytes())
+        del results
+        self.e.settle()
         for write in self.program.op(op).writes:
             self.held[self.slot_of[write]] = write
 
@@ -84,6 +92,9 @@ def rescue_values(executor: "Executor", n_ops: int) -> None:
         if storage is not None and slot in rescue.current and rescue.is_wanted(storage)
     ]  # fmt: skip
     missing = [slot for slot in wanted if not rescue.take(slot)]
+    for storage, slot, *_ in executor._state:  # nobody's any more: a plan that knows it is outlived
+        if not rescue.is_wanted(storage):
+            executor.bind([(storage._cdata, 0)])
     for slot in missing:
         tensor = rescue.current[slot]
         if rescue.held.get(slot) == tensor:

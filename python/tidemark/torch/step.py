@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
@@ -17,8 +17,9 @@ from .execute import Executor
 from .frozen import Frozen, bring_trained, reading
 from .online import OnlineHeap
 from .replay import CHANGED, Replay
+from .reads import visible_reads
 from .report import Report
-from .tensors import tensors_in, tensors_out
+from .tensors import tensors_within
 
 
 def host_machine(*, files: bool = False) -> Machine:
@@ -43,7 +44,11 @@ def _check_devices(modules: list[torch.nn.Module], tensors: list[torch.Tensor]) 
 
 def _key_of(args: tuple, kwargs: dict) -> tuple:
     """Steps with the same key have the same plan, as far as their arguments say."""
-    return tuple((tuple(t.shape), t.dtype) for t in tensors_in(args, kwargs)) + tuple(sorted(kwargs))
+    words = (v for v in (*args, *kwargs.values()) if isinstance(v, (bool, str)))
+    return *((tuple(t.shape), t.dtype) for t in tensors_within((args, kwargs))), *words, *sorted(kwargs)
+
+
+MAX_DEVIATIONS = 6  # of steps of one key since one followed its plan to the end: then they are not planned any more
 
 
 class BudgetedStep:
@@ -82,11 +87,12 @@ class BudgetedStep:
         self._warm = self._stepping = self._closed = False
         self._report = Report()
         self._replay = replay
-        self._modules = list(modules)
+        self._modules, self._optimizers = list(modules), list(optimizers)
+        self._n_deviations: dict[tuple, int] = {}  # per key, see MAX_DEVIATIONS
         self._frozen: Frozen | None = None  # from the first step on
         self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in self._modules]
         self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in self._modules]
-        self._hooks += [o.register_state_dict_pre_hook(self._before_use) for o in optimizers]
+        self._hooks += [o.register_state_dict_pre_hook(self._before_use) for o in self._optimizers]
 
     # ---- steps ----
 
@@ -101,7 +107,7 @@ class BudgetedStep:
                 self._replay.begin_step()
             if not self._warm:
                 return self._warm_up(args, kwargs)
-            key = _key_of(args, kwargs)
+            key = _key_of(args, kwargs) + self._key_of_modules()
             self._choose(key)
             return self._learn(key, args, kwargs) if self._executor is None else self._follow(args, kwargs)
         except BaseException:
@@ -111,33 +117,65 @@ class BudgetedStep:
         finally:
             self._stepping = False
 
+    def _parameters(self) -> Iterator[torch.nn.Parameter]:
+        for owner in self._modules:
+            yield from owner.parameters()
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                yield from group["params"]
+
+    def _key_of_modules(self) -> tuple:
+        """What else says that a step is another one: modes, and which gradients there are."""
+        marks = bytes(2 * p.requires_grad + (p.grad is None) for p in self._parameters())
+        return *(m.training for m in self._modules), marks
+
+    def _gradients(self) -> set[int] | None:
+        """The storages of gradients at the moment; None: nobody has said whose."""
+        if not (self._modules or self._optimizers):
+            return None
+        grads = (p.grad for p in self._parameters() if p.grad is not None)
+        return {g.untyped_storage()._cdata for g in grads if g.layout is torch.strided}
+
     def _choose(self, key: tuple) -> None:
         """The executor for these arguments, if their step has a plan."""
         if self._executor is not None and self._key == key:
             return
         if self._executor is not None:
             self._close_executor()
+        if key in self._plans and self._plans[key][0].is_outlived(self._plans[key][1].state_keys()):
+            del self._plans[key]
         if key in self._plans:
             self._use(key)
 
     def _use(self, key: tuple) -> None:
         recording, conversion, plan = self._plans[key]
         self._note_plan(conversion, plan)
-        self._executor, self._key = Executor(recording, conversion, plan, self._frozen, self._disk_path), key
+        self._executor, self._key = Executor(
+            recording, conversion, plan, self._frozen, self._disk_path, self._gradients, self._heap_beside_plan
+        ), key  # fmt: skip
+
+    def _open_heap(self) -> None:
+        if self._heap is None and self._budget_bytes is not None:
+            self._heap = OnlineHeap(self._budget_bytes, self._disk_budget, self._disk_path, self._frozen)
+
+    def _heap_beside_plan(self) -> OnlineHeap | None:
+        """Where a step goes on that leaves its plan. Without a disk nothing can leave the heap: then it is ordinary memory."""
+        if self._disk_budget != 0:
+            self._open_heap()
+        return self._heap
 
     def _record(self, args: tuple, kwargs: dict) -> tuple[Any, Recording]:
         """A step without a plan: in the budget by a heap, unless the budget is a share of what only the recording tells."""
         if self._frozen is None:
-            _check_devices(self._modules, tensors_in(args, kwargs))
+            _check_devices(self._modules, tensors_within((args, kwargs)))
             bring_trained(self._modules)
             self._frozen = Frozen()
-        if self._heap is None and self._budget_bytes is not None:
-            self._heap = OnlineHeap(self._budget_bytes, self._disk_budget, self._disk_path, self._frozen)
-        recorder = Recorder(tensors_in(args, kwargs), self._frozen, self._heap)
+        self._open_heap()
+        recorder = Recorder(tensors_within((args, kwargs)), self._frozen, self._heap, self._gradients)
         try:
-            with recorder:
+            with recorder, visible_reads():
                 result = self._function(*args, **kwargs)
-                recorder.note_result(tensors_out(result))
+                recorder.note_result(tensors_within(result))
         except BaseException:
             self._leave_heap()
             raise
@@ -153,6 +191,9 @@ class BudgetedStep:
 
     def _learn(self, key: tuple, args: tuple, kwargs: dict) -> Any:
         result, recording = self._record(args, kwargs)
+        if self._n_deviations.get(key, 0) >= MAX_DEVIATIONS:
+            self._leave_heap()
+            return result
         try:
             if self._heap is not None:
                 self._heap.rest()
@@ -165,8 +206,8 @@ class BudgetedStep:
     def _leave_heap(self) -> None:
         """What is still in the heap of steps without a plan comes to ordinary memory."""
         if self._heap is not None:
-            self._report.online_peak_bytes = max(self._report.online_peak_bytes, self._heap.peak_bytes)
             self._heap.close()
+            self._report.online_peak_bytes = max(self._report.online_peak_bytes, self._heap.peak_bytes)
             self._heap = None
 
     def _plan(self, recording: Recording) -> tuple[Recording, Conversion, Plan]:
@@ -205,7 +246,7 @@ class BudgetedStep:
                     return self._function(*args, **kwargs)
             if replay is not None:
                 replay.note(executor, args)
-            with executor:
+            with executor, visible_reads():
                 result = self._function(*args, **kwargs)
             return result if replay is None else replay.noted(executor, args, result)
         finally:
@@ -222,9 +263,12 @@ class BudgetedStep:
             r.saved_bytes, r.loaded_bytes = executor.figures.saved_bytes, executor.figures.loaded_bytes
             r.step_ns = executor.figures.step_ns
             self._left = None
+            self._n_deviations.pop(self._key, None)
             return
         r.deviations.append(executor.deviation)
         self._close_executor()
+        self._leave_heap()
+        self._n_deviations[self._key] = self._n_deviations.get(self._key, 0) + 1
         if self._left == self._key:
             del self._plans[self._key]
         self._left = self._key

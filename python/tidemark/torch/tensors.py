@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+
+_STRIDED = torch.strided
+
+
+def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """What a tensor without a storage of its own is made of."""
+    if tensor.layout is torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    raise TypeError(f"tensors of layout {tensor.layout} cannot be trained inside a budget")
 
 
 def tensors_in(args: tuple, kwargs: dict) -> list[torch.Tensor]:
@@ -13,19 +28,45 @@ def tensors_in(args: tuple, kwargs: dict) -> list[torch.Tensor]:
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, Tensor):
-            found.append(value)
+            if value.layout is _STRIDED:
+                found.append(value)
+            else:
+                found += _parts(value)
         elif isinstance(value, (list, tuple)):
-            found += [v for v in value if isinstance(v, Tensor)]
+            for v in value:
+                if isinstance(v, Tensor):
+                    found += [v] if v.layout is _STRIDED else _parts(v)
     return found
 
 
 def tensors_out(result: Any) -> list[torch.Tensor]:
     """All tensors that an op returned."""
     if isinstance(result, torch.Tensor):
-        return [result]
+        return [result] if result.layout is _STRIDED else _parts(result)
     if type(result) in (list, tuple):
         return [v for r in result for v in tensors_out(r)]
     return []
+
+
+def tensors_within(value: Any) -> list[torch.Tensor]:
+    """All tensors in what people hand to steps and get from them: lists, mappings, objects with fields."""
+    if isinstance(value, torch.Tensor):
+        return tensors_out(value)
+    if isinstance(value, Mapping):
+        return [t for v in value.values() for t in tensors_within(v)]
+    if isinstance(value, (list, tuple, set)):
+        return [t for v in value for t in tensors_within(v)]
+    if isinstance(value, torch.nn.utils.rnn.PackedSequence) or dataclasses.is_dataclass(value):
+        return [t for v in vars(value).values() for t in tensors_within(v)]
+    return []
+
+
+def stays(tensor: torch.Tensor) -> bool:
+    """Is this a value that PyTorch's own code may read without an op: lengths, counts, numbers?"""
+    size = tensor.untyped_storage().nbytes()
+    if tensor.is_floating_point() or tensor.is_complex():
+        return size <= 16
+    return size <= 512 or (tensor.dim() == 1 and tensor.dtype is torch.int64 and size <= 1 << 16)
 
 
 def mutated_by(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
