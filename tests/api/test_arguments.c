@@ -23,6 +23,18 @@ static void check(const char *call, tide_status status) {
 static void test_missing_arguments(void **state) {
     (void)state;
     n_wrong = 0;
+    CALL(tide_cluster_load(NULL, SOME));
+    CALL(tide_cluster_load("8xa100", NULL));
+    CALL(tide_cluster_machine(NULL, SOME, 0, SOME));
+    CALL(tide_cluster_machine(SOME, NULL, 0, SOME));
+    CALL(tide_cluster_machine(SOME, SOME, 0, NULL));
+    CALL(tide_program_split(NULL, 2, false, SOME));
+    CALL(tide_program_split(SOME, 2, false, NULL));
+    CALL(tide_plan_create_in_parts(NULL, SOME, SOME, 2, NULL, SOME, SOME));
+    CALL(tide_plan_create_in_parts(SOME, NULL, SOME, 2, NULL, SOME, SOME));
+    CALL(tide_plan_create_in_parts(SOME, SOME, NULL, 2, NULL, SOME, SOME));
+    CALL(tide_plan_create_in_parts(SOME, SOME, SOME, 2, NULL, NULL, SOME));
+    CALL(tide_plan_create_in_parts(SOME, SOME, SOME, 2, NULL, SOME, NULL));
     CALL(tide_device_open(NULL, SOME, SOME));
     CALL(tide_device_open(SOME, SOME, NULL));
     CALL(tide_net_open(SOME, NULL));
@@ -44,6 +56,7 @@ static void test_missing_arguments(void **state) {
     CALL(tide_queue_create(NULL, 0, SOME));
     CALL(tide_queue_create(SOME, 0, NULL));
     CALL(tide_queue_sync(NULL));
+    CALL(tide_queue_check(NULL));
     CALL(tide_event_create(NULL, SOME));
     CALL(tide_event_create(SOME, NULL));
     CALL(tide_event_record(NULL, SOME));

@@ -26,6 +26,8 @@ ELSEWHERE = {
         "cli.test_ranks starts smaller ones, where Open MPI is installed",
     "mpirun -n 2 --host first,second tidemark train lenet --batch 64 --micro 8 --threads 1":
         "needs two hosts with ssh; net.test_namespaces has two with namespaces",
+    "tidemark train lenet --batch 64 --micro 8 --threads 1 --supervise 4 --checkpoint run.safetensors --every 100":
+        "cli.test_supervise kills ranks of smaller ones",
     "srun -n 2 --mpi=pmix tidemark train lenet --batch 64 --micro 8 --threads 1": "needs a cluster with Slurm",
     "make demo": "cli.test_tools trains the same three ways, with fewer steps",
     "make install PREFIX=/usr/local": "install.test_install installs into a folder of its own",

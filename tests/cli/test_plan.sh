@@ -168,8 +168,8 @@ refuse 2 'unknown option --budget' simulate files/model.plan lenet --budget 1
 sed 's/"offset":[1-9][0-9]*/"offset":64/' files/model.plan >edited.plan
 refuse 3 'the file was changed' verify edited.plan resnet-cifar:1
 refuse 3 'edited.plan:' simulate edited.plan resnet-cifar:1
-sed 's/"version":2/"version":4/' files/model.plan >version.plan
-refuse 3 'version.plan:1: version 4' verify version.plan resnet-cifar:1
+sed 's/"version":2/"version":5/' files/model.plan >version.plan
+refuse 3 'version.plan:1: version 5' verify version.plan resnet-cifar:1
 sed '$d' files/model.plan >short.plan
 refuse 3 'cut short' verify short.plan resnet-cifar:1
 refuse 3 'not a plan file' verify files/r.jsonl resnet-cifar:1

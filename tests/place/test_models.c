@@ -48,7 +48,7 @@ static void check(const char *spec, uint32_t batch) {
 static void test_arena_is_the_load(void **state) {
     check("resnet50", 20);
     check("resnet101", 20);
-    check("inception-v4", 8);
+    check("inception-v4", 20);
 }
 
 int main(void) {

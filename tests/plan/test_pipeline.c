@@ -233,7 +233,7 @@ static void test_bad_files(void **state) {
     (void)state;
     refuse("", "not a plan file");
     refuse("{\"tidemark\":\"program\"}", "plan:1: not a plan file");
-    refuse("{\"tidemark\":\"plan\",\"version\":4}", "plan:1: version 4 is not known here");
+    refuse("{\"tidemark\":\"plan\",\"version\":5}", "plan:1: version 5 is not known here");
     refuse("{\"tidemark\":\"plan\",\"version\":3}", "plan:1: order must be \"own\"");
     refuse("{\"tidemark\":\"plan\",\"version\":3,\"order\":\"any\"}", "plan:1: order must be \"own\"");
     refuse("{\"tidemark\":\"plan\",\"version\":2,\"order\":\"own\"}", "plan:1: order: only version 3 has it");

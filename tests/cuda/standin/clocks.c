@@ -47,19 +47,23 @@ static void remember_read(const operation *o, lane_cell *cell, uint32_t me) {
     store(&cell->read[0], me);
 }
 
+/* Of two operations that really run at once, each leaves its mark before it looks for that of the other, so one of them sees both. */
 bool clocks_touch_cell(const operation *o, lane_cell *cell, bool write, uint32_t *other_out) {
-    const uint32_t me = clocks_epoch(o->stream->index, o->clock), written = load(&cell->written);
+    const uint32_t me = clocks_epoch(o->stream->index, o->clock);
+    uint32_t written = load(&cell->written);
+    if (write && written == me) return true;
+    if (!write && load(&cell->read[0]) != me) {
+        remember_read(o, cell, me);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        written = load(&cell->written);
+    }
+    if (write) written = __atomic_exchange_n(&cell->written, me, __ATOMIC_SEQ_CST);
     if (written && !comes_after(o, written)) return *other_out = written, false;
-    if (!write) {
-        if (load(&cell->read[0]) != me) remember_read(o, cell, me);
-        return true;
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        const uint32_t r = load(&cell->read[i]);
+    for (uint32_t i = 0; i < 3 && write; i++) {
+        uint32_t r = load(&cell->read[i]);
         if (r && !comes_after(o, r)) return *other_out = r, false;
-        store(&cell->read[i], 0);
+        if (r) __atomic_compare_exchange_n(&cell->read[i], &r, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
-    store(&cell->written, me);
     return true;
 }
 
