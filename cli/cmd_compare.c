@@ -158,7 +158,7 @@ static tide_status fill_rows(comparison *c, const list *policies, const list *bu
 static tide_status compare(comparison *c, const compare_options *o, const list *policies, const list *budgets) {
     tide_plan_options options;
     tide_plan_options_init(&options);
-    if (!parse_effort(o->effort, &options.effort)) return TIDE_E_ARGUMENT;
+    if (!parse_effort(o->effort ? o->effort : "normal", &options.effort)) return TIDE_E_ARGUMENT;
     tide_status status = plan_unconstrained(c->program, c->machine, &c->whole);
     fill_budgets(&o->tiers, &options);
     if (status == TIDE_OK) status = tide_plan_settle_budgets(c->program, c->machine, &options);
@@ -173,14 +173,17 @@ static int run(const char *name, const compare_options *o) {
     list policies = {0}, budgets = {0};
     tide_machine machine;
     loaded l = {0};
-    const planning_args planning = {0};
+    const planning_args planning = {.machine = o->machine, .effort = o->effort, .budgets = o->tiers};
     tide_status status = check_output(o->svg, o->json);
     if (status == TIDE_OK) status = check_cluster_args(&o->cluster);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--policies", o->policies);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--budgets", o->budgets);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--svg", o->svg);
     if (status == TIDE_OK && o->cluster.file)
         return plan_cluster(CLUSTER_COMPARE, name, &o->model, &planning, &o->cluster, o->json);
     if (status == TIDE_OK) status = read_policies(o->policies, &policies);
-    if (status == TIDE_OK) status = read_budgets(o->budgets, &budgets);
-    if (status == TIDE_OK) status = tide_machine_load(o->machine, &machine);
+    if (status == TIDE_OK) status = read_budgets(o->budgets ? o->budgets : "100%,90%,70%,50%,30%,min", &budgets);
+    if (status == TIDE_OK) status = load_machine(&planning, &machine);
     if (status == TIDE_OK) status = load_program(name, &o->model, &machine, &l);
     comparison c = {.program = l.program, .machine = &machine};
     if (status == TIDE_OK) status = compare(&c, o, &policies, &budgets);
@@ -189,7 +192,7 @@ static int run(const char *name, const compare_options *o) {
 }
 
 int cmd_compare(int argc, char **argv) {
-    compare_options o = {.machine = "default", .budgets = "100%,90%,70%,50%,30%,min", .effort = "normal"};
+    compare_options o = {0};
     const char *name = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),

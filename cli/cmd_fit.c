@@ -223,20 +223,31 @@ static tide_status answer(const fit_options *o, const fit_search *s, answers *a)
     return status;
 }
 
-static int run(const char *spec, const fit_options *o) {
+static void set_defaults(fit_options *o) {
+    if (!o->policy) o->policy = "hybrid";
+    if (!o->effort) o->effort = "low";
+    if (!o->max_batch) o->max_batch = 1u << 16;
+    if (!o->max_depth) o->max_depth = 4000;
+}
+
+static int run(const char *spec, fit_options *o) {
     tide_machine machine;
     fit_search s;
     answers a = {.spec = spec, .batch = o->model.batch ? o->model.batch : 32};
-    const planning_args planning = {.budgets = o->budgets};
+    const planning_args planning = {
+        .machine = o->machine, .policy = o->policy, .effort = o->effort, .budgets = o->budgets};
     tide_status status = check_cluster_args(&o->cluster);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--max-batch", o->max_batch);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--max-depth", o->max_depth);
     if (status == TIDE_OK && o->cluster.file)
         return plan_cluster(CLUSTER_FIT, spec, &o->model, &planning, &o->cluster, o->json);
+    set_defaults(o);
     if (status == TIDE_OK && is_path(spec))
         status = complain(TIDE_E_ARGUMENT, "%s is a program file; only a model can grow", spec);
     if (status == TIDE_OK && o->model.micro)
         status = complain(TIDE_E_ARGUMENT, "fit looks for the largest batch, which is the largest micro-batch; leave"
                                            " --micro out");
-    if (status == TIDE_OK) status = tide_machine_load(o->machine, &machine);
+    if (status == TIDE_OK) status = load_machine(&planning, &machine);
     if (status == TIDE_OK) status = fill_search(o, &machine, &s);
     if (status == TIDE_OK) status = answer(o, &s, &a);
     if (status == TIDE_OK && !a.asked.fits)
@@ -246,8 +257,7 @@ static int run(const char *spec, const fit_options *o) {
 }
 
 int cmd_fit(int argc, char **argv) {
-    fit_options o = {
-        .machine = "default", .policy = "hybrid", .effort = "low", .max_batch = 1u << 16, .max_depth = 4000};
+    fit_options o = {0};
     const char *spec = NULL;
     const arg_option options[] = {
         MODEL_OPTIONS(o.model),

@@ -74,8 +74,11 @@ static tide_status check(plan_options *o) {
         return complain(TIDE_E_ARGUMENT, "--parts: \"%s\" is neither auto nor a number from 1", o->parts);
     tide_status status = check_planning(&o->planning);
     if (status == TIDE_OK) status = check_cluster_args(&o->cluster);
-    if (status == TIDE_OK && o->cluster.file && o->output)
-        status = complain(TIDE_E_ARGUMENT, "--cluster makes several plans; leave -o out");
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "-o", o->output);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--parts", o->parts);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--bits any", o->bits_any);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--plan-time", o->plan_time > 0);
+    if (status == TIDE_OK) status = refuse_beside_cluster(&o->cluster, "--decisions", o->planning.decisions);
     return status == TIDE_OK ? check_output(o->output, o->json) : status;
 }
 

@@ -40,11 +40,13 @@ static void count_bytes(const tide_program *p, row *r) {
 static tide_status make_plan(const inquiry *q, const tide_program *p, const tide_machine *m, row *r) {
     tide_plan_options options;
     tide_plan *plan = NULL;
-    tide_plan_options_init(&options);
-    options.effort = TIDE_EFFORT_LOW;
+    planning_args args = *q->planning;
+    args.budgets.arena = (size_arg){0};
+    tide_status status = fill_plan_options(&args, p, m, &options);
+    if (!args.effort) options.effort = TIDE_EFFORT_LOW;
     options.policy = r->policy ? r->policy : "liveness";
     options.budgets.arena_bytes = q->budget_bytes;
-    tide_status status = tide_plan_create(p, m, &options, NULL, &plan);
+    if (status == TIDE_OK) status = tide_plan_create(p, m, &options, NULL, &plan);
     if (status == TIDE_E_FIT && !r->policy) {
         options.policy = "hybrid";
         status = tide_plan_create(p, m, &options, NULL, &plan);
@@ -88,9 +90,10 @@ static tide_status add_row(inquiry *q, row r) {
 /* Doubles while it fits; the last that does stays, and the one that does not. */
 static tide_status fit_rows(inquiry *q, tide_shard shard, uint32_t micro) {
     const uint32_t first = q->n_rows;
+    const char *policy = q->planning->policy ? q->planning->policy : "liveness";
     tide_status status = TIDE_OK;
     for (int i = 0; i < 16 && micro < UINT32_MAX / 2 && status == TIDE_OK; i++, micro *= 2) {
-        status = add_row(q, (row){.shard = shard, .policy = "liveness", .micro = micro});
+        status = add_row(q, (row){.shard = shard, .policy = policy, .micro = micro});
         if (status != TIDE_OK || !q->rows[q->n_rows - 1].fits) break;
         if (i > 0) q->rows[first] = q->rows[--q->n_rows];
     }
@@ -187,6 +190,11 @@ static void print_json(const inquiry *q) {
 
 /* ---- the command ---- */
 
+tide_status refuse_beside_cluster(const cluster_args *c, const char *option, bool given) {
+    if (!c->file || !given) return TIDE_OK;
+    return complain(TIDE_E_ARGUMENT, "%s does not go with --cluster", option);
+}
+
 tide_status check_cluster_args(const cluster_args *c) {
     if (!c->file && (c->shard || c->ranks)) return complain(TIDE_E_ARGUMENT, "--shard and --ranks need --cluster");
     return TIDE_OK;
@@ -220,9 +228,8 @@ int plan_cluster(cluster_question question, const char *spec, const model_args *
                  const cluster_args *c, bool json) {
     inquiry q = {.spec = spec, .model = model, .planning = planning};
     uint32_t micro = 0;
-    tide_status status = planning->machine
-                             ? complain(TIDE_E_ARGUMENT, "--cluster names the machine; leave --machine out")
-                             : tide_cluster_load(c->file, &q.cluster);
+    tide_status status = refuse_beside_cluster(c, "--machine", planning->machine);
+    if (status == TIDE_OK) status = tide_cluster_load(c->file, &q.cluster);
     q.n_ranks = c->ranks ? c->ranks : q.cluster.hosts * q.cluster.ranks_per_host;
     if (status == TIDE_OK) status = choose_micro(&q, &micro);
     if (status == TIDE_OK) status = set_budget(&q);

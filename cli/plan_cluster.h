@@ -24,6 +24,8 @@ typedef enum cluster_question {
     CLUSTER_COMPARE /* and under several policies */
 } cluster_question;
 
+/* Complains of an option that was given and means nothing for a cluster. */
+tide_status refuse_beside_cluster(const cluster_args *c, const char *option, bool given);
 /* --shard and --ranks need --cluster. */
 tide_status check_cluster_args(const cluster_args *c);
 int plan_cluster(cluster_question question, const char *spec, const model_args *model, const planning_args *planning,

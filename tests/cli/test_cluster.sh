@@ -43,6 +43,18 @@ refused 'not a cluster profile' 's/tidemark-cluster/other/'
 refused 'powers of two' 's/"hosts": 64/"hosts": 63/'
 refused 'a link has a rate' 's/"bytes_per_s": 1125000000/"bytes_per_s": 0/'
 refused 'color' 's/"hosts": 64/"hosts": 64, "color": 1/'
+# What means nothing for a cluster is refused, not ignored.
+beside() {
+    local code=0
+    "$tidemark" "$@" --cluster 64xcpu-10gbe >"$work/out" 2>"$work/err" || code=$?
+    [ $code -eq 2 ] && grep -q 'does not go with --cluster' "$work/err" || fail "$*: exit code $code"
+}
+beside plan lenet --parts 2
+beside plan lenet --machine k40c
+beside plan lenet -o x.plan
+beside compare lenet --budgets 50%
+beside compare lenet --policies liveness
+beside fit lenet --max-depth 3
 code=0
 "$tidemark" plan lenet --shard all >"$work/out" 2>"$work/err" || code=$?
 [ $code -eq 2 ] && grep -q 'need --cluster' "$work/err" || fail "--shard alone: $code"
