@@ -200,11 +200,14 @@ tide_status check_cluster_args(const cluster_args *c) {
     return TIDE_OK;
 }
 
+#define MAX_RANKS (1u << 20)
+
 /* Each rank has one micro-batch: --micro, or its share of --batch. */
 static tide_status choose_micro(const inquiry *q, uint32_t *micro) {
+    if (q->n_ranks == 0 || q->n_ranks > MAX_RANKS || (q->n_ranks & (q->n_ranks - 1)))
+        return complain(TIDE_E_ARGUMENT, "%u ranks: their number has to be a power of two up to %u", q->n_ranks,
+                        MAX_RANKS);
     const uint32_t batch = q->model->batch ? q->model->batch : 32 * q->n_ranks;
-    if (q->n_ranks & (q->n_ranks - 1))
-        return complain(TIDE_E_ARGUMENT, "%u ranks: their number has to be a power of two", q->n_ranks);
     *micro = q->model->micro ? q->model->micro : batch / q->n_ranks;
     if (!q->model->micro && batch % q->n_ranks)
         return complain(TIDE_E_ARGUMENT, "a batch of %u cannot be shared among %u ranks; give --micro", batch,

@@ -174,6 +174,16 @@ tide_status check_train_options(train_options *o, const run_list *list) {
 
 /* ---- reading ---- */
 
+#define RANK_OPTIONS(o)                                                                                        \
+    {"--shard", ARG_TEXT, &(o).shard, "none|optimizer|all|auto",                                               \
+     "of several ranks: what lies at one of them only; auto: the least with which all ranks fit [none]"},      \
+        {"--supervise", ARG_COUNT, &(o).supervise, "RANKS",                                                    \
+         "start so many ranks, and go on from the last checkpoint with those that are left when one is lost"}, \
+        {"--restarts", ARG_COUNT, &(o).restarts, "N", "with --supervise: how often at most [10]"}, {           \
+        "--launcher", ARG_TEXT, &(o).launcher, "COMMAND",                                                      \
+            "with --supervise: what starts ranks, \"-n RANKS tidemark ...\" follows [mpirun]"                  \
+    }
+
 bool read_train_options(int argc, char **argv, train_options *o, int *exit_code) {
     *o = (train_options){.machine = "cpu",
                          .effort = "normal",
@@ -216,13 +226,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
         {"--no-disk-packing", ARG_FLAG, &o->no_disk_packing, NULL, "write zeros to disk, too"},
         {"--machine", ARG_TEXT, &o->machine, "NAME", "profile of tiers and channels: a name or a file [cpu]"},
         {"--device", ARG_TEXT, &o->device, "NAME", "cpu, opencl, cuda or cuda:N, see `tidemark devices` [cpu]"},
-        {"--shard", ARG_TEXT, &o->shard, "none|optimizer|all|auto",
-         "of several ranks: what lies at one of them only; auto: the least with which all ranks fit [none]"},
-        {"--supervise", ARG_COUNT, &o->supervise, "RANKS",
-         "start so many ranks, and go on from the last checkpoint with those that are left when one is lost"},
-        {"--restarts", ARG_COUNT, &o->restarts, "N", "with --supervise: how often at most [10]"},
-        {"--launcher", ARG_TEXT, &o->launcher, "COMMAND",
-         "with --supervise: what starts ranks, \"-n RANKS tidemark ...\" follows [mpirun]"},
+        RANK_OPTIONS(*o),
         {"--threads", ARG_COUNT, &o->threads, "N", "compute threads of cpu [all cores]"},
         BITS_OPTION(o->bits, "other roundings are accepted: variants of ops, and ranks on machines that differ"),
         {"--verify-bits", ARG_FLAG, &o->verify_bits, NULL, "train unconstrained as well and compare bit for bit"},

@@ -64,10 +64,10 @@ static tide_status receive_state(tide_trainer *t, const tide_state *s, tide__pie
 tide_status tide__owner_reads_state(tide_trainer *t, uint32_t state, tide__piece_fn take, void *context) {
     const tide_peers *p = t->options.peers;
     const tide_state *s = tide_step_state(t->network.step, state);
-    const bool reads = !p || p->rank == 0;
-    if (s->owner == TIDE_NONE || s->owner == 0)
-        return reads ? tide__network_read_state(&t->network, state, take, context) : TIDE_OK;
-    if (reads) return receive_state(t, s, take, context);
+    if (!p || (p->rank == 0 && (s->owner == TIDE_NONE || s->owner == 0)))
+        return tide__network_read_state(&t->network, state, take, context);
+    if (s->owner == TIDE_NONE || s->owner == 0) return TIDE_OK;
+    if (p->rank == 0) return receive_state(t, s, take, context);
     return p->rank == s->owner ? send_state(t, state) : TIDE_OK;
 }
 

@@ -91,7 +91,11 @@ tide_status tide__cuts_find(const tide_program *p, uint32_t parts, bool bits_any
     tide__cuts cuts = {.parts = parts};
     cuts.ops = calloc(tide_program_op_count(p) + (size_t)1, sizeof *cuts.ops);
     cuts.tensors = calloc(tide_program_tensor_count(p) + (size_t)1, sizeof *cuts.tensors);
-    if (!cuts.ops || !cuts.tensors) return tide__cuts_deinit(&cuts), tide__fail_memory();
+    if (!cuts.ops || !cuts.tensors) {
+        free(cuts.ops);
+        free(cuts.tensors);
+        return tide__fail_memory();
+    }
     cut_all(p, bits_any, &cuts);
     settle(&(finding){.p = p, .cuts = &cuts});
     *out = cuts;
