@@ -203,6 +203,7 @@ tide_status tide_queue_sync(tide_queue *queue) {
 
 tide_status tide_queue_check(tide_queue *queue) {
     TIDE_NEED(queue);
+    TIDE_TRY(check_ours(queue->device));
     if (!queue->device->v->queue_check)
         return tide__fail(TIDE_E_UNSUPPORTED, "this device tells failures to who waits");
     return queue->device->v->queue_check(queue);

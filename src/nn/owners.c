@@ -30,6 +30,18 @@ static uint64_t plain_bytes(const tide_piece *piece) {
     return elements * sizeof(float);
 }
 
+/* Does a piece from another rank lie inside the state, and in the room for one? */
+static bool is_sound(const tide_piece *piece) {
+    uint64_t room = TIDE__PIECE_BYTES / sizeof(float);
+    for (int i = 0; i < 4; i++) {
+        if (piece->from[i] > piece->to[i] || piece->to[i] > piece->dims[i]) return false;
+        const uint64_t n = piece->to[i] - piece->from[i];
+        if (n > room) return false;
+        room /= n ? n : 1;
+    }
+    return true;
+}
+
 static tide_status send_piece(void *peers, const tide_state *state, const tide_piece *piece, float *plain) {
     tide_piece place = *piece;
     (void)state;
@@ -52,8 +64,8 @@ static tide_status receive_state(tide_trainer *t, const tide_state *s, tide__pie
         tide_piece piece;
         status = pass(p, true, s->owner, &piece, sizeof piece);
         if (status != TIDE_OK || piece.size_bytes == 0) break;
-        if (plain_bytes(&piece) > TIDE__PIECE_BYTES)
-            status = tide__fail(TIDE_E_PEER, "rank %u sends too large a piece of \"%s\"", s->owner, s->name);
+        if (!is_sound(&piece))
+            status = tide__fail(TIDE_E_PEER, "rank %u sends what is no piece of \"%s\"", s->owner, s->name);
         if (status == TIDE_OK) status = pass(p, true, s->owner, plain, plain_bytes(&piece));
         if (status == TIDE_OK) status = take(context, s, &piece, plain);
     }

@@ -148,11 +148,20 @@ static tide_status watched(void *context, uint64_t position, void *data, uint64_
     return TIDE_OK;
 }
 
+/* A value that a LOAD brings after all that computes may still be on its way when compute ends. */
+static bool comes_late(const tide_run *run, tide_id residency) {
+    const tide_plan *plan = run->options.plan;
+    const uint32_t begin = tide_plan_residency(plan, residency)->begin;
+    if (begin >= run->n_actions) return false;
+    const tide_action a = tide_plan_action(plan, begin);
+    return a.kind == TIDE_LOAD && a.uses[0] == residency && run->flows[a.queue];
+}
+
 tide_status tide__run_enqueue_watches(tide_run *run) {
     for (size_t i = 0; i < run->watches.count; i++) {
         tide__watch *w = &run->watches.data[i];
         const tide__spot *spot = run->ends[w->tensor] != TIDE_NONE ? &run->spots.data[run->ends[w->tensor]] : NULL;
-        w->enqueued = spot && spot->residency != TIDE_NONE;
+        w->enqueued = spot && spot->residency != TIDE_NONE && !comes_late(run, spot->residency);
         if (!w->enqueued) continue;
         const uint64_t at = run->base + tide_plan_residency(run->options.plan, spot->residency)->offset_bytes;
         TIDE_TRY(tide_copy_out(run->queue[0], run->arena, at, w->size_bytes,

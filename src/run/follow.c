@@ -152,7 +152,8 @@ static bool find_flows(tide_run *run) {
 /* Compute is complete when the next step begins, and so are queues that do not flow. */
 static tide_status prepare_crossings(tide_run *run) {
     const tide_run_options *o = &run->options;
-    tide_status status = o->step_barrier || !find_flows(run)
+    const bool barrier = o->step_barrier || run->growing || !o->op; /* sessions and pulled steps end with one */
+    tide_status status = barrier || !find_flows(run)
                              ? TIDE_E_UNSUPPORTED
                              : tide__plan_cross(o->plan, o->program, o->machine, &o->budgets, &run->crossings);
     size_t n = 0;
@@ -166,7 +167,7 @@ static tide_status prepare_crossings(tide_run *run) {
     if (status == TIDE_OK) return TIDE_OK;
     memset(run->flows, 0, sizeof run->flows);
     run->crossings.count = 0;
-    return status == TIDE_E_MEMORY || status == TIDE_E_DEVICE ? status : TIDE_OK; /* else steps end with a barrier */
+    return status == TIDE_E_DEVICE ? status : TIDE_OK; /* else steps end with a barrier */
 }
 
 tide_status tide__run_prepare_plan(tide_run *run) {

@@ -201,10 +201,18 @@ void tide__run_mark_traffic(tide_run *run) { run->traffic = disk_traffic(run); }
 
 void tide__run_report_traffic(tide_run *run, tide_step_report *report) {
     tide__tier_stats now = disk_traffic(run);
-    report->disk_written_bytes = now.written_bytes - run->traffic.written_bytes;
-    report->disk_read_bytes = now.read_bytes - run->traffic.read_bytes;
+    report->disk_written_bytes = run->late.written_bytes + now.written_bytes - run->traffic.written_bytes;
+    report->disk_read_bytes = run->late.read_bytes + now.read_bytes - run->traffic.read_bytes;
     report->staging_bytes = run->staging_bytes + now.staging_bytes;
     run->traffic = now;
+    run->late = (tide__tier_stats){0};
+}
+
+/* What was still on its way after the last report belongs to the next. */
+static void keep_late_traffic(tide_run *run) {
+    tide__tier_stats now = disk_traffic(run);
+    run->late.written_bytes += now.written_bytes - run->traffic.written_bytes;
+    run->late.read_bytes += now.read_bytes - run->traffic.read_bytes;
 }
 
 tide_status tide__run_begin_step(tide_run *run) {
@@ -274,6 +282,7 @@ tide_status tide__run_check_rests(tide_run *run) {
     if (!run->unsettled) return TIDE_OK;
     run->unsettled = false;
     tide_status status = tide__run_sync(run, TIDE_OK);
+    keep_late_traffic(run);
     run->poisoned = status != TIDE_OK;
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "the last step's transfers");
 }
@@ -296,5 +305,6 @@ tide_status tide_run_step(tide_run *run, const tide_step_args *args, tide_step_r
         run->poisoned = true;
         return tide__fail_in(status, "step %llu", (unsigned long long)args->step);
     }
-    return report && !run->online ? tide__run_report_step(run, report) : TIDE_OK;
+    tide_step_report unread;
+    return run->online ? TIDE_OK : tide__run_report_step(run, report ? report : &unread);
 }

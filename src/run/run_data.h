@@ -57,6 +57,7 @@ struct tide_run {
     uint64_t saved_bytes, loaded_bytes, relocated_bytes; /* per step, known beforehand */
     uint32_t n_reruns;
     tide__tier_stats traffic;                  /* of disk tiers, when the step began */
+    tide__tier_stats late;                     /* what moved after the report of its step, for the next one */
     tide__crossings crossings;                 /* what the next step waits for of this one */
     bool flows[1 + TIDE_MACHINE_MAX_CHANNELS]; /* per queue: a step may end before it does; none: with a barrier */
     bool unsettled;                            /* the last step has ended so, and nobody has waited since */

@@ -7,8 +7,8 @@
  * block changes. The same way is taken with checksums, which cover whole disk blocks.
  *
  * Zeros may be left out on the way (zeros.h): extents of a transfer are stored packed where that pays, in the room that
- * their raw bytes have, and a table in RAM says which. A transfer that touches only part of such an extent has it stored
- * as it is first.
+ * their raw bytes have, and a table in RAM says which. A save over part of such an extent has it stored as it is first; a load of a part
+ * reads all of it.
  *
  * There is a lane for each direction, so saves and loads run side by side; two saves take turns. Only where slots are
  * smaller than disk blocks and share one do saves and loads that go by whole blocks take turns, too: a load would read,
@@ -41,6 +41,7 @@ typedef struct disk_tier {
     uint32_t *sums;         /* per block of the file; NULL: no checksums */
     tide__disk_form *forms; /* per block of the file; NULL: zeros are written like everything else */
     uint64_t n_blocks;      /* of the file */
+    bool counted[2];        /* per lane: its staging is in staging_bytes */
 } disk_tier;
 
 /* ---- transfers ---- */
@@ -55,43 +56,79 @@ static tide_status fail_transfer(const disk_tier *disk, const char *what, uint64
 
 static tide_status run_lane(disk_tier *disk, bool lane, const tide__disk_transfer *t) {
     uint64_t failed_at = t->offset, before = disk->lane[lane].moved_bytes;
-    bool had_staging = disk->lane[lane].staging;
     int error = tide__disk_run(&disk->lane[lane], t, &failed_at);
     atomic_fetch_add_explicit(t->write ? &disk->base.written_bytes : &disk->base.read_bytes,
                               disk->lane[lane].moved_bytes - before, memory_order_relaxed);
-    if (!had_staging && disk->lane[lane].staging) atomic_fetch_add(&disk->base.staging_bytes, TIDE__DISK_STAGING_BYTES);
     return error ? fail_transfer(disk, t->write ? "write" : "read", failed_at, error) : TIDE_OK;
 }
 
-/* A packed extent across this offset is stored as it is from now on. */
-static tide_status unfold(disk_tier *disk, bool lane, uint64_t offset) {
-    uint64_t block = offset / TIDE__DISK_BLOCK, n = 0;
-    if (block >= disk->n_blocks || disk->forms[block].place < 2) return TIDE_OK;
-    uint64_t first = block - (disk->forms[block].place - 1U);
-    while (first + n < disk->n_blocks && disk->forms[first + n].place == n + 1) n++;
-    tide__disk_transfer t = {.whole_blocks = true,
-                             .offset = first * TIDE__DISK_BLOCK,
-                             .size_bytes = n * TIDE__DISK_BLOCK,
-                             .sums = disk->sums,
-                             .forms = disk->forms};
-    if (tide__disk_lane_extent(&disk->lane[lane], &t.data) != 0) return tide__fail_memory();
-    TIDE_TRY(run_lane(disk, lane, &t));
-    t.write = true;
-    return run_lane(disk, lane, &t);
+/* Does a packed extent lie across this border of a transfer? Of the transfer is the block behind the border, or the one before it:
+ * only that is looked at first, as the other may be of a slot that somebody else writes. */
+static bool is_inside(const disk_tier *disk, uint64_t offset, bool own_is_behind) {
+    const uint64_t block = offset / TIDE__DISK_BLOCK;
+    if (!disk->forms || block == 0 || block >= disk->n_blocks) return false;
+    if (!own_is_behind && disk->forms[block - 1].place == 0) return false;
+    return disk->forms[block].place > 1;
 }
 
-/* The caller holds the lane's lock. */
+/* The packed extent that this block is of, into the lane's staging as it was before packing. */
+static tide_status read_extent(disk_tier *disk, bool lane, uint64_t block, tide__disk_transfer *t) {
+    const uint64_t first = block - (disk->forms[block].place - 1U);
+    const uint64_t n = tide__disk_extent_blocks(disk->forms + first, disk->n_blocks - first);
+    *t = (tide__disk_transfer){.whole_blocks = true,
+                               .offset = first * TIDE__DISK_BLOCK,
+                               .size_bytes = n * TIDE__DISK_BLOCK,
+                               .sums = disk->sums,
+                               .forms = disk->forms};
+    if (tide__disk_lane_extent(&disk->lane[lane], &t->data) != 0) return tide__fail_memory();
+    return run_lane(disk, lane, t);
+}
+
+/* A packed extent across this border of a write is stored as it is from now on. */
+static tide_status unfold(disk_tier *disk, uint64_t offset, bool own_is_behind) {
+    tide__disk_transfer t;
+    if (!is_inside(disk, offset, own_is_behind)) return TIDE_OK;
+    TIDE_TRY(read_extent(disk, true, offset / TIDE__DISK_BLOCK, &t));
+    t.write = true;
+    tide_status status = run_lane(disk, true, &t);
+    for (uint64_t at = t.offset; status != TIDE_OK && at < t.offset + t.size_bytes; at += TIDE__DISK_BLOCK)
+        disk->forms[at / TIDE__DISK_BLOCK] = TIDE__DISK_LOST;
+    return status;
+}
+
+/* Of [begin, end) what lies in the packed extent of `block`, by way of staging; *moved: how many bytes. */
+static tide_status load_part(disk_tier *disk, bool lane, uint64_t block, uint64_t begin, uint64_t end, char *data,
+                             uint64_t *moved) {
+    tide__disk_transfer t;
+    TIDE_TRY(read_extent(disk, lane, block, &t));
+    const uint64_t first = tide__max_u64(begin, t.offset), last = tide__min_u64(end, t.offset + t.size_bytes);
+    memcpy(data + (first - begin), t.data + (first - t.offset), last - first);
+    *moved = last - first;
+    return TIDE_OK;
+}
+
+/* The caller holds the lane's lock. A load changes nothing in the file: extents across its borders are read whole, beside it. */
 static tide_status move(disk_tier *disk, bool lane, bool write, uint64_t offset, char *data, uint64_t size_bytes) {
+    const uint64_t end = offset + size_bytes;
+    uint64_t head = 0, tail = 0;
+    if (write) {
+        TIDE_TRY(unfold(disk, offset, true));
+        TIDE_TRY(unfold(disk, end, false));
+    } else {
+        if (is_inside(disk, offset, true))
+            TIDE_TRY(load_part(disk, lane, offset / TIDE__DISK_BLOCK, offset, end, data, &head));
+        if (head < size_bytes && is_inside(disk, end, false))
+            TIDE_TRY(load_part(disk, lane, end / TIDE__DISK_BLOCK, offset, end, data, &tail));
+        if (head + tail == size_bytes) return TIDE_OK;
+    }
     const tide__disk_transfer t = {.write = write,
                                    .whole_blocks = disk->whole_blocks,
-                                   .data = data,
-                                   .offset = offset,
-                                   .size_bytes = size_bytes,
+                                   .data = data + head,
+                                   .offset = offset + head,
+                                   .size_bytes = size_bytes - head - tail,
                                    .sums = disk->sums,
                                    .forms = disk->forms,
                                    .packs = size_bytes >= LEAST_PACKED_BYTES};
-    if (disk->forms) TIDE_TRY(unfold(disk, lane, offset));
-    if (disk->forms) TIDE_TRY(unfold(disk, lane, offset + size_bytes));
     return run_lane(disk, lane, &t);
 }
 
@@ -141,6 +178,10 @@ static tide_status transfer(disk_tier *disk, bool out, uint64_t offset, char *da
     pthread_mutex_lock(lock);
     tide_status status =
         disk->whole_blocks ? move_parts(disk, out, offset, data, size) : move(disk, out, out, offset, data, size);
+    if (disk->lane[out].staging && !disk->counted[out]) {
+        disk->counted[out] = true;
+        atomic_fetch_add(&disk->base.staging_bytes, TIDE__DISK_STAGING_BYTES);
+    }
     pthread_mutex_unlock(lock);
     return status;
 }

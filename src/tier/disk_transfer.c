@@ -57,11 +57,6 @@ void tide__disk_lane_close(tide__disk_lane *lane) {
 /* Never 0. */
 static uint32_t block_sum(const char *block) { return (uint32_t)(tide__checksum(block, TIDE__DISK_BLOCK) >> 32) | 1; }
 
-/* Before a write nothing is known of its blocks any more, after it everything: one that fails leaves no false claim. */
-static void forget_sums(const tide__disk_transfer *t, const piece *p) {
-    memset(t->sums + p->offset / TIDE__DISK_BLOCK, 0, p->size_bytes / TIDE__DISK_BLOCK * sizeof *t->sums);
-}
-
 static void remember_sums(const tide__disk_transfer *t, const piece *p) {
     for (uint64_t at = 0; at < p->stored_bytes; at += TIDE__DISK_BLOCK)
         t->sums[(p->offset + at) / TIDE__DISK_BLOCK] = block_sum(p->stored + at);
@@ -95,11 +90,10 @@ static char *raw_bytes(const tide__disk_transfer *t, const piece *p) { return t-
 static void set_forms(const tide__disk_transfer *t, const piece *p, uint64_t stored) {
     tide__disk_form *form = t->forms + p->offset / TIDE__DISK_BLOCK;
     for (uint64_t i = 0; i < p->size_bytes / TIDE__DISK_BLOCK; i++)
-        form[i] = (tide__disk_form){.place = (uint8_t)(stored ? i + 1 : 0), .stored = (uint8_t)stored};
+        form[i] = (tide__disk_form){.place = (uint8_t)(i + 1), .stored = (uint8_t)stored};
 }
 
-/* Blocks of the extent that begins at this one; 0: there is none. */
-static uint64_t extent_blocks(const tide__disk_form *form, uint64_t most) {
+uint64_t tide__disk_extent_blocks(const tide__disk_form *form, uint64_t most) {
     uint64_t n = 0;
     while (n < most && form[n].place == n + 1) n++;
     return n;
@@ -116,7 +110,7 @@ static uint64_t same_form(const state *s, bool packed) {
     uint64_t left = t->size_bytes - s->next, size = tide__min_u64(packed ? TIDE__DISK_EXTENT : s->piece_bytes, left);
     if (!t->forms || (t->write && (!t->packs || packed))) return size;
     const tide__disk_form *form = t->forms + (t->offset + s->next) / TIDE__DISK_BLOCK;
-    if (!t->write && packed) return extent_blocks(form, left / TIDE__DISK_BLOCK) * TIDE__DISK_BLOCK;
+    if (!t->write && packed) return tide__disk_extent_blocks(form, left / TIDE__DISK_BLOCK) * TIDE__DISK_BLOCK;
     uint64_t step = t->write ? TIDE__DISK_EXTENT : TIDE__DISK_BLOCK, at = step;
     while (at < size && !(t->write ? worth_packing(s, s->next + at) : form[at / TIDE__DISK_BLOCK].place)) at += step;
     return tide__min_u64(at, size);
@@ -156,10 +150,12 @@ static void push(state *s, uint32_t tag) {
     s->idle[s->n_idle++] = tag;
 }
 
-/* A piece that is read packed comes to the end of its room, to be unpacked in place. */
-static void read_packed(const tide__disk_transfer *t, piece *p) {
+/* A piece that is read packed comes to the end of its room, to be unpacked in place. False: this is no extent. */
+static bool read_packed(const tide__disk_transfer *t, piece *p) {
     p->stored_bytes = (uint32_t)(t->forms[p->offset / TIDE__DISK_BLOCK].stored * TIDE__DISK_BLOCK);
+    if (p->size_bytes == 0 || p->stored_bytes > p->size_bytes) return false;
     p->stored += p->size_bytes - p->stored_bytes;
+    return true;
 }
 
 static void cut_piece(state *s) {
@@ -171,10 +167,12 @@ static void cut_piece(state *s) {
         t->forms && (t->write ? t->packs && worth_packing(s, s->next) : t->forms[offset / TIDE__DISK_BLOCK].place);
     *p = (piece){.offset = offset, .size_bytes = (uint32_t)same_form(s, packed), .stored = t->data + s->next};
     p->stored_bytes = p->size_bytes;
-    if (t->write && t->sums) forget_sums(t, p);
-    if (t->write && t->forms) set_forms(t, p, 0);
     if (packed && t->write) pack_piece(s, p, tag);
-    if (packed && !t->write) read_packed(t, p);
+    if (packed && !t->write && !read_packed(t, p)) {
+        set_error(s, EBADMSG, offset);
+        s->idle[s->n_idle++] = tag;
+        return;
+    }
     s->next += p->size_bytes;
     p->rest =
         (tide__disk_request){.data = p->stored, .offset = p->offset, .size_bytes = p->stored_bytes, .write = t->write};
@@ -257,10 +255,18 @@ static uint64_t choose_piece(uint64_t size_bytes) {
     return tide__min_u64(MAX_PIECE_BYTES, tide__max_u64(MIN_PIECE_BYTES, share));
 }
 
+/* Before a write nothing is known of any of its blocks any more, after it everything: one that fails leaves no false claim. */
+static void forget(const tide__disk_transfer *t) {
+    const uint64_t first = t->offset / TIDE__DISK_BLOCK, n = t->size_bytes / TIDE__DISK_BLOCK;
+    if (t->sums) memset(t->sums + first, 0, n * sizeof *t->sums);
+    if (t->forms) memset(t->forms + first, 0, n * sizeof *t->forms);
+}
+
 int tide__disk_run(tide__disk_lane *lane, const tide__disk_transfer *transfer, uint64_t *failed_at) {
     state s = {.lane = lane, .transfer = transfer, .n_idle = DEPTH, .piece_bytes = choose_piece(transfer->size_bytes)};
     for (uint32_t i = 0; i < DEPTH; i++) s.idle[i] = DEPTH - 1 - i;
     if (lane->lost) set_error(&s, EIO, transfer->offset);
+    if (transfer->write && !s.error) forget(transfer);
     do {
         while (!s.error && s.n_idle > 0 && s.next < transfer->size_bytes) cut_piece(&s);
     } while (s.n_idle < DEPTH && wait_for_one(&s));

@@ -16,6 +16,10 @@ typedef struct tide__disk_form {
     uint8_t stored; /* blocks of the whole extent */
 } tide__disk_form;
 #define TIDE__DISK_EXTENT ((uint64_t)TIDE__ZEROS_MOST) /* the most bytes of one */
+/* Of a block that was lost beside a write: an extent of one block that is stored in more, so reading it is EBADMSG. */
+#define TIDE__DISK_LOST ((tide__disk_form){.place = 1, .stored = UINT8_MAX})
+/* Blocks of the extent that begins at this one; 0: there is none. */
+uint64_t tide__disk_extent_blocks(const tide__disk_form *form, uint64_t most);
 
 typedef struct tide__disk_lane {
     const tide__disk_engine *engine;

@@ -20,7 +20,7 @@ typedef struct tide__tier_options {
     bool checksums;       /* disk: what is read must be what was written, at about 0.2 s of a core per GB and 0.1 % of
                              the capacity in RAM */
     bool packs; /* disk: zeros are left out where that pays (zeros.h), if slots are whole disk blocks; takes 0.05 %
-                             of the capacity in RAM and, once something is packed, 1.2 MiB */
+                             of the capacity in RAM and, once something is packed, 1.2 MiB a direction */
     const struct tide__disk_engine *const *engines; /* disk: what to try, NULL after the last; NULL: the system's */
 } tide__tier_options;
 
