@@ -128,26 +128,36 @@ static tide_status write_array(tide_trainer *t, const entry *e, FILE *stream, ui
     return tide__owner_reads_state(t, e->state, tide__array_write, &place);
 }
 
+/* What owners send of the entries from `first` on, after a failure here: they know nothing of it. */
+static void drop_arrays(tide_trainer *t, const entry_vec *entries, size_t first) {
+    for (size_t i = first; i < entries->count; i++)
+        if (entries->data[i].kind != COUNTER) (void)tide__owner_reads_state(t, entries->data[i].state, NULL, NULL);
+}
+
 /* stream: NULL where another rank writes. A failed write of the header is sticky and reported when the file is committed, if not before. */
 static tide_status write_arrays(tide_trainer *t, const entry_vec *entries, FILE *stream) {
     off_t begin = stream ? ftello(stream) : 0;
-    if (begin < 0) return tide__fail_errno(TIDE_E_IO, errno, "cannot write");
+    tide_status status = begin < 0 ? tide__fail_errno(TIDE_E_IO, errno, "cannot write") : TIDE_OK;
     uint64_t at = (uint64_t)begin;
-    for (size_t i = 0; i < entries->count; i++) {
-        TIDE_TRY(write_array(t, &entries->data[i], stream, at));
+    size_t i = 0;
+    for (; i < entries->count && status == TIDE_OK; i++) {
+        status = write_array(t, &entries->data[i], stream, at);
         at += entry_bytes(t->network.step, &entries->data[i]);
     }
-    return TIDE_OK;
+    if (status != TIDE_OK) drop_arrays(t, entries, i);
+    return status;
 }
 
 static tide_status write_file(tide_trainer *t, const char *path, const entry_vec *entries, tide__metadata_fn metadata) {
     tide__writer w;
-    TIDE_TRY(tide__writer_open_regular(&w, path));
-    tide_status status = write_header(t, entries, metadata, w.stream);
+    tide_status status = tide__writer_open_regular(&w, path);
+    const bool is_open = status == TIDE_OK;
+    if (is_open) status = write_header(t, entries, metadata, w.stream);
+    if (status != TIDE_OK) drop_arrays(t, entries, 0);
     if (status == TIDE_OK) status = write_arrays(t, entries, w.stream);
     if (status == TIDE_OK) return tide__writer_commit(&w);
-    tide__writer_abort(&w);
-    return tide__fail_in(status, "%s", path);
+    if (is_open) tide__writer_abort(&w);
+    return is_open ? tide__fail_in(status, "%s", path) : status;
 }
 
 tide_status tide__arrays_save(tide_trainer *t, const char *path, bool whole, tide__metadata_fn metadata) {

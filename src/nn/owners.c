@@ -56,7 +56,9 @@ static tide_status send_state(tide_trainer *t, uint32_t state) {
     return pass(&p, false, 0, &end, sizeof end);
 }
 
+/* All of it is received, whatever `take` says: else ranks would be out of step. */
 static tide_status receive_state(tide_trainer *t, const tide_state *s, tide__piece_fn take, void *context) {
+    tide_status taken = TIDE_OK;
     const tide_peers *p = t->options.peers;
     float *plain = malloc(TIDE__PIECE_BYTES);
     tide_status status = plain ? TIDE_OK : tide__fail_memory();
@@ -67,17 +69,17 @@ static tide_status receive_state(tide_trainer *t, const tide_state *s, tide__pie
         if (!is_sound(&piece))
             status = tide__fail(TIDE_E_PEER, "rank %u sends what is no piece of \"%s\"", s->owner, s->name);
         if (status == TIDE_OK) status = pass(p, true, s->owner, plain, plain_bytes(&piece));
-        if (status == TIDE_OK) status = take(context, s, &piece, plain);
+        if (status == TIDE_OK && taken == TIDE_OK && take) taken = take(context, s, &piece, plain);
     }
     free(plain);
-    return status;
+    return status == TIDE_OK ? taken : status;
 }
 
 tide_status tide__owner_reads_state(tide_trainer *t, uint32_t state, tide__piece_fn take, void *context) {
     const tide_peers *p = t->options.peers;
     const tide_state *s = tide_step_state(t->network.step, state);
     if (!p || (p->rank == 0 && (s->owner == TIDE_NONE || s->owner == 0)))
-        return tide__network_read_state(&t->network, state, take, context);
+        return take ? tide__network_read_state(&t->network, state, take, context) : TIDE_OK;
     if (s->owner == TIDE_NONE || s->owner == 0) return TIDE_OK;
     if (p->rank == 0) return receive_state(t, s, take, context);
     return p->rank == s->owner ? send_state(t, state) : TIDE_OK;
