@@ -99,7 +99,8 @@ typedef struct tide_message {
 
 /* How an op may be cut: `units` (samples, rows, heads) that it works on one by one, lying one behind the other in every operand
  * that is cut, each as large as the next. In parts, it runs once for each part, with the units of that part. An op whose operands
- * are none of them cut runs once, and only says which of them it takes in parts. tide_program_split cuts programs. */
+ * are none of them cut runs once, and only says which of them it takes in parts. No operand of a random op is cut: its parts would
+ * all draw the same numbers. tide_program_split cuts programs. */
 typedef struct tide_split {
     uint32_t units;
     uint32_t bits_class;  /* of the results in parts: those of variant 0 where they keep the bits. Sums rarely do */

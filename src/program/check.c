@@ -183,6 +183,8 @@ static tide_status check_split(const tide_program_builder *b, const tide_op *op)
         TIDE_TRY(check_along(b, s, s->writes[i], op->writes[i]));
         cut |= s->writes[i] == TIDE_ALONG_CUT;
     }
+    if (cut && op->random)
+        return tide__fail(TIDE_E_ARGUMENT, "split: a random op is not cut, as its parts would draw the same numbers");
     for (uint32_t i = 0; i < op->n_writes; i++) TIDE_TRY(check_split_write(op, i, cut));
     for (uint32_t i = 0; i < op->n_inplace; i++)
         if (op->inplace[i].must && s->reads[op->inplace[i].read] != s->writes[op->inplace[i].write])

@@ -15,11 +15,6 @@ static void keep_whole(finding *f, bool *cut) {
     *cut = false;
 }
 
-static tide_along along_of(const tide_op *op, uint32_t operand) {
-    if (!op->split) return TIDE_ALONG_WHOLE;
-    return operand < op->n_reads ? op->split->reads[operand] : op->split->writes[operand - op->n_reads];
-}
-
 static tide_id operand_of(const tide_op *op, uint32_t operand) {
     return operand < op->n_reads ? op->reads[operand] : op->writes[operand - op->n_reads];
 }
@@ -30,15 +25,10 @@ static bool may_be_cut(const tide_op *op, uint32_t parts, bool bits_any) {
     return bits_any || s->bits_class == op->variants[0].bits_class;
 }
 
-/* An op that is not cut takes whole what it would take cut. */
-static void hold_operands(finding *f, tide_id id) {
+/* One value, in the end: both are cut or none. */
+static void pair_operands(finding *f, tide_id id) {
     const tide_op *op = tide_program_op(f->p, id);
-    for (uint32_t i = 0; i < op->n_reads + op->n_writes; i++) {
-        const tide_along along = along_of(op, i);
-        const bool fine = along == TIDE_ALONG_PARTS || (along == TIDE_ALONG_CUT && f->cuts->ops[id]);
-        if (!fine) keep_whole(f, &f->cuts->tensors[operand_of(op, i)]);
-    }
-    for (uint32_t i = 0; i < op->n_inplace; i++) { /* one value, in the end: both are cut or none */
+    for (uint32_t i = 0; i < op->n_inplace; i++) {
         bool *read = &f->cuts->tensors[op->reads[op->inplace[i].read]];
         bool *write = &f->cuts->tensors[op->writes[op->inplace[i].write]];
         if (!op->inplace[i].must || *read == *write) continue;
@@ -47,24 +37,40 @@ static void hold_operands(finding *f, tide_id id) {
     }
 }
 
+/* An op that is not cut takes whole what it would take cut. */
+static void hold_operands(finding *f, tide_id id) {
+    const tide_op *op = tide_program_op(f->p, id);
+    for (uint32_t i = 0; i < op->n_reads + op->n_writes; i++) {
+        const tide_along along = tide__along(op, i);
+        const bool fine = along == TIDE_ALONG_PARTS || (along == TIDE_ALONG_CUT && f->cuts->ops[id]);
+        if (!fine) keep_whole(f, &f->cuts->tensors[operand_of(op, i)]);
+    }
+}
+
 static void check_op(finding *f, tide_id id) {
     const tide_op *op = tide_program_op(f->p, id);
     bool any = false;
     if (!f->cuts->ops[id]) return;
     for (uint32_t i = 0; i < op->n_reads + op->n_writes; i++) {
-        const bool cut = along_of(op, i) == TIDE_ALONG_CUT, is_cut = f->cuts->tensors[operand_of(op, i)];
+        const bool cut = tide__along(op, i) == TIDE_ALONG_CUT, is_cut = f->cuts->tensors[operand_of(op, i)];
         if (cut && !is_cut && i >= op->n_reads) keep_whole(f, &f->cuts->ops[id]);
         any |= cut && is_cut;
     }
     if (!any) keep_whole(f, &f->cuts->ops[id]);
 }
 
+/* Forwards and backwards in turn: what spreads along a chain of ops takes one pass, whichever way. */
 static void settle(finding *f) {
+    const tide_id n = tide_program_op_count(f->p);
+    bool backwards = true;
     do {
+        backwards = !backwards;
         f->changed = false;
-        for (tide_id i = 0; i < tide_program_op_count(f->p); i++) {
-            hold_operands(f, i);
-            check_op(f, i);
+        for (tide_id i = 0; i < n; i++) {
+            const tide_id id = backwards ? n - 1 - i : i;
+            pair_operands(f, id);
+            check_op(f, id);
+            hold_operands(f, id);
         }
         for (uint32_t i = 0; i < tide_program_carry_count(f->p); i++) {
             const tide_carry *c = tide_program_carry(f->p, i);

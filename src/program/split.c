@@ -31,14 +31,23 @@ typedef struct splitter {
     TIDE_VEC(uint32_t) places; /* per operand of the op at hand: its place among the new ones; then their number */
 } splitter;
 
+/* A long name is cut, its end is not: nor is a character of several bytes. */
+static const char *name_part(const char *base, const char *end, char name[NAME_BYTES]) {
+    size_t n = strlen(base);
+    const size_t room = NAME_BYTES - 1 - strlen(end);
+    if (n > room)
+        for (n = room; n > 0 && ((unsigned char)base[n] & 0xC0) == 0x80;) n--;
+    snprintf(name, NAME_BYTES, "%.*s%s", (int)n, base, end);
+    return name;
+}
+
 /* ---- values ---- */
 
 static tide_status add_value(splitter *s, tide_id original, const char *end, uint64_t size_bytes, bool keep,
                              tide_id *out) {
     tide_tensor t = *tide_program_tensor(s->p, original);
     char name[NAME_BYTES];
-    snprintf(name, sizeof name, "%s%s", t.name, end);
-    t.name = name;
+    if (*end) t.name = name_part(t.name, end, name);
     t.size_bytes = size_bytes;
     t.keep = keep;
     return tide_program_builder_tensor(s->b, &t, out);
@@ -61,11 +70,6 @@ static tide_status add_values(splitter *s) {
 
 /* ---- operands ---- */
 
-static tide_along along_of(const tide_op *op, uint32_t operand) {
-    if (!op->split) return TIDE_ALONG_WHOLE;
-    return operand < op->n_reads ? op->split->reads[operand] : op->split->writes[operand - op->n_reads];
-}
-
 /* What part `k` of a cut op writes where the whole is neither cut nor in parts: a sum of its own, or the value in turn. */
 static tide_status add_partial(splitter *s, tide_id t, uint32_t k, bool sum, tide_id *out) {
     char end[24];
@@ -79,12 +83,12 @@ static tide_status list_operand(splitter *s, const tide_op *op, uint32_t i, bool
     const tide_id t = write ? op->writes[i - op->n_reads] : op->reads[i];
     tide_id id = write ? s->first[t] : s->now[t];
     uint32_t n = 1;
-    if (s->cuts.tensors[t] && along_of(op, i) == TIDE_ALONG_CUT)
+    if (s->cuts.tensors[t] && tide__along(op, i) == TIDE_ALONG_CUT)
         id = s->first[t] + k;
     else if (s->cuts.tensors[t])
         n = s->cuts.parts;
     else if (write && cut)
-        TIDE_TRY(add_partial(s, t, k, along_of(op, i) == TIDE_ALONG_SUM, &id));
+        TIDE_TRY(add_partial(s, t, k, tide__along(op, i) == TIDE_ALONG_SUM, &id));
     TIDE_TRY(tide__vec_push(&s->places, (uint32_t)s->operands.count));
     for (uint32_t j = 0; j < n; j++) TIDE_TRY(tide__vec_push(&s->operands, id + j));
     return TIDE_OK;
@@ -101,7 +105,8 @@ static tide_status list_operands(splitter *s, const tide_op *op, bool cut, uint3
 
 /* A read that later parts need as well cannot be taken over before the last. */
 static bool is_needed_again(const splitter *s, const tide_op *op, uint32_t read, bool cut, uint32_t k) {
-    return cut && k + 1 < s->cuts.parts && !(s->cuts.tensors[op->reads[read]] && along_of(op, read) == TIDE_ALONG_CUT);
+    return cut && k + 1 < s->cuts.parts &&
+           !(s->cuts.tensors[op->reads[read]] && tide__along(op, read) == TIDE_ALONG_CUT);
 }
 
 static tide_status list_pairs(splitter *s, const tide_op *op, uint32_t n_reads, bool cut, uint32_t k) {
@@ -144,7 +149,7 @@ static tide_status add_sum(splitter *s, const tide_op *op, tide_id t, tide_id le
         *out = s->first[t];
     else
         TIDE_TRY(add_value(s, t, "+", tide_program_tensor(s->p, t)->size_bytes, false, out));
-    snprintf(name, sizeof name, "%s.sum", tide_program_tensor(s->p, t)->name);
+    name_part(tide_program_tensor(s->p, t)->name, ".sum", name);
     tide_op sum = {.name = name, .phase = op->phase, .rerunnable = true, .n_reads = 2, .n_writes = 1, .n_inplace = 1};
     sum.n_variants = 1;
     sum.reads = reads;
@@ -190,13 +195,13 @@ static tide_status add_op(splitter *s, tide_id id, uint32_t k) {
     const tide_op *original = tide_program_op(s->p, id);
     const bool cut = s->cuts.ops[id];
     tide_op op = *original;
-    char name[NAME_BYTES];
+    char name[NAME_BYTES], end[16];
     TIDE_TRY(list_operands(s, original, cut, k, &op.n_reads));
     TIDE_TRY(list_pairs(s, original, op.n_reads, cut, k));
     TIDE_TRY(list_variants(s, original, cut, k));
     if (cut) {
-        snprintf(name, sizeof name, "%s@%u", original->name, k);
-        op.name = name;
+        snprintf(end, sizeof end, "@%u", k);
+        op.name = name_part(original->name, end, name);
     }
     op.split = NULL;
     op.reads = s->operands.data;
@@ -227,7 +232,7 @@ static bool begins_stretch(const splitter *s, tide_id id) {
 static void note_operands(splitter *s, tide_id id) {
     const tide_op *op = tide_program_op(s->p, id);
     for (uint32_t i = 0; i < op->n_reads; i++)
-        if (!s->cuts.tensors[op->reads[i]] || along_of(op, i) != TIDE_ALONG_CUT) s->seen[op->reads[i]] = s->stretch;
+        if (!s->cuts.tensors[op->reads[i]] || tide__along(op, i) != TIDE_ALONG_CUT) s->seen[op->reads[i]] = s->stretch;
     for (uint32_t i = 0; i < op->n_writes; i++) s->written[op->writes[i]] = s->stretch;
 }
 

@@ -4,6 +4,12 @@
 
 #include <tidemark/program.h>
 
+/* Of the reads and then the writes. */
+static inline tide_along tide__along(const tide_op *op, uint32_t operand) {
+    if (!op->split) return TIDE_ALONG_WHOLE;
+    return operand < op->n_reads ? op->split->reads[operand] : op->split->writes[operand - op->n_reads];
+}
+
 typedef struct tide__cuts {
     uint32_t parts;
     bool *ops, *tensors; /* per id: it is cut */

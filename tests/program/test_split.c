@@ -106,6 +106,7 @@ static void test_refused(void **state) {
     refuse("\"writes\":[\"cut\"]", "\"writes\":[\"parts\"]", "by each part");
     refuse("\"writes\":[\"cut\"]", "\"writes\":[\"whole\"]", "not in place");
     refuse("\"writes\":[\"whole\"]", "\"writes\":[\"sum\"]", "cannot be a sum");
+    refuse("\"name\":\"f\",", "\"name\":\"f\",\"random\":5,", "a random op is not cut");
     refuse("\"workspace\":\"cut\"", "\"workspace\":\"all\"", "workspace");
     refuse("\"workspace\":\"cut\"", "\"work\":\"cut\"", "unknown key");
 }
@@ -364,12 +365,61 @@ static void test_random(void **state) {
     assert_true(n_cut > 200);
 }
 
+/* ---- long ones ---- */
+
+/* A chain of n ops, each of which can be cut, but for the last of several. */
+static tide_program *draw_chain(uint32_t n, const char *name) {
+    static const tide_along cut = TIDE_ALONG_CUT;
+    static const tide_variant variant = {.cost_ns = 100};
+    const tide_split split = {.units = UNITS, .reads = &cut, .writes = &cut};
+    tide_program_builder *b;
+    tide_program *p;
+    tide_id x, y;
+    tide_tensor t = {.name = name, .size_bytes = UINT64_C(8) * UNITS, .start = TIDE_START_CLIENT};
+    assert_ok(tide_program_builder_create("chain", false, &b));
+    assert_ok(tide_program_builder_tensor(b, &t, &x));
+    t.start = TIDE_START_ABSENT;
+    for (uint32_t i = 0; i < n; i++, x = y) {
+        t.keep = i + 1 == n;
+        assert_ok(tide_program_builder_tensor(b, &t, &y));
+        const bool whole = n > 1 && i == n - 1;
+        tide_op op = {.name = name, .n_reads = 1, .n_writes = 1, .n_variants = 1, .reads = &x, .writes = &y};
+        op.variants = &variant;
+        op.split = whole ? NULL : &split;
+        assert_ok(tide_program_builder_op(b, &op, NULL));
+    }
+    assert_ok(tide_program_builder_finish(b, &p));
+    return p;
+}
+
+/* What is whole spreads backwards over 200,000 ops: in time, if a pass does it. */
+static void test_chain(void **state) {
+    (void)state;
+    tide_program *p = draw_chain(200000, "x"), *in_parts;
+    assert_status(tide_program_split(p, 2, false, &in_parts), TIDE_E_ARGUMENT);
+    assert_error_has("no op of the program");
+    tide_program_destroy(p);
+}
+
+static void test_long_name(void **state) {
+    (void)state;
+    char name[400];
+    tide_program *in_parts;
+    for (size_t i = 0; i + 2 < sizeof name; i += 2) memcpy(name + i, "\xC3\xA4", 3);
+    tide_program *p = draw_chain(1, name);
+    assert_ok(tide_program_split(p, 12, false, &in_parts));
+    const char *got = tide_program_tensor(in_parts, 11)->name;
+    assert_int_equal(strlen(got), 252 + 3);
+    assert_string_equal(got + 250, "\xC3\xA4@11");
+    assert_string_equal(tide_program_op(in_parts, 11)->name, got);
+    tide_program_destroy(in_parts);
+    tide_program_destroy(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step),
-        cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_step),   cmocka_unit_test(test_bits),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_random), cmocka_unit_test(test_chain), cmocka_unit_test(test_long_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
