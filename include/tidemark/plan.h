@@ -199,8 +199,8 @@ TIDE_API tide_status tide_plan_create(const tide_program *program, const tide_ma
 
 /* tide_plan_create for the program in parts (tide_program_split), which *in_parts gets; the caller destroys both. Budgets that are
  * shares are of the unconstrained arena of the program as it is. parts 0: 1, 2, 4 ... as far as ops have units; the fastest plan
- * that fits, of equal ones that of fewer parts; for the smallest budget that of the smallest arena. Ops and tensors of *fit are
- * TIDE_NONE where they would be those of parts. */
+ * that fits, of equal ones that of fewer parts; for the smallest budget that of the smallest arena. Where no number fits, *fit has
+ * the least that one of them needs, and the least bound; its ops and tensors are TIDE_NONE where they would be those of parts. */
 TIDE_API tide_status tide_plan_create_in_parts(const tide_program *program, const tide_machine *machine,
                                                const tide_plan_options *options, uint32_t parts, tide_fit_report *fit,
                                                tide_program **in_parts, tide_plan **out);

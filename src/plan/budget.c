@@ -96,7 +96,7 @@ double tide__budget_tolerance(tide_effort effort) {
     return tolerance[effort];
 }
 
-static bool wants_smallest(const tide_plan_options *given) {
+bool tide__budget_wants_smallest(const tide_plan_options *given) {
     tide_plan_options o;
     tide_plan_options_init(&o);
     return tide__options_take("tide_plan_options", given, sizeof o, &o) == TIDE_OK &&
@@ -108,7 +108,7 @@ tide_status tide__budget_settle(const tide_program *program, const tide_machine 
     tide_plan_options o;
     tide_smallest smallest = {.works_bytes = UINT64_MAX};
     TIDE_TRY(tide__budget_limit(program, machine, given, &o));
-    if (wants_smallest(given)) TIDE_TRY(tide_plan_smallest(program, machine, &o, 0, &smallest));
+    if (tide__budget_wants_smallest(given)) TIDE_TRY(tide_plan_smallest(program, machine, &o, 0, &smallest));
     o.budgets.arena_bytes = tide__min_u64(o.budgets.arena_bytes, smallest.works_bytes);
     *out = o;
     return TIDE_OK;

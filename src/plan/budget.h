@@ -13,6 +13,8 @@ tide_status tide__budget_limit(const tide_program *program, const tide_machine *
                                tide_plan_options *out);
 /* Something is left to settle, for which the program has to be there. */
 bool tide__budget_is_relative(const tide_plan_options *options);
+/* The arena of the caller's options is to be the smallest. */
+bool tide__budget_wants_smallest(const tide_plan_options *given);
 /* How closely the smallest arena is looked for: the share of it that may be left to gain. */
 double tide__budget_tolerance(tide_effort effort);
 

@@ -6,6 +6,8 @@
 #include "plan/budget.h"
 #include "plan/plan_data.h"
 
+#include <stdio.h>
+
 enum { MOST_PARTS = 64 }; /* that are tried */
 
 /* The best so far. */
@@ -38,17 +40,42 @@ static bool is_better(const tide_plan_options *options, const choice *a, const c
     return a->plan->prediction.step_ns < b->plan->prediction.step_ns;
 }
 
-static bool is_misfit(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
+/* What to say where no number fits: of the one that needs least. */
+typedef struct refusal {
+    tide_status status; /* TIDE_OK: none yet */
+    tide_fit_report fit;
+    char text[512];
+} refusal;
 
-/* *tried: the number is one that the program can be cut into. */
+/* An arena that works says more than a bound. */
+static bool needs_less(const tide_fit_report *a, const tide_fit_report *b) {
+    if (!a->needed_bytes || !b->needed_bytes) return a->needed_bytes != 0;
+    if (a->is_bound != b->is_bound) return b->is_bound;
+    return a->needed_bytes < b->needed_bytes;
+}
+
+/* The bound is that of all numbers, so it is known if that of each is. */
+static void note_refusal(refusal *r, tide_status status, const tide_fit_report *fit) {
+    const tide_fit_report before = r->fit;
+    const bool first = r->status == TIDE_OK;
+    if (first || needs_less(fit, &before)) {
+        r->status = status;
+        r->fit = *fit;
+        snprintf(r->text, sizeof r->text, "%s", tide_last_error());
+    }
+    if (first) return;
+    const tide_fit_report *lower = before.bound_bytes < fit->bound_bytes ? &before : fit;
+    r->fit.bound_bytes = lower->bound_bytes;
+    r->fit.bound_op = lower->bound_op;
+}
+
+/* A number that the program cannot be cut into, or only with sums beyond measure, is none. */
 static tide_status try_number(const tide_program *program, const tide_machine *machine,
-                              const tide_plan_options *options, uint32_t parts, tide_fit_report *fit, choice *best,
-                              bool *tried) {
+                              const tide_plan_options *options, uint32_t parts, tide_fit_report *fit, choice *best) {
     choice c;
     tide_program *in_parts;
     tide_status status = tide_program_split(program, parts, options->bits_any, &in_parts);
-    *tried = status == TIDE_OK;
-    if (status != TIDE_OK) return status == TIDE_E_ARGUMENT ? TIDE_OK : status;
+    if (status != TIDE_OK) return status == TIDE_E_ARGUMENT || status == TIDE_E_OVERFLOW ? TIDE_OK : status;
     TIDE_TRY(plan_in(in_parts, machine, options, parts, fit, &c));
     choice *worse = is_better(options, &c, best) ? best : &c;
     drop(worse);
@@ -60,14 +87,16 @@ static tide_status try_number(const tide_program *program, const tide_machine *m
 static tide_status choose(const tide_program *program, const tide_machine *machine, const tide_plan_options *options,
                           tide_fit_report *fit, choice *best) {
     const uint32_t units = tide_program_units(program);
-    tide_status last = TIDE_OK;
+    refusal least = {.status = TIDE_OK};
     for (uint32_t parts = 1; parts <= units && parts <= MOST_PARTS; parts *= 2) {
-        bool tried = false;
-        tide_status status = try_number(program, machine, options, parts, fit, best, &tried);
-        if (status != TIDE_OK && !is_misfit(status)) return status;
-        if (tried) last = status;
+        tide_fit_report own = {.op = TIDE_NONE, .bound_op = TIDE_NONE, .tier = TIDE_NONE, .tier_tensor = TIDE_NONE};
+        tide_status status = try_number(program, machine, options, parts, &own, best);
+        if (status != TIDE_OK && !tide__is_misfit(status)) return drop(best), status;
+        if (status != TIDE_OK) note_refusal(&least, status, &own);
     }
-    return best->plan ? TIDE_OK : last;
+    if (best->plan) return TIDE_OK;
+    if (fit) *fit = least.fit;
+    return tide__fail(least.status, "%s", least.text);
 }
 
 tide_status tide_plan_create_in_parts(const tide_program *program, const tide_machine *machine,
@@ -78,7 +107,7 @@ tide_status tide_plan_create_in_parts(const tide_program *program, const tide_ma
     tide_program *asked = NULL;
     tide_plan_options limited;
     TIDE_TRY(tide__budget_limit(program, machine, options, &limited));
-    if (options->arena_budget.kind == TIDE_BUDGET_SMALLEST) limited.arena_budget = options->arena_budget;
+    if (tide__budget_wants_smallest(options)) limited.arena_budget.kind = TIDE_BUDGET_SMALLEST;
     if (parts) TIDE_TRY(tide_program_split(program, parts, limited.bits_any, &asked));
     tide_status status =
         parts ? plan_in(asked, machine, &limited, parts, fit, &best) : choose(program, machine, &limited, fit, &best);

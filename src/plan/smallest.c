@@ -27,8 +27,6 @@ typedef struct search {
     uint64_t hint_bytes; /* an arena that was seen: often a budget that works; 0: none */
 } search;
 
-static bool is_refusal(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
-
 static tide_status accept(search *s, const tide_plan *plan) {
     TIDE_TRY(tide__plan_peak_op(s->program, plan, &s->found.op));
     s->found.works_bytes = s->options.budgets.arena_bytes;
@@ -69,7 +67,7 @@ static tide_status narrow(search *s, double tolerance, uint32_t max_plans) {
          i++) {
         uint64_t budget = next_budget(s);
         tide_status status = try_budget(s, budget);
-        if (is_refusal(status))
+        if (tide__is_misfit(status))
             f->failed_bytes = budget;
         else if (status != TIDE_OK)
             return status;
@@ -84,7 +82,7 @@ static tide_status climb(search *s, uint64_t budget) {
     do {
         status = try_budget(s, budget);
         budget += budget / 16 + 1;
-    } while (is_refusal(status) && --left > 0);
+    } while (tide__is_misfit(status) && --left > 0);
     return status;
 }
 

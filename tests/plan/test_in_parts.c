@@ -72,6 +72,13 @@ static void test_fits(void **state) {
     fit.op = 7;
     assert_status(tide_plan_create_in_parts(p, &machine, &o, 0, &fit, &in_parts, &plan), TIDE_E_FIT);
     assert_true(fit.op == TIDE_NONE && fit.bound_op == TIDE_NONE);
+    uint64_t least = UINT64_MAX;
+    for (uint32_t n = 1; n <= UNITS; n *= 2) {
+        tide_fit_report own;
+        assert_status(tide_plan_create_in_parts(p, &machine, &o, n, &own, &in_parts, &plan), TIDE_E_FIT);
+        if (own.bound_bytes < least) least = own.bound_bytes;
+    }
+    assert_true(least > 0 && fit.bound_bytes == least && fit.needed_bytes >= least);
     assert_status(tide_plan_create_in_parts(p, &machine, &o, 3, &fit, &in_parts, &plan), TIDE_E_ARGUMENT);
     tide_program_destroy(p);
 }
@@ -91,6 +98,32 @@ static void test_choice(void **state) {
     assert_int_equal(tide_plan_parts(plan), UNITS);
     assert_in_range(tide_plan_arena_bytes(plan), 2 * LAYER_BYTES / UNITS, 2 * LAYER_BYTES / UNITS + 2 * WEIGHT_BYTES);
     assert_true(tide_plan_prediction(plan)->step_ns >= whole_ns / 2);
+    tide_plan_destroy(plan);
+    tide_program_destroy(in_parts);
+    tide_program_destroy(p);
+}
+
+/* Sums that would take longer than a program may: the program stays whole. And options of an older caller have no smallest. */
+static void test_no_parts(void **state) {
+    (void)state;
+    static const tide_along cut = TIDE_ALONG_CUT, sum = TIDE_ALONG_SUM;
+    static const tide_variant variant = {.cost_ns = 100};
+    const tide_split split = {.units = UNITS, .sum_cost_ns = UINT64_MAX, .reads = &cut, .writes = &sum};
+    tide_program_builder *b;
+    tide_program *p, *in_parts;
+    tide_plan *plan;
+    assert_ok(tide_program_builder_create("sum", false, &b));
+    const tide_id x = add(b, LAYER_BYTES, TIDE_START_CLIENT, false), y = add(b, 64, TIDE_START_ABSENT, true);
+    tide_op o = {.n_reads = 1, .n_writes = 1, .n_variants = 1, .reads = &x, .writes = &y, .variants = &variant};
+    o.split = &split;
+    assert_ok(tide_program_builder_op(b, &o, NULL));
+    assert_ok(tide_program_builder_finish(b, &p));
+    tide_plan_options options = options_for(UINT64_MAX);
+    options.arena_budget.kind = TIDE_BUDGET_SMALLEST;
+    options.size = offsetof(tide_plan_options, arena_budget);
+    assert_ok(tide_plan_create_in_parts(p, &machine, &options, 0, NULL, &in_parts, &plan));
+    assert_true(tide_plan_parts(plan) <= 1);
+    assert_status(tide_plan_create_in_parts(p, &machine, &options, 2, NULL, &in_parts, &plan), TIDE_E_OVERFLOW);
     tide_plan_destroy(plan);
     tide_program_destroy(in_parts);
     tide_program_destroy(p);
@@ -172,8 +205,8 @@ static void test_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fits), cmocka_unit_test(test_choice), cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_bits), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_fits),    cmocka_unit_test(test_choice), cmocka_unit_test(test_no_parts),
+        cmocka_unit_test(test_budgets), cmocka_unit_test(test_bits),   cmocka_unit_test(test_file),
     };
     if (tide_machine_load("default", &machine) != TIDE_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
