@@ -261,6 +261,25 @@ static void tiers_can_be_left_out(void **state) {
     assert_int_equal(without.n_tiers, m.n_tiers - 1);
 }
 
+static void clusters_of_nothing_are_refused(void **state) {
+    (void)state;
+    tide_cluster c, other;
+    tide_machine m;
+    tide_program_builder *b;
+    tide_program *p;
+    assert_ok(tide_program_builder_create("empty", false, &b));
+    assert_ok(tide_program_builder_finish(b, &p));
+    assert_ok(tide_cluster_load("8xa100-nvlink", &c));
+    assert_ok(tide_cluster_machine(&c, p, 0, &m));
+    other = c, other.ranks_per_host = 0;
+    assert_status(tide_cluster_machine(&other, p, 0, &m), TIDE_E_ARGUMENT);
+    other = c, other.inside.bytes_per_s = 0;
+    assert_status(tide_cluster_machine(&other, p, 0, &m), TIDE_E_ARGUMENT);
+    other = c, other.between.bytes_per_s = 0;
+    assert_status(tide_cluster_machine(&other, p, 0, &m), TIDE_E_ARGUMENT);
+    tide_program_destroy(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_is_valid),
@@ -273,6 +292,7 @@ int main(void) {
         cmocka_unit_test(fingerprint_ignores_names_only),
         cmocka_unit_test(broken_profiles_are_refused),
         cmocka_unit_test(tiers_can_be_left_out),
+        cmocka_unit_test(clusters_of_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

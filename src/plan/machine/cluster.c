@@ -74,6 +74,8 @@ tide_status tide_cluster_machine(const tide_cluster *c, const tide_program *prog
     TIDE_NEED(c, program, out);
     tide_machine m;
     double bytes = 0, seconds = 0, latency_ns = 0, messages = 0;
+    if (c->ranks_per_host == 0 || c->inside.bytes_per_s == 0 || c->between.bytes_per_s == 0)
+        return tide__fail(TIDE_E_ARGUMENT, "a cluster has ranks on each host, and links with a rate");
     TIDE_TRY(tide_machine_load(c->machine, &m));
     for (tide_id i = 0; i < tide_program_op_count(program); i++) {
         const tide_op *op = tide_program_op(program, i);
