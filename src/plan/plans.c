@@ -32,6 +32,7 @@ void tide__plans_deinit(tide__plans *p) {
 static uint64_t fingerprint(const tide__decisions *d, const tide__evaluate_options *o) {
     uint64_t hash =
         tide__hash_word(o->capacity_bytes, d->keep_everything | (uint64_t)o->relocates << 1 | (uint64_t)o->fills << 2);
+    hash = tide__hash_word(hash, o->place_work);
     hash = tide__hash_bytes(hash, d->variants.data, d->variants.count * sizeof *d->variants.data);
     for (size_t i = 0; i < d->swaps.count; i++) {
         const tide__swap *s = &d->swaps.data[i];
