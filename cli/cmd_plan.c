@@ -16,16 +16,26 @@ typedef struct plan_options {
     bool json, bits_any;
 } plan_options;
 
+/* The smallest arena of a program in parts is for the planner to find, as is that which it then has. */
+static tide_status fill_options(const tide_program *p, const tide_machine *m, const plan_options *o,
+                                tide_plan_options *options) {
+    planning_args args = o->planning;
+    const bool later = o->parts && args.budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST;
+    args.policy = default_policy(args.policy, &args.budgets);
+    if (later) args.budgets.arena = (size_arg){0};
+    tide_status status = fill_plan_options(&args, p, m, options);
+    if (later) options->arena_budget = o->planning.budgets.arena.budget;
+    options->bits_any = o->bits_any;
+    return status;
+}
+
 static tide_status create(const tide_program *p, const tide_machine *m, const plan_options *o,
-                          const tide_plan_options *options, tide_fit_report *fit, tide_program **in_parts,
-                          tide_plan **out) {
-    tide_plan_options own = *options;
+                          tide_plan_options *options, tide_fit_report *fit, tide_program **in_parts, tide_plan **out) {
     if (!o->parts) return tide_plan_create(p, m, options, fit, out);
-    if (o->planning.budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST) { /* of the program in parts */
-        own.budgets.arena_bytes = UINT64_MAX;
-        own.arena_budget = o->planning.budgets.arena.budget;
-    }
-    return tide_plan_create_in_parts(p, m, &own, o->n_parts, fit, in_parts, out);
+    tide_status status = tide_plan_create_in_parts(p, m, options, o->n_parts, fit, in_parts, out);
+    if (status == TIDE_OK && options->arena_budget.kind == TIDE_BUDGET_SMALLEST)
+        options->arena_budget = (tide_budget){.kind = TIDE_BUDGET_BYTES, .bytes = tide_plan_arena_bytes(*out)};
+    return status;
 }
 
 static int make_plan(const tide_program *p, const tide_machine *m, const plan_options *o) {
@@ -35,8 +45,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     tide_plan *plan = NULL;
     tide_program *in_parts = NULL;
     tide_status status = plan_unconstrained(p, m, &whole);
-    if (status == TIDE_OK) status = fill_plan_options(&o->planning, p, m, &options);
-    options.bits_any = o->bits_any;
+    if (status == TIDE_OK) status = fill_options(p, m, o, &options);
     plan_watch watch = {.seconds = o->plan_time, .whole_ns = whole.step_ns};
     if (status == TIDE_OK) {
         plan_watch_begin(&watch, &options);
@@ -46,6 +55,7 @@ static int make_plan(const tide_program *p, const tide_machine *m, const plan_op
     if (status == TIDE_OK && o->output) status = tide_plan_write(plan, o->output);
     if (status != TIDE_OK) {
         tide_plan_destroy(plan);
+        tide_program_destroy(in_parts);
         return report_misfit(status, &fit, p, m, o->json);
     }
     if (in_parts) p = in_parts;
