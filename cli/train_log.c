@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool ends_with(const char *text, const char *end) {
@@ -28,17 +29,31 @@ static tide_status check_written(train_log *log) {
     return complain(TIDE_E_IO, "cannot write %s: %s", log->path, strerror(errno ? errno : EIO));
 }
 
-/* A full disk may have left a part of a line. */
+enum { LOOK_BACK = 64 << 10 };
+
+/* A full disk may have left a part of a line. What has no line near its end is no log, and stays as it is. */
 static bool cut_last_line(FILE *f) {
-    off_t end = fseeko(f, 0, SEEK_END) == 0 ? ftello(f) : -1, size = end;
-    while (end > 0 && fseeko(f, end - 1, SEEK_SET) == 0 && fgetc(f) != '\n') end--;
-    return end >= 0 && (end == size || ftruncate(fileno(f), end) == 0) && fseeko(f, 0, SEEK_END) == 0;
+    char tail[LOOK_BACK];
+    struct stat file;
+    if (fstat(fileno(f), &file) != 0) return false;
+    const off_t first = file.st_size > LOOK_BACK ? file.st_size - LOOK_BACK : 0;
+    const ssize_t n = pread(fileno(f), tail, sizeof tail, first);
+    if (n < 0) return false;
+    const char *last = memrchr(tail, '\n', (size_t)n);
+    const off_t end = last ? first + (last - tail) + 1 : file.st_size;
+    return (end == file.st_size || ftruncate(fileno(f), end) == 0) && fseeko(f, 0, SEEK_END) == 0;
+}
+
+static bool is_regular(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode);
 }
 
 tide_status log_open(train_log *log, const char *path, const char *model, uint64_t batch, bool resumed) {
     *log = (train_log){.path = path};
     if (!path) return TIDE_OK;
     log->csv = ends_with(path, ".csv");
+    resumed = resumed && is_regular(path); /* a pipe has nothing to go on with */
     log->stream = fopen(path, resumed ? "a+" : "w");
     if (!log->stream || (resumed && !cut_last_line(log->stream)))
         return complain(TIDE_E_IO, "--log: cannot write %s: %s", path, strerror(errno));
