@@ -114,7 +114,9 @@ static tide_status ask(inquiry *q, cluster_question question, const char *only, 
     if (only && !parse_shard(only, &least))
         return complain(TIDE_E_ARGUMENT, "--shard: \"%s\" is not none, optimizer or all", only);
     if (only) most = least;
-    if (q->n_ranks == 1) most = least = TIDE_SHARD_NONE;
+    if (q->n_ranks == 1 && least != TIDE_SHARD_NONE)
+        return complain(TIDE_E_ARGUMENT, "--shard %s is for several ranks", only);
+    if (q->n_ranks == 1) most = TIDE_SHARD_NONE;
     for (tide_shard s = least; s <= most && status == TIDE_OK; s++)
         status = question == CLUSTER_FIT ? fit_rows(q, s, micro)
                  : question == CLUSTER_COMPARE

@@ -128,6 +128,8 @@ static tide_status cut_batch(const tide_net *net, model_args *m) {
 }
 
 tide_status ranks_fit_options(train_ranks *r, train_options *o) {
+    if (!r->net && o->least_shard != TIDE_SHARD_NONE)
+        return complain(TIDE_E_ARGUMENT, "--shard %s is for several ranks", o->shard);
     if (!r->net) return TIDE_OK;
     if (!is_mode(o, "planned") || varies(&o->vary))
         return complain(TIDE_E_ARGUMENT, "several ranks train from plans only: no --mode, --min-length or --drop-path");

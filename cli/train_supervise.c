@@ -21,10 +21,11 @@ typedef struct job_command {
     char self[PATH_BYTES], ranks[16];
 } job_command;
 
-/* Of the supervisor alone; a job that resumes is told by it from where. All have a value. */
-static bool is_ours(const char *word, bool *with_value) {
-    static const char *const names[] = {"--supervise", "--restarts", "--launcher", "--resume"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+/* Of the supervisor alone; a job that resumes is told by it from where, and a rank that is left alone shares nothing. All have a value. */
+static bool is_ours(const char *word, uint32_t ranks, bool *with_value) {
+    static const char *const names[] = {"--supervise", "--restarts", "--launcher", "--resume", "--shard"};
+    const size_t n = sizeof names / sizeof *names - (ranks > 1);
+    for (size_t i = 0; i < n; i++) {
         size_t length = strlen(names[i]);
         if (strncmp(word, names[i], length) != 0 || (word[length] && word[length] != '=')) continue;
         *with_value = word[length] == '=';
@@ -33,10 +34,10 @@ static bool is_ours(const char *word, bool *with_value) {
     return false;
 }
 
-static void add_own_words(job_command *c, int argc, char **argv) {
+static void add_own_words(job_command *c, uint32_t ranks, int argc, char **argv) {
     bool with_value;
     for (int i = 1; i < argc; i++) {
-        if (!is_ours(argv[i], &with_value))
+        if (!is_ours(argv[i], ranks, &with_value))
             c->words[c->n++] = argv[i];
         else if (!with_value)
             i++;
@@ -59,7 +60,7 @@ static tide_status make_command(job_command *c, const train_options *o, uint32_t
     c->words[c->n++] = c->ranks;
     c->words[c->n++] = c->self;
     c->words[c->n++] = train;
-    add_own_words(c, argc, argv);
+    add_own_words(c, ranks, argc, argv);
     if (!resume) return TIDE_OK;
     c->words[c->n++] = from;
     c->words[c->n] = strdup(resume);
@@ -76,29 +77,62 @@ static void free_command(job_command *c, bool resumes) {
 
 static volatile sig_atomic_t job_pid, stopped;
 
-/* What ends the supervisor is for the job, which saves and ends. */
-static void hand_on(int number) {
+/* What ends the supervisor is for the job, which saves and ends. What a terminal sends has reached the job already. */
+static void hand_on(int number, siginfo_t *info, void *context) {
+    (void)context;
     stopped = number;
-    if (job_pid > 0) kill((pid_t)job_pid, number);
+    if (job_pid > 0 && info->si_code <= 0) kill((pid_t)job_pid, number);
+}
+
+static sigset_t watched(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
 }
 
 static void watch_signals(void) {
-    struct sigaction action = {.sa_handler = hand_on};
+    struct sigaction action = {.sa_sigaction = hand_on, .sa_flags = SA_SIGINFO}, before;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
+}
+
+/* A job takes signals as it finds fit, not as the supervisor does. */
+static void unwatch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now, usual = {.sa_handler = SIG_DFL};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_flags & SA_SIGINFO) sigaction(numbers[i], &usual, NULL);
+}
+
+/* No signal comes between a job's start and its being known. One from before is for it as well. */
+static pid_t start_job(const job_command *c) {
+    const sigset_t set = watched();
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &set, &before);
+    const pid_t pid = fork();
+    if (pid != 0) {
+        if (pid > 0) job_pid = pid;
+        if (pid > 0 && stopped) kill(pid, stopped);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        return pid;
+    }
+    unwatch_signals();
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    execvp(c->words[0], c->words);
+    fprintf(stderr, "tidemark: cannot start %s: %s\n", c->words[0], strerror(errno));
+    _exit(127);
 }
 
 /* The exit code, as shells have it. */
 static tide_status run_job(const job_command *c, int *code) {
     int state = 0;
-    pid_t pid = fork();
+    const pid_t pid = start_job(c);
     if (pid < 0) return complain(TIDE_E_IO, "cannot start a job: %s", strerror(errno));
-    if (pid == 0) {
-        execvp(c->words[0], c->words);
-        fprintf(stderr, "tidemark: cannot start %s: %s\n", c->words[0], strerror(errno));
-        _exit(127);
-    }
-    job_pid = pid;
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {
     }
     job_pid = 0;

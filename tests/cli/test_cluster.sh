@@ -56,5 +56,8 @@ beside compare lenet --budgets 50%
 beside compare lenet --policies liveness
 beside fit lenet --max-depth 3
 code=0
+"$tidemark" plan lenet --cluster 8xrtx4090-10gbe --ranks 1 --shard all >"$work/out" 2>"$work/err" || code=$?
+[ $code -eq 2 ] && grep -q 'is for several ranks' "$work/err" || fail "--shard of one rank: $code"
+code=0
 "$tidemark" plan lenet --shard all >"$work/out" 2>"$work/err" || code=$?
 [ $code -eq 2 ] && grep -q 'need --cluster' "$work/err" || fail "--shard alone: $code"

@@ -179,6 +179,12 @@ truncate -s -9 twice.jsonl
 run 0 report twice.jsonl -o loss.html
 run 0 train lenet --batch 4 --test-samples 8 --threads 1 --resume twice.1 --log twice.jsonl
 [ "$(sed -n 's/.*"step":\([0-9]*\),.*/\1/p' twice.jsonl | tr '\n' ' ')" = '1 2 3 3 4 ' ] || fail 'steps of a log that goes on'
+mkfifo pipe
+cat pipe >piped.jsonl &
+run 0 train lenet --batch 4 --test-samples 8 --threads 1 --resume twice.1 --log pipe
+wait $!
+[ "$(wc -l <piped.jsonl)" = 3 ] || fail 'a log of a resumed training that goes into a pipe'
+refuse 2 'shard all is for several ranks' train lenet --steps 1 --shard all
 run 0 report twice.jsonl -o loss.html
 grep -q '<td>4</td>' loss.html || fail 'steps that were taken twice count twice'
 [ "$(grep -o 'd="[^"]*"' loss.html | head -1 | tr -dc ML)" = MLLL ] || fail 'the curve goes back'
