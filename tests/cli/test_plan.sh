@@ -36,6 +36,22 @@ run 0 plan files/r.jsonl -o files/file.plan
 same files/model.plan files/file.plan
 only_files files r.jsonl model.plan file.plan
 
+# ---- in parts ----
+cat >parts.jsonl <<'END'
+{"tidemark":"program","version":1,"kind":"one-shot"}
+{"tensor":0,"name":"x","bytes":4096,"start":"client"}
+{"tensor":1,"name":"y","bytes":4096}
+{"tensor":2,"name":"z","bytes":64,"keep":true}
+{"op":0,"name":"f","phase":"forward","reads":[0],"writes":[1],"cost":10,"split":{"units":4,"reads":["cut"],"writes":["cut"]}}
+{"op":1,"name":"g","phase":"forward","reads":[1],"writes":[2],"cost":10,"split":{"units":4,"reads":["cut"],"writes":["cut"]}}
+{"end":{"tensors":3,"ops":2,"carries":0}}
+END
+run 0 plan parts.jsonl --budget min --parts auto
+out_has 'in 4 parts'
+out_has '25.0 % of the unconstrained arena'
+refuse 4 'no budget works below 2048' plan parts.jsonl --budget 1KiB --parts auto
+refuse 6 'cannot write /nosuch/x' plan parts.jsonl --budget min --parts auto -o /nosuch/x
+
 cp files/r.jsonl plain
 refuse 2 'write ./plain' model plain
 run 0 model ./plain
