@@ -53,3 +53,54 @@ def test_reads_of_two_threads():
     leave.set()
     thread.join()
     assert torch.Tensor.numpy is before and "tolist" not in vars(torch.Tensor)
+
+
+def test_tensors_in_objects():
+    @dataclasses.dataclass(slots=True)
+    class Slotted:
+        x: torch.Tensor
+        unset: torch.Tensor = dataclasses.field(init=False)
+
+    @dataclasses.dataclass
+    class Linked:
+        x: torch.Tensor
+        other: object = None
+
+    x, y = torch.zeros(1), torch.ones(1)
+    node = Linked(x)
+    node.other = [node, Slotted(y), Linked]
+    node.more = y
+    found = tensors_within(node)
+    assert len(found) == 3 and found[0] is x and found[1] is y and found[2] is y
+
+
+def small_step(**options):
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    @tide.step(budget="100%", modules=[model], optimizers=[optimizer], **options)
+    def step(x, name=""):
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def test_strings_that_are_always_others(monkeypatch):
+    monkeypatch.setattr(steps, "MAX_WORDS", 2)
+    step = small_step()
+    for i in range(8):
+        step(torch.ones(2, 4), f"batch {i}")
+    assert len(step._plans) == 3 and step.report.planned_steps == 4 and not step.report.deviations
+    step.close()
+
+
+def test_plans_are_bounded(monkeypatch):
+    monkeypatch.setattr(steps, "MAX_PLANS", 2)
+    step = small_step()
+    for rows in 1, 1, 2, 1, 3, 1, 2:  # the plan for 2 rows makes way for that of 3
+        step(torch.ones(rows, 4))
+    assert len(step._plans) == 2 and step.report.planned_steps == 2 and not step.report.deviations
+    step.close()

@@ -44,10 +44,12 @@ def _check_devices(modules: list[torch.nn.Module], tensors: list[torch.Tensor]) 
 
 def _key_of(args: tuple, kwargs: dict) -> tuple:
     """Steps with the same key have the same plan, as far as their arguments say."""
-    words = (v for v in (*args, *kwargs.values()) if isinstance(v, (bool, str)))
-    return *((tuple(t.shape), t.dtype) for t in tensors_within((args, kwargs))), *words, *sorted(kwargs)
+    flags = (v for v in (*args, *kwargs.values()) if isinstance(v, bool))
+    return *((tuple(t.shape), t.dtype) for t in tensors_within((args, kwargs))), *flags, *sorted(kwargs)
 
 
+MAX_PLANS = 64  # the one that was used the longest ago makes way
+MAX_WORDS = 8  # different strings among the arguments: with more, strings do not tell steps apart
 MAX_DEVIATIONS = 6  # of steps of one key since one followed its plan to the end: then they are not planned any more
 
 
@@ -83,6 +85,7 @@ class BudgetedStep:
         self._executor: Executor | None = None
         self._key: tuple = ()  # what the executor's plan is for
         self._plans: dict[tuple, tuple[Recording, Conversion, Plan]] = {}
+        self._words: set[tuple] = set()  # see MAX_WORDS
         self._left: tuple | None = None  # the key of the step before, if it left its plan
         self._warm = self._stepping = self._closed = False
         self._report = Report()
@@ -107,7 +110,7 @@ class BudgetedStep:
                 self._replay.begin_step()
             if not self._warm:
                 return self._warm_up(args, kwargs)
-            key = _key_of(args, kwargs) + self._key_of_modules()
+            key = _key_of(args, kwargs) + self._key_of_words(args, kwargs) + self._key_of_modules()
             self._choose(key)
             return self._learn(key, args, kwargs) if self._executor is None else self._follow(args, kwargs)
         except BaseException:
@@ -123,6 +126,14 @@ class BudgetedStep:
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 yield from group["params"]
+
+    def _key_of_words(self, args: tuple, kwargs: dict) -> tuple:
+        """A few strings may say which of a few steps it is. Many are names and the like; a step that they do steer leaves its
+        plan."""
+        words = tuple(v for v in (*args, *kwargs.values()) if isinstance(v, str))
+        if len(self._words) <= MAX_WORDS:
+            self._words.add(words)
+        return words if len(self._words) <= MAX_WORDS else ()
 
     def _key_of_modules(self) -> tuple:
         """What else says that a step is another one: modes, and which gradients there are."""
@@ -148,7 +159,7 @@ class BudgetedStep:
             self._use(key)
 
     def _use(self, key: tuple) -> None:
-        recording, conversion, plan = self._plans[key]
+        recording, conversion, plan = self._plans[key] = self._plans.pop(key)  # the last one now
         self._note_plan(conversion, plan)
         self._executor, self._key = Executor(
             recording, conversion, plan, self._frozen, self._disk_path, self._gradients, self._heap_beside_plan
@@ -198,6 +209,8 @@ class BudgetedStep:
             if self._heap is not None:
                 self._heap.rest()
             self._plans[key] = self._plan(recording)
+            while len(self._plans) > MAX_PLANS:
+                del self._plans[next(iter(self._plans))]
             self._use(key)
         finally:
             self._leave_heap()

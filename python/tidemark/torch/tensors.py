@@ -48,17 +48,25 @@ def tensors_out(result: Any) -> list[torch.Tensor]:
     return []
 
 
-def tensors_within(value: Any) -> list[torch.Tensor]:
-    """All tensors in what people hand to steps and get from them: lists, mappings, objects with fields."""
+def tensors_within(value: Any, seen: dict[int, Any] | None = None) -> list[torch.Tensor]:
+    """All tensors in what people hand to steps and get from them: lists, mappings, objects with fields. seen: what was looked
+    into already, by id; objects may hold one another."""
     if isinstance(value, torch.Tensor):
         return tensors_out(value)
+    seen = {} if seen is None else seen
+    if id(value) in seen:
+        return []
     if isinstance(value, Mapping):
-        return [t for v in value.values() for t in tensors_within(v)]
-    if isinstance(value, (list, tuple, set)):
-        return [t for v in value for t in tensors_within(v)]
-    if isinstance(value, torch.nn.utils.rnn.PackedSequence) or dataclasses.is_dataclass(value):
-        return [t for v in vars(value).values() for t in tensors_within(v)]
-    return []
+        parts = list(value.values())
+    elif isinstance(value, (list, tuple, set)):
+        parts = list(value)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = dict.fromkeys((*(f.name for f in dataclasses.fields(value)), *getattr(value, "__dict__", ())))
+        parts = [getattr(value, name, None) for name in names]
+    else:
+        return []
+    seen[id(value)] = value  # held, so that its id is no other's
+    return [t for part in parts for t in tensors_within(part, seen)]
 
 
 def stays(tensor: torch.Tensor) -> bool:
