@@ -104,3 +104,73 @@ def test_plans_are_bounded(monkeypatch):
         step(torch.ones(rows, 4))
     assert len(step._plans) == 2 and step.report.planned_steps == 2 and not step.report.deviations
     step.close()
+
+
+def test_bytes_that_change_places():
+    a = torch.arange(8, dtype=torch.uint8)
+    at = a.data_ptr()
+    execute.move_bytes([(at, at + 4, 4), (at + 4, at, 4)])
+    assert a.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
+
+
+order = [1, 2]  # in which the op below allocates what it returns
+
+
+@torch.library.custom_op("tidemark_tests::two", mutates_args=())
+def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    made = {i: x + i for i in order}
+    return made[1], made[2]
+
+
+@pytest.mark.parametrize("n", [4, 4096])
+def test_results_at_each_others_places(n):
+    """Small ones are also kept where no op shows that they are read."""
+
+    @tide.step(budget="100%")
+    def step(x):
+        a, b = two(x * 1)
+        return a, b, a - b
+
+    for i in range(4):
+        order[:] = [2, 1] if i == 3 else [1, 2]
+        a, b, difference = step(torch.full((n,), i))
+        assert (a == i + 1).all() and (b == i + 2).all() and (difference == -1).all()
+    assert step.report.planned_steps == 2
+    step.close()
+
+
+def test_a_rescue_that_does_not_fit_leaves_its_values_whole(monkeypatch):
+    """A step leaves its plan, and what must be computed again for that does not fit beside it: refused, with all values."""
+    drop = nn.Dropout(1e-12)  # random numbers, of which none matters
+    model = nn.Sequential(*(nn.Linear(16, 16) for _ in range(8)))
+    seen, n_refused, other = [], 0, False
+
+    @tide.step(budget="60%", disk_budget=4096, modules=[model])
+    def step(x):
+        for layer in model:
+            x = drop(torch.tanh(layer(x)))
+            seen[:] = [*seen * other, x.detach()]
+        seen[:] = seen * other
+        if other:
+            x = x.exp()
+        x.sum().backward()
+        model.zero_grad()
+
+    def refuse(*_):
+        nonlocal n_refused
+        n_refused += 1
+        raise tidemark.FitError("no room")
+
+    for _ in range(4):
+        step(torch.ones(512, 16))
+    assert step.report.planned_steps == 2 and step.report.reruns > 0
+    other, step._disk_budget = True, 1 << 24  # the values that are there fit
+    monkeypatch.setattr(OnlineHeap, "run_op", refuse)
+    with pytest.raises(tidemark.FitError, match="no room"):
+        step(torch.ones(512, 16))
+    x = torch.ones(512, 16)
+    for layer, value in zip(model, seen, strict=True):
+        x = torch.tanh(layer(x)).detach()
+        assert torch.equal(x, value)
+    assert n_refused == 1
+    step.close()

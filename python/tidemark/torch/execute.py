@@ -34,6 +34,14 @@ class Deviation(Exception):
     """The step is not the one that was planned."""
 
 
+def move_bytes(moves: list[tuple[int, int, int]]) -> None:
+    """(from, to, bytes) each, all at once: one may lie where another goes."""
+    crossed = any(a is not b and a[1] < b[0] + b[2] and b[0] < a[1] + a[2] for a in moves for b in moves)
+    copies = [ctypes.string_at(source, size) if crossed else source for source, _, size in moves]
+    for copy, (_, to, size) in zip(copies, moves):
+        ctypes.memmove(to, copy, size)
+
+
 class _Saved:
     """What running an op again takes. Its tensors share storages with the first run's and keep nothing else alive."""
 
@@ -378,41 +386,62 @@ class Executor(TorchDispatchMode):
         self._lib.tidemark_torch_mode(allocator.PLANNED)
 
     def _run_again(self, turn: Turn) -> None:
-        self._saved[turn.op].run()
+        self.put_results(turn, self.conversion.steps[turn.op].call, self._saved[turn.op].run())
         self._lib.tidemark_torch_disarm()
         for slot, address in turn.new:
             if slot in self._stay:
                 continue
             self._lib.tidemark_torch_put(self._follower, slot, self._cdata[slot], address)
 
+    def put_results(self, turn: Turn, call: int, result: Any) -> None:
+        """Brings the bytes of what an op made again to where the plan wants them, if they are not there."""
+        moves = []
+        for tensor, slot in zip(tensors_out(result), self._outputs[call]):
+            for made, address in turn.new:
+                storage = tensor.untyped_storage()
+                if made != slot or storage.data_ptr() == address:
+                    continue
+                if storage.nbytes() != self._size[slot]:
+                    raise RuntimeError("an op that ran again made a tensor of another size")
+                moves.append((storage.data_ptr(), address, storage.nbytes()))
+        move_bytes(moves)
+
     def _take_results(self, turn: Turn, result: Any) -> None:
-        """Notes the storages that the op made, and sees to it that they lie where the plan says."""
-        misplaced = []
+        """Notes the storages that the op made, and sees to it that they lie where the plan says; those that stay have a copy
+        there."""
+        misplaced, staying = {}, []
         for tensor, slot in zip(tensors_out(result), self._outputs[self._next_call - 1]):
             for made, address in turn.new:
                 if made != slot:
                     continue
                 storage = tensor.untyped_storage()
+                if not self._hold(slot, storage, address):
+                    misplaced[slot] = storage, address
                 if slot in self._stay and storage.nbytes() == self._size[slot]:
-                    ctypes.memmove(self._stay[slot], self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
-                    self._put(slot, storage, self._stay[slot])
-                elif not self._hold(slot, storage, address):
-                    misplaced.append((slot, storage, address))
+                    staying.append((slot, storage, address))
         if misplaced:
             self._move_results(misplaced)
+        for slot, storage, address in staying if self._following else ():
+            ctypes.memmove(self._stay[slot], address, storage.nbytes())
+            self._put(slot, storage, self._stay[slot])
 
-    def _move_results(self, misplaced: list[tuple[int, torch.UntypedStorage, int]]) -> None:
+    def _move_results(self, misplaced: dict[int, tuple[torch.UntypedStorage, int]]) -> None:
         """The op did not allocate what it returned, or not in the order of the recording, or something else."""
         if self.tape is not None:
             self.tape.moved.add(self._next_call - 1)
-        others = []
-        for slot, storage, address in misplaced:
+        others, moves, places = [], [], []
+        for slot, (storage, address) in misplaced.items():
             if storage.nbytes() != self._size[slot]:
                 others.append(storage)
                 self._storage[slot] = None  # no value of the plan
             else:
-                ctypes.memmove(address, self._lib.tidemark_torch_address(storage._cdata), storage.nbytes())
-                self.bind([(storage._cdata, address)])
+                moves.append((self._lib.tidemark_torch_address(storage._cdata), address, storage.nbytes()))
+                places.append((storage._cdata, address))
+        for storage in others if moves else ():  # which may lie where the others go
+            if self.is_in_arena(self._lib.tidemark_torch_address(storage._cdata)):
+                self._copy_home(storage)
+        move_bytes(moves)
+        self.bind(places)
         if others:
             name = self._calls[self._next_call - 1].func.name()
             self._leave(f"{name} made a storage of another size", self._open_heap(), others)
@@ -455,12 +484,19 @@ class Executor(TorchDispatchMode):
         refused when everything is there."""
         address = self._lib.tidemark_torch_adopt(storage._cdata)
         if not address and storage.nbytes():
-            self._leave_heap()
+            self.leave_heap(last_error())
             address = self._lib.tidemark_torch_adopt(storage._cdata)
         return address
 
-    def _leave_heap(self) -> None:
-        self._overrun = last_error()
+    def fetch(self, storage: torch.UntypedStorage) -> int:
+        """Where its bytes are, which stay there until the storage ends."""
+        if self._heap is not None and not self._lib.tidemark_torch_fetch(storage._cdata):
+            self.leave_heap(last_error())
+        return self._lib.tidemark_torch_address(storage._cdata)
+
+    def leave_heap(self, overrun: str) -> None:
+        """All that is in the heap comes to ordinary memory, and so does what follows."""
+        self._overrun = overrun
         self._heap.close()
         self._heap = None
         self._lib.tidemark_torch_mode(allocator.OFF)
@@ -470,25 +506,24 @@ class Executor(TorchDispatchMode):
         if self.is_in_arena(self._lib.tidemark_torch_address(storage._cdata)):
             self._copy_home(storage)
         elif self._heap is not None and not self._heap.take_in(storage):
-            self._leave_heap()
+            self.leave_heap(last_error())
 
     def is_in_arena(self, address: int) -> bool:
         return self._base <= address < self._base + max(self.plan.arena_bytes, 1)
 
-    def settle(self) -> None:
-        """What was adopted has its bytes and may leave."""
+    def settle(self, results: Iterable[torch.Tensor] = ()) -> None:
+        """What was adopted has its bytes and may leave, and so may what an op returned."""
         if self._heap is not None:
-            self._heap.end_op([])
+            self._heap.end_op(list(results))
 
     def _go_on(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """An op of a step that has left the plan."""
         result = self.call(func, args, kwargs)
-        if self._heap is not None:
-            self._heap.end_op(tensors_out(result))
+        self.settle(tensors_out(result))
         return result
 
     def call(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        """An op outside the plan, with its operands in memory; settle() comes after it."""
+        """An op outside the plan, with its operands in memory; settle() comes after it. FitError: the heap cannot hold it."""
         if self._heap is None:
             return self.reader.call(func, args, kwargs)
         storages = [t.untyped_storage() for t in tensors_in(args, kwargs)]

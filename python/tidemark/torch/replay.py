@@ -10,7 +10,6 @@ anything is different, Python drives, and so it does now and then to see that th
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from . import allocator
 from .capture import HIDDEN_WRITES
 from .shadow import Shadow
 from .tape import Noted, Tape, with_numbers
-from .tensors import tensors_in, tensors_out
+from .tensors import tensors_in
 
 if TYPE_CHECKING:
     from .execute import Executor
@@ -370,13 +369,5 @@ class Replay:
         """The op did not allocate as it was planned: what it made is brought to where the plan wants it."""
         if status > 0:
             check(status)
-        lib = executor._lib
-        for tensor, slot in zip(tensors_out(result), executor._outputs[entry.call]):
-            for made, address in entry.turn.new:
-                storage = tensor.untyped_storage()
-                if made != slot or storage.data_ptr() == address:
-                    continue
-                if storage.nbytes() != executor._size[slot]:
-                    raise RuntimeError("an op of a replayed step made a tensor of another size")
-                ctypes.memmove(address, storage.data_ptr(), storage.nbytes())
-        lib.tidemark_torch_disarm()
+        executor.put_results(entry.turn, entry.call, result)
+        executor._lib.tidemark_torch_disarm()

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ..errors import FitError
 from .tensors import tensors_out
 
 if TYPE_CHECKING:
-    from .execute import Executor
+    from .execute import Executor, _Saved
 
 
 class _Rescue:
@@ -63,6 +64,15 @@ class _Rescue:
         op = self.producer.get(tensor)
         return op in self.e._saved and all(self.can_compute(read) for read in self.program.op(op).reads)
 
+    def _run(self, saved: "_Saved") -> list[torch.Tensor]:
+        """In ordinary memory if it does not fit, to be refused when everything is there."""
+        try:
+            return tensors_out(saved.run(self.e.call))
+        except (FitError, torch.OutOfMemoryError) as error:
+            overrun = str(error)
+        self.e.leave_heap(overrun)  # only now: the error held what was allocated there
+        return tensors_out(saved.run(self.e.call))
+
     def compute(self, tensor: int) -> None:
         """Runs again what made a value, and before it what that needs."""
         op = self.producer[tensor]
@@ -71,12 +81,14 @@ class _Rescue:
             if self.held.get(self.slot_of[read]) != read:
                 self.compute(read)
         made = self.e.conversion.steps[op].new
-        results = tensors_out(saved.run(self.e.call))
+        results = self._run(saved)
+        self.e.settle(results)
         for result, slot in zip(results, self.e._outputs[self.e.conversion.steps[op].call]):
             storage = self.e._storage[slot] if slot in made else None
             if storage is not None:
-                home = self.e.adopt(storage)
-                ctypes.memmove(home, result.untyped_storage().data_ptr(), storage.nbytes())
+                self.e.adopt(storage)
+                source = self.e.fetch(result.untyped_storage())
+                ctypes.memmove(self.e._lib.tidemark_torch_address(storage._cdata), source, storage.nbytes())
         del results
         self.e.settle()
         for write in self.program.op(op).writes:
