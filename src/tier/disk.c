@@ -62,33 +62,34 @@ static tide_status run_lane(disk_tier *disk, bool lane, const tide__disk_transfe
     return error ? fail_transfer(disk, t->write ? "write" : "read", failed_at, error) : TIDE_OK;
 }
 
-/* Does a packed extent lie across this border of a transfer? Of the transfer is the block behind the border, or the one before it:
- * only that is looked at first, as the other may be of a slot that somebody else writes. */
-static bool is_inside(const disk_tier *disk, uint64_t offset, bool own_is_behind) {
-    const uint64_t block = offset / TIDE__DISK_BLOCK;
-    if (!disk->forms || block == 0 || block >= disk->n_blocks) return false;
-    if (!own_is_behind && disk->forms[block - 1].place == 0) return false;
-    return disk->forms[block].place > 1;
+/* Does a packed extent lie across where a transfer begins, or ends? Only blocks of the transfer itself are looked at: others may be
+ * of slots that somebody else writes. */
+static bool begins_inside(const disk_tier *disk, uint64_t offset) {
+    return disk->forms && disk->forms[offset / TIDE__DISK_BLOCK].place > 1;
+}
+
+static bool ends_inside(const disk_tier *disk, uint64_t end) {
+    if (!disk->forms || end == 0) return false;
+    const tide__disk_form last = disk->forms[end / TIDE__DISK_BLOCK - 1];
+    return last.place > 0 && last.place < last.blocks;
 }
 
 /* The packed extent that this block is of, into the lane's staging as it was before packing. */
 static tide_status read_extent(disk_tier *disk, bool lane, uint64_t block, tide__disk_transfer *t) {
     const uint64_t first = block - (disk->forms[block].place - 1U);
-    const uint64_t n = tide__disk_extent_blocks(disk->forms + first, disk->n_blocks - first);
     *t = (tide__disk_transfer){.whole_blocks = true,
                                .offset = first * TIDE__DISK_BLOCK,
-                               .size_bytes = n * TIDE__DISK_BLOCK,
+                               .size_bytes = disk->forms[first].blocks * TIDE__DISK_BLOCK,
                                .sums = disk->sums,
                                .forms = disk->forms};
     if (tide__disk_lane_extent(&disk->lane[lane], &t->data) != 0) return tide__fail_memory();
     return run_lane(disk, lane, t);
 }
 
-/* A packed extent across this border of a write is stored as it is from now on. */
-static tide_status unfold(disk_tier *disk, uint64_t offset, bool own_is_behind) {
+/* The packed extent of this block, across where a write begins or ends, is stored as it is from now on. */
+static tide_status unfold(disk_tier *disk, uint64_t block) {
     tide__disk_transfer t;
-    if (!is_inside(disk, offset, own_is_behind)) return TIDE_OK;
-    TIDE_TRY(read_extent(disk, true, offset / TIDE__DISK_BLOCK, &t));
+    TIDE_TRY(read_extent(disk, true, block, &t));
     t.write = true;
     tide_status status = run_lane(disk, true, &t);
     for (uint64_t at = t.offset; status != TIDE_OK && at < t.offset + t.size_bytes; at += TIDE__DISK_BLOCK)
@@ -112,13 +113,13 @@ static tide_status move(disk_tier *disk, bool lane, bool write, uint64_t offset,
     const uint64_t end = offset + size_bytes;
     uint64_t head = 0, tail = 0;
     if (write) {
-        TIDE_TRY(unfold(disk, offset, true));
-        TIDE_TRY(unfold(disk, end, false));
+        if (begins_inside(disk, offset)) TIDE_TRY(unfold(disk, offset / TIDE__DISK_BLOCK));
+        if (ends_inside(disk, end)) TIDE_TRY(unfold(disk, end / TIDE__DISK_BLOCK - 1));
     } else {
-        if (is_inside(disk, offset, true))
+        if (begins_inside(disk, offset))
             TIDE_TRY(load_part(disk, lane, offset / TIDE__DISK_BLOCK, offset, end, data, &head));
-        if (head < size_bytes && is_inside(disk, end, false))
-            TIDE_TRY(load_part(disk, lane, end / TIDE__DISK_BLOCK, offset, end, data, &tail));
+        if (head < size_bytes && ends_inside(disk, end))
+            TIDE_TRY(load_part(disk, lane, end / TIDE__DISK_BLOCK - 1, offset, end, data, &tail));
         if (head + tail == size_bytes) return TIDE_OK;
     }
     const tide__disk_transfer t = {.write = write,

@@ -89,14 +89,9 @@ static char *raw_bytes(const tide__disk_transfer *t, const piece *p) { return t-
 
 static void set_forms(const tide__disk_transfer *t, const piece *p, uint64_t stored) {
     tide__disk_form *form = t->forms + p->offset / TIDE__DISK_BLOCK;
-    for (uint64_t i = 0; i < p->size_bytes / TIDE__DISK_BLOCK; i++)
-        form[i] = (tide__disk_form){.place = (uint8_t)(i + 1), .stored = (uint8_t)stored};
-}
-
-uint64_t tide__disk_extent_blocks(const tide__disk_form *form, uint64_t most) {
-    uint64_t n = 0;
-    while (n < most && form[n].place == n + 1) n++;
-    return n;
+    const uint64_t n = p->size_bytes / TIDE__DISK_BLOCK;
+    for (uint64_t i = 0; i < n; i++)
+        form[i] = (tide__disk_form){.place = (uint8_t)(i + 1), .blocks = (uint8_t)n, .stored = (uint8_t)stored};
 }
 
 static bool worth_packing(const state *s, uint64_t at) {
@@ -110,7 +105,7 @@ static uint64_t same_form(const state *s, bool packed) {
     uint64_t left = t->size_bytes - s->next, size = tide__min_u64(packed ? TIDE__DISK_EXTENT : s->piece_bytes, left);
     if (!t->forms || (t->write && (!t->packs || packed))) return size;
     const tide__disk_form *form = t->forms + (t->offset + s->next) / TIDE__DISK_BLOCK;
-    if (!t->write && packed) return tide__disk_extent_blocks(form, left / TIDE__DISK_BLOCK) * TIDE__DISK_BLOCK;
+    if (!t->write && packed) return form->place == 1 ? tide__min_u64(form->blocks * TIDE__DISK_BLOCK, left) : 0;
     uint64_t step = t->write ? TIDE__DISK_EXTENT : TIDE__DISK_BLOCK, at = step;
     while (at < size && !(t->write ? worth_packing(s, s->next + at) : form[at / TIDE__DISK_BLOCK].place)) at += step;
     return tide__min_u64(at, size);

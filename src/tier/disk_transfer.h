@@ -13,13 +13,12 @@
  * the room of its raw bytes and uses the first `stored` blocks of it. */
 typedef struct tide__disk_form {
     uint8_t place;  /* 0: as it is; else 1 + how many blocks of the extent come before this one */
-    uint8_t stored; /* blocks of the whole extent */
+    uint8_t blocks; /* of the whole extent */
+    uint8_t stored; /* of it: those that are used */
 } tide__disk_form;
 #define TIDE__DISK_EXTENT ((uint64_t)TIDE__ZEROS_MOST) /* the most bytes of one */
 /* Of a block that was lost beside a write: an extent of one block that is stored in more, so reading it is EBADMSG. */
-#define TIDE__DISK_LOST ((tide__disk_form){.place = 1, .stored = UINT8_MAX})
-/* Blocks of the extent that begins at this one; 0: there is none. */
-uint64_t tide__disk_extent_blocks(const tide__disk_form *form, uint64_t most);
+#define TIDE__DISK_LOST ((tide__disk_form){.place = 1, .blocks = 1, .stored = UINT8_MAX})
 
 typedef struct tide__disk_lane {
     const tide__disk_engine *engine;
