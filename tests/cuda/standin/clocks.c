@@ -44,7 +44,7 @@ static void remember_read(const operation *o, lane_cell *cell, uint32_t me) {
         }
     }
     store(&cell->read[slot], load(&cell->read[0]));
-    store(&cell->read[0], me);
+    __atomic_store_n(&cell->read[0], me, __ATOMIC_SEQ_CST);
 }
 
 /* Of two operations that really run at once, each leaves its mark before it looks for that of the other, so one of them sees both. */
@@ -54,13 +54,12 @@ bool clocks_touch_cell(const operation *o, lane_cell *cell, bool write, uint32_t
     if (write && written == me) return true;
     if (!write && load(&cell->read[0]) != me) {
         remember_read(o, cell, me);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        written = load(&cell->written);
+        written = __atomic_load_n(&cell->written, __ATOMIC_SEQ_CST);
     }
     if (write) written = __atomic_exchange_n(&cell->written, me, __ATOMIC_SEQ_CST);
     if (written && !comes_after(o, written)) return *other_out = written, false;
     for (uint32_t i = 0; i < 3 && write; i++) {
-        uint32_t r = load(&cell->read[i]);
+        uint32_t r = __atomic_load_n(&cell->read[i], __ATOMIC_SEQ_CST);
         if (r && !comes_after(o, r)) return *other_out = r, false;
         if (r) __atomic_compare_exchange_n(&cell->read[i], &r, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
