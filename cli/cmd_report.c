@@ -239,7 +239,8 @@ static int run_logs(const char *const *names, uint32_t n, const report_options *
     for (uint32_t i = 0; i < n && status == TIDE_OK; i++)
         if (!is_log(names[i]))
             status = complain(TIDE_E_ARGUMENT,
-                              "%s is no log of `tidemark train --log` in JSON Lines; several files are", names[i]);
+                              "%s is no log of `tidemark train --log` in JSON Lines; of several files each must be one",
+                              names[i]);
     if (status == TIDE_OK && o->terminal) status = complain(TIDE_E_ARGUMENT, "--terminal is not for logs");
     if (status == TIDE_OK) status = check(names[0], o);
     if (status == TIDE_OK) status = tide_log_report(names, n, o->output);
@@ -263,12 +264,13 @@ int cmd_report(int argc, char **argv) {
         {"-o", ARG_TEXT, &o.output, "FILE", "where the report goes"},
     };
     const arg_command command = {
-        .usage = "report RUN|PLAN|PROGRAM|MODEL|LOG... [options] -o FILE",
+        .usage = "report RUN|PLAN PROGRAM|PROGRAM|MODEL|LOG... [options] -o FILE",
         .summary = "Shows what a plan does to memory: addresses over time, load, waits, decisions.",
-        .details = "RUN is what `tidemark train --record` wrote: the plan with what was measured. PLAN is a plan file; "
-                   "its\nprogram is named with --program. A PROGRAM or MODEL is planned first, as by `tidemark plan`, "
-                   "whose\n--help lists the policies. LOGs are what `tidemark train --log` wrote: their losses, in one "
-                   "picture.",
+        .details =
+            "RUN is what `tidemark train --record` wrote: the plan with what was measured. PLAN is a plan file; "
+            "the\nprogram or model behind it, or --program, says what it is for. A PROGRAM or MODEL is planned "
+            "first, as\nby `tidemark plan`, whose --help lists the policies. LOGs are what `tidemark train --log` "
+            "wrote: their\nlosses, in one picture.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .positional = names,
@@ -278,5 +280,8 @@ int cmd_report(int argc, char **argv) {
     uint32_t n = 1;
     if (!args_parse(&command, argc, argv, &exit_code)) return exit_code;
     while (n < TIDE_MAX_LOGS && names[n]) n++;
-    return n > 1 || is_log(names[0]) ? run_logs(names, n, &o) : run(names[0], &o);
+    bool names_program =
+        n == 2 && !o.program && !is_log(names[0]) && !is_log(names[1]); /* PLAN PROGRAM, as for verify */
+    if (names_program) o.program = names[1];
+    return !names_program && (n > 1 || is_log(names[0])) ? run_logs(names, n, &o) : run(names[0], &o);
 }

@@ -28,6 +28,7 @@ refuse 2 '--batch is for models' report ./lenet.jsonl --batch 4 -o x.html
 refuse 2 'choose one' report lenet --terminal --format perfetto
 refuse 2 '--measured is for --format html' report lenet --terminal --measured x
 refuse 2 '--compare is for --format html' report lenet --format perfetto --compare x -o y
+refuse 2 'of several files each must be one' report ./lenet.plan lenet lenet -o x.html
 refuse 2 'standard input is either' report - --program - -o x.html
 refuse 4 'does not fit' report lenet --budget 1MiB -o x.html
 refuse 5 'rule machine' report ./lenet.plan --program lenet -o x.html
@@ -42,6 +43,8 @@ mkdir pages
 run 0 report "${plan[@]}" -o pages/model.html
 out_has 'open it in a browser'
 run 0 report ./lenet.plan --program lenet --machine k40c -o pages/plan.html
+run 0 report ./lenet.plan lenet --machine k40c -o behind.html
+cmp -s pages/plan.html behind.html || fail 'a program behind its plan'
 same pages/model.html pages/plan.html
 run 0 report ./lenet.plan --program lenet.jsonl --machine k40c -o pages/file.html
 only_files pages model.html plan.html file.html
