@@ -58,7 +58,7 @@ typedef struct model_args {
         "--clip-norm", ARG_MAYBE, &(m).clip_norm, "X", "clip the gradients' global norm; 0: off [the recipe's]"      \
     }
 
-/* Of the commands that plan for machines: devices compute in f32. */
+/* Of the commands that plan: for machines, or for a device as it stores values. */
 #define DTYPE_OPTION(m) \
     { "--dtype", ARG_TEXT, &(m).dtype, "f32|bf16|f16", "of activations and products, for mixed precision [f32]" }
 

@@ -127,7 +127,7 @@ tide_status fill_step_options(const model_args *args, const tide_model *model, t
 /* Once: `fit` loads many steps. */
 static void tell_rate(const tide_step_options *o) {
     static bool has_told;
-    if (o->dtype == TIDE_F32 || !o->machine || o->machine->half_flops_per_s > 0 || has_told) return;
+    if (o->dtype == TIDE_F32 || o->device || !o->machine || o->machine->half_flops_per_s > 0 || has_told) return;
     has_told = true;
     fprintf(stderr, "tidemark: machine %s states no rate for bf16 and f16: products run at that of f32\n",
             show_name(o->machine->name));

@@ -194,6 +194,7 @@ bool read_train_options(int argc, char **argv, train_options *o, int *exit_code)
                          .vary = NO_VARIATION};
     const arg_option options[] = {
         MODEL_OPTIONS(o->model),
+        {"--dtype", ARG_TEXT, &o->model.dtype, "f32|bf16", "of activations and their gradients [f32]"},
         DATA_OPTIONS(o->data),
         {"--steps", ARG_COUNT, &o->steps, "N", "training steps [100]"},
         {"--epochs", ARG_COUNT, &o->epochs, "N", "or how often every sample is shown"},

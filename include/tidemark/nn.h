@@ -99,8 +99,9 @@ typedef struct tide_step_options {
     const tide_machine *machine; /* costs by its roofline; NULL: costs are 0 */
     tide_device *device;         /* sizes, layouts, reorders and workspaces as this device has them; NULL: plain float32
                             shapes and an analytic model of workspaces */
-    tide_dtype dtype; /* of activations and their gradients: TIDE_F32; TIDE_BF16 or TIDE_F16, which only plans without a
-                         device know: weights, their gradients and optimizer states stay float32 (docs/costs.md) */
+    /* Of activations and their gradients: TIDE_F32; TIDE_BF16 (docs/bf16.md), which the CPU device has; TIDE_F16, for plans without
+     * a device. Weights, their gradients and optimizer states stay float32. */
+    tide_dtype dtype;
     bool scores_only; /* of inference: no probabilities where a model can score its labels without (tide_step_scores) */
     /* One rank of several that share the micro-batches: it computes micro_count of them from first_micro on, and gets the sums over
      * the others by messages (docs/micro.md). micro_count and the number of ranks, accumulate / micro_count, are powers of two. 0: all

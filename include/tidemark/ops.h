@@ -80,6 +80,9 @@
  *   GRAD_NORM     min(1, clip_norm / (norm of all reads together + 1e-6)); NaN where the norm is not finite: updates with
  *                 that scale change nothing
  *                 with many gradients several groups of them, one after the other, hand on the sum of squares (a double)
+ *   bf16          values are widened where they are read and rounded to the nearest (halves to even) where they are written;
+ *                 everything between is float32, sums over rows or images from the first to the last. float32 stay: weights
+ *                 and all their gradients and states, means, inv_std, lse, prob, loss and score
  *   SGD, MOMENTUM, ADAM add weight_decay * w to the gradient; ADAMW shrinks w by lr * weight_decay instead
  */
 #ifndef TIDEMARK_OPS_H
@@ -185,6 +188,7 @@ typedef struct tide_op_desc {
      * dw have all `elements`, and the other floats of w stay as they are. 0: all of them. */
     uint64_t part_first, part_elements;
     int32_t clipped; /* update: has the extra `scale` read */
+    int32_t bf16;    /* activations and their gradients are stored as bf16; see below */
     /* REORDER: from the layout of operand `from_operand` of `from` to that of `to_operand` of `to`
      * (operands numbered reads first, then writes). */
     const struct tide_op_desc *from, *to; /* owned by the caller, must outlive kernel creation only */

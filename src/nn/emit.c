@@ -112,7 +112,7 @@ static tide_status reorder(tide__emitter *e, const tide__draft *reader, tide_id 
     const tide__recipe *recipe;
     TIDE_TRY(tide__recipes_find(e->recipes, &desc, &recipe));
     const char *reader_suffix = tide__op_rule_of(reader->desc->kind, reader->phase)->suffix;
-    tide_tensor copy = {.dtype = TIDE_F32, .cls = from->cls};
+    tide_tensor copy = {.dtype = tide__recipe_dtype(e->recipes, to, operand, TIDE_F32), .cls = from->cls};
     tide__origin origin = {.recipe = to, .operand = operand, .size_bytes = recipe->info.write[0].size_bytes};
     tide_id id;
     TIDE_TRY(make_name(e, reader->name, reader_suffix, ".reorder", &copy.name));

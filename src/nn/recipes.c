@@ -40,9 +40,11 @@ const tide_operand_info *tide__recipe_operand(const tide__recipe *recipe, uint32
     return i < n_reads ? &recipe->info.read[alike ? 0 : i] : &recipe->info.write[i - n_reads];
 }
 
-/* The analytic model has one layout for values of float32 and one for those of the shorter type. */
+/* The analytic model has one layout for values of float32 and one for those of the shorter type; devices keep the same ones short. */
 tide_dtype tide__recipe_dtype(const tide__recipes *r, const tide__recipe *recipe, uint32_t i, tide_dtype otherwise) {
-    return !r->device && tide__recipe_operand(recipe, i)->layout == TIDE__LAYOUT_HALF ? r->dtype : otherwise;
+    tide__recipe plain = {.desc = recipe->desc};
+    if (r->dtype == TIDE_F32 || tide__analytic_operands(&recipe->desc, true, &plain.info) != TIDE_OK) return otherwise;
+    return tide__recipe_operand(&plain, i)->layout == TIDE__LAYOUT_HALF ? r->dtype : otherwise;
 }
 
 /* ---- keys ---- */
@@ -83,7 +85,7 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         float_words(d->weight_decay, d->clip_norm),
         (uint64_t)(uintptr_t)d->from,
         (uint64_t)(uintptr_t)d->to,
-        d->to_operand,
+        pair_word((int32_t)d->to_operand, d->bf16),
         float_words(d->loss_scale, 0.0f),
         d->n_parts,
         (uint64_t)d->vocabulary,
@@ -155,7 +157,7 @@ static uint64_t operand_bytes(const tide__recipe *recipe) {
 /* Costs that the source of `info` did not give, by the machine's roofline. */
 static tide_status fill_costs(const tide__recipes *r, tide__recipe *recipe) {
     tide__work work[TIDE__MAX_VARIANTS];
-    bool half = r->dtype != TIDE_F32;
+    bool half = r->dtype != TIDE_F32 && !r->device; /* devices compute in float32 */
     for (int i = 0; i < TIDE__MAX_VARIANTS; i++) work[i] = (tide__work){recipe->flops, recipe->bytes, 1.0, half};
     if (!r->device) tide__analytic_variants(&recipe->desc, half, &recipe->info, work);
     for (uint32_t i = 0; i < recipe->info.n_variants; i++) {
@@ -205,8 +207,11 @@ fail:
     return status;
 }
 
-tide_status tide__recipes_find(tide__recipes *r, const tide_op_desc *desc, const tide__recipe **out) {
+tide_status tide__recipes_find(tide__recipes *r, const tide_op_desc *of, const tide__recipe **out) {
     uint64_t key[TIDE__DESC_KEY_WORDS];
+    tide_op_desc typed = *of;
+    const tide_op_desc *desc = &typed;
+    typed.bf16 = r->device && r->dtype == TIDE_BF16;
     make_key(desc, key);
     TIDE_TRY(grow(r));
     uint32_t *slot = find_slot(r, key);

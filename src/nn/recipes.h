@@ -27,7 +27,7 @@ typedef struct tide__recipe {
 typedef struct tide__recipes {
     tide_device *device;         /* NULL: the analytic model */
     const tide_machine *machine; /* NULL: costs are 0 */
-    tide_dtype dtype;            /* of activations, in the analytic model */
+    tide_dtype dtype;            /* of activations and their gradients */
     TIDE_VEC(tide__recipe *) all;
     uint32_t *slots; /* open addressing; index + 1, 0 = empty */
     size_t n_slots;  /* a power of two */

@@ -72,8 +72,8 @@ static tide_status check_options(const tide_step_options *o, const tide__graph *
     if ((unsigned)o->shard > TIDE_SHARD_ALL) return tide__fail(TIDE_E_ARGUMENT, "unknown shard %d", (int)o->shard);
     if (o->dtype != TIDE_F32 && o->dtype != TIDE_BF16 && o->dtype != TIDE_F16)
         return tide__fail(TIDE_E_ARGUMENT, "activations are of f32, bf16 or f16");
-    if (o->dtype != TIDE_F32 && o->device)
-        return tide__fail(TIDE_E_UNSUPPORTED, "devices compute in f32: bf16 and f16 are for plans without a device");
+    if (o->dtype == TIDE_F16 && o->device)
+        return tide__fail(TIDE_E_UNSUPPORTED, "no device stores f16: it is for plans without a device");
     if (o->state_part_bytes != UINT64_MAX && o->state_part_bytes % 4096 != 0)
         return tide__fail(TIDE_E_ARGUMENT, "parts of states are multiples of 4096 bytes");
     if (o->accumulate > MAX_UNROLLED_LAYERS / g->layers.count)

@@ -614,6 +614,8 @@ static void test_products(void **state) {
     check_all_on(*state, visit_windows, check_repeat);
 }
 
+static void test_bf16(void **state) { check_all_bf16(*state, visit_all); }
+
 static int run_checks(const kernel_modes *modes) {
     static rig_config one = {.device = "cpu", .threads = 1};
     static rig_config two = {.device = "cpu", .threads = MAX_THREADS};
@@ -632,6 +634,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_layouts_agree, &one),
         cmocka_unit_test_prestate(test_layouts_agree, &two),
         cmocka_unit_test_prestate(test_variants, &two),
+        cmocka_unit_test_prestate(test_bf16, &two),
         cmocka_unit_test_prestate(test_maxpool_ties, &one),
         cmocka_unit_test_prestate(test_nan_comes_through, &one),
         cmocka_unit_test_prestate(test_dropout_replays, &two),

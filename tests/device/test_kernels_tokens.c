@@ -340,6 +340,8 @@ static void test_products(void **state) {
     check_all_on(*state, visit_steps, check_repeat);
 }
 
+static void test_bf16(void **state) { check_all_bf16(*state, visit_all); }
+
 static int run_checks(const kernel_modes *modes) {
     static rig_config one = {.device = "cpu", .threads = 1};
     static rig_config two = {.device = "cpu", .threads = MAX_THREADS};
@@ -347,14 +349,20 @@ static int run_checks(const kernel_modes *modes) {
     static rig_config lanes = {.device = "opencl", .lanes = "8"}; /* the kernels of GPUs */
     static rig_config cuda = {.device = "cuda"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_reference, &one),   cmocka_unit_test_prestate(test_same_bits, &one),
+        cmocka_unit_test_prestate(test_reference, &one),
+        cmocka_unit_test_prestate(test_same_bits, &one),
 #ifndef __SANITIZE_THREAD__
-        cmocka_unit_test_prestate(test_reference, &two),   cmocka_unit_test_prestate(test_same_bits, &two),
+        cmocka_unit_test_prestate(test_reference, &two),
+        cmocka_unit_test_prestate(test_same_bits, &two),
         cmocka_unit_test(test_same_bits_on_any_threads),
 #endif
-        cmocka_unit_test_prestate(test_in_place, &two),    cmocka_unit_test_prestate(test_tied_table, &one),
-        cmocka_unit_test_prestate(test_extremes, &one),    cmocka_unit_test_prestate(test_refused_descriptors, &one),
-        cmocka_unit_test_prestate(test_wrong_token, &one), cmocka_unit_test_prestate(test_attention_is_linear, &one),
+        cmocka_unit_test_prestate(test_in_place, &two),
+        cmocka_unit_test_prestate(test_tied_table, &one),
+        cmocka_unit_test_prestate(test_bf16, &two),
+        cmocka_unit_test_prestate(test_extremes, &one),
+        cmocka_unit_test_prestate(test_refused_descriptors, &one),
+        cmocka_unit_test_prestate(test_wrong_token, &one),
+        cmocka_unit_test_prestate(test_attention_is_linear, &one),
     };
     const struct CMUnitTest opencl_tests[] = {
         cmocka_unit_test_prestate(test_reference, &opencl),

@@ -13,13 +13,17 @@ typedef struct family {
     uint32_t classes;
     const char *rerun[2]; /* an op and the op before which it runs again */
     bool large;           /* trains on one number of threads only; too steep to follow */
+    tide_dtype dtype;
 } family;
 
 static const family families[] = {
-    {"gpt2:2,32,4,12,256", 3, 0, 0, {"h.0.mlp.gelu", "h.0.mlp.c_proj.bwd-weights"}, false},
-    {"lstm:2,24,6,256", 4, 0, 0, {NULL, NULL}, false},
-    {"unet:4", 2, 32, 2, {"down1.relu1", "down1.conv2.bwd-weights"}, false},
-    {"densenet121", 2, 32, 10, {"denseblock1.denselayer1.norm1", "denseblock1.denselayer1.relu1.bwd"}, true},
+    {"gpt2:2,32,4,12,256", 3, 0, 0, {"h.0.mlp.gelu", "h.0.mlp.c_proj.bwd-weights"}, false, TIDE_F32},
+    {"lstm:2,24,6,256", 4, 0, 0, {NULL, NULL}, false, TIDE_F32},
+    {"unet:4", 2, 32, 2, {"down1.relu1", "down1.conv2.bwd-weights"}, false, TIDE_F32},
+    {"densenet121", 2, 32, 10, {"denseblock1.denselayer1.norm1", "denseblock1.denselayer1.relu1.bwd"}, true, TIDE_F32},
+    {"gpt2:2,32,4,12,256", 3, 0, 0, {"h.0.mlp.gelu", "h.0.mlp.c_proj.bwd-weights"}, true, TIDE_BF16},
+    {"lstm:2,24,6,256", 4, 0, 0, {NULL, NULL}, true, TIDE_BF16},
+    {"unet:4", 2, 32, 2, {"down1.relu1", "down1.conv2.bwd-weights"}, true, TIDE_BF16},
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 
@@ -43,6 +47,7 @@ static setup setup_of(const family *f, const char *policy, uint32_t threads) {
     setup s = {.family = f, .policy = policy, .threads = threads, .learning_rate = 0.01f};
     tide_step_options_init(&s.step);
     s.step.optimizer = TIDE_ADAMW;
+    s.step.dtype = f->dtype;
     s.step.weight_decay = 0.01f;
     s.step.clip_norm = 1;
     return s;
@@ -249,7 +254,7 @@ static void test_text(void **state) {
 /* A model that learns a label per token does not take digits. */
 static void test_refused_labels(void **state) {
     (void)state;
-    static const family f = {"unet:4", 1, 16, 2, {NULL, NULL}, false};
+    static const family f = {"unet:4", 1, 16, 2, {NULL, NULL}, false, TIDE_F32};
     tide_model *model = open_model(&f);
     tide_digits digits = {1, 1, 16, 16, false};
     tide_data data;
@@ -284,7 +289,7 @@ int main(void) {
     for (size_t i = 0; i < N_FAMILIES; i++) {
         family *f = &list[i];
         *f = families[i];
-        copy_name(names[n], sizeof names[n], "plans agree:", f->spec);
+        copy_name(names[n], sizeof names[n], f->dtype ? "plans agree, bf16:" : "plans agree:", f->spec);
         tests[n] = (struct CMUnitTest){names[n], test_plans_agree, NULL, NULL, f};
         n++;
         if (f->large) continue;

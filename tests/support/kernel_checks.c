@@ -128,6 +128,64 @@ void check_in_place(const tide_op_desc *d, void *context) {
     rig_case_deinit(&c);
 }
 
+/* ---- bf16 ---- */
+
+static float nearest_bf16(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static const tide_operand_info *operand_of(const tide_kernel_info *info, uint32_t i) {
+    return i < info->n_reads ? &info->read[i] : &info->write[i - info->n_reads];
+}
+
+/* Products of other sizes may have another order: then a sum differs in its last digits, before it is rounded. */
+static void compare_rounded(const tide_op_desc *d, uint32_t operand, const float *wide, const float *half, uint64_t n,
+                            bool is_half) {
+    float largest = 0;
+    for (uint64_t k = 0; k < n; k++) largest = fmaxf(largest, fabsf(wide[k]));
+    for (uint64_t k = 0; k < n; k++) {
+        const float bound = 1e-5f * (1 + largest) + (is_half ? fabsf(wide[k]) / 256 : 0);
+        if (!(fabsf(half[k] - wide[k]) <= bound) || (is_half && half[k] != nearest_bf16(half[k])))
+            fail_msg("%s of bf16, operand %u, element %llu: %.9g, in float32 %.9g", tide_op_kind_name(d->kind), operand,
+                     (unsigned long long)k, (double)half[k], (double)wide[k]);
+    }
+}
+
+static bool is_short(const tide_kernel_info *wide, const tide_kernel_info *half, uint32_t i) {
+    return operand_of(half, i)->size_bytes < operand_of(wide, i)->size_bytes;
+}
+
+static void check_rounded(const tide_op_desc *d, const tide_op_desc *short_one, kernel_rig *rig) {
+    const tide_kernel_info wide = info_of(rig, d), half = info_of(rig, short_one);
+    rig_case a, b;
+    rig_case_init(&a, d, 5);
+    rig_case_init(&b, short_one, 5);
+    for (uint32_t i = 0; i < a.spec.n_reads; i++)
+        for (uint64_t k = 0; is_short(&wide, &half, i) && k < a.spec.elements[i]; k++)
+            a.plain[i][k] = b.plain[i][k] = nearest_bf16(a.plain[i][k]);
+    rig_run(rig, &a, &plainly);
+    rig_run(rig, &b, &plainly);
+    for (uint32_t i = a.spec.n_reads; i < a.spec.n_reads + a.spec.n_writes; i++)
+        compare_rounded(d, i, a.plain[i], b.plain[i], a.spec.elements[i], is_short(&wide, &half, i));
+    rig_case_deinit(&a);
+    rig_case_deinit(&b);
+}
+
+static void check_bf16(const tide_op_desc *d, void *context) {
+    tide_op_desc short_one = *d;
+    if (d->kind == TIDE_OP_REORDER || d->elements || d->n_grads) return;
+    short_one.bf16 = 1;
+    check_rounded(d, &short_one, context);
+    check_repeat(&short_one, context);
+    if (d->kind != TIDE_OP_SOFTMAX_LOSS_BWD) check_in_place(&short_one, context); /* prob is float32 */
+}
+
+void check_all_bf16(const rig_config *config, visit_all_fn visit_all) { check_all_on(config, visit_all, check_bf16); }
+
 /* ---- finite differences ---- */
 
 static double weighted_sum(const gradient_case *g, const rig_case *c, double *const *v, const float *weight) {

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/cpu/bf16.h"
 #include "device/cpu/view.h"
 #include "device/cpu/wide.h"
 
@@ -20,7 +21,8 @@
 typedef struct sums {
     tide__view view;
     int64_t chunks;
-    const float *x, *dy, *mean, *inv_std;
+    tide__values x, dy;
+    const float *mean, *inv_std;
     double *partial; /* [chunk][padded channel][2] */
 } sums;
 
@@ -87,23 +89,34 @@ static void add_plane_backward_1(int64_t pixels, const float *x, const float *dy
     }
 }
 
+/* Of one image: at `at`. */
+static void add_image(const sums *s, int64_t at, const float *mean, const float *inv_std, double *first,
+                      double *second) {
+    const int64_t lanes = s->view.lanes, end = at + s->view.pixels * lanes;
+    const bool wide = lanes == 8;
+    float x_tile[TIDE__TILE_FLOATS], dy_tile[TIDE__TILE_FLOATS];
+    for (int64_t n; at < end; at += n) {
+        n = tide__tile_of(s->x, end - at);
+        const float *x = tide__values_read(tide__values_from(s->x, at), n, x_tile);
+        if (s->dy.data)
+            (wide ? add_plane_backward_8
+                  : add_plane_backward_1)(n / lanes, x, tide__values_read(tide__values_from(s->dy, at), n, dy_tile),
+                                          mean, inv_std, first, second);
+        else
+            (wide ? add_plane_8 : add_plane_1)(n / lanes, x, first, second);
+    }
+}
+
 static void sum_chunk(const sums *s, int64_t chunk, int64_t g) {
     const tide__view *v = &s->view;
-    const bool wide = v->lanes == 8;
     double first[8] = {0}, second[8] = {0};
     float mean[8], inv_std[8];
-    if (s->dy) {
+    if (s->dy.data) {
         load_channels(v, g, s->mean, mean);
         load_channels(v, g, s->inv_std, inv_std);
     }
-    for (int64_t n = v->n * chunk / s->chunks; n < v->n * (chunk + 1) / s->chunks; n++) {
-        int64_t at = tide__view_at(v, n, g);
-        if (s->dy)
-            (wide ? add_plane_backward_8 : add_plane_backward_1)(v->pixels, s->x + at, s->dy + at, mean, inv_std, first,
-                                                                 second);
-        else
-            (wide ? add_plane_8 : add_plane_1)(v->pixels, s->x + at, first, second);
-    }
+    for (int64_t n = v->n * chunk / s->chunks; n < v->n * (chunk + 1) / s->chunks; n++)
+        add_image(s, tide__view_at(v, n, g), mean, inv_std, first, second);
     double *to = s->partial + (chunk * v->groups + g) * v->lanes * 2;
     for (int l = 0; l < v->lanes; l++) {
         to[2 * l] = first[l];
@@ -198,17 +211,26 @@ static void load_affine(const tide__view *v, int64_t g, const affine *a, float *
     }
 }
 
-static void normalise_image(const tide__view *v, const float *x, const affine *a, int64_t n, int64_t g, float *y) {
-    float mean[8], factor[8], shift[8];
-    int64_t at = tide__view_at(v, n, g);
+static void normalise_image(const tide__view *v, tide__values x, const affine *a, int64_t image, int64_t g,
+                            tide__values y) {
+    float mean[8], factor[8], shift[8], tile[TIDE__TILE_FLOATS];
+    const int64_t first = tide__view_at(v, image, g), end = first + v->pixels * v->lanes;
     load_affine(v, g, a, mean, factor, shift);
-    (v->lanes == 8 ? normalise_plane_8 : normalise_plane_1)(v->pixels, x + at, mean, factor, shift, y + at);
+    for (int64_t at = first, n; at < end; at += n) {
+        const tide__values to = tide__values_from(y, at);
+        n = tide__tile_of(x, end - at);
+        const float *from = tide__values_read(tide__values_from(x, at), n, tile);
+        float *out = tide__values_write(to, tile);
+        (v->lanes == 8 ? normalise_plane_8 : normalise_plane_1)(n / v->lanes, from, mean, factor, shift, out);
+        tide__values_stored(to, n, out);
+    }
 }
 
 typedef struct forward {
     affine a;
-    float *y, *mean, *inv_std; /* written; a reads mean and inv_std */
-    double values, eps;        /* values per channel */
+    tide__values y;
+    float *mean, *inv_std; /* written, and y; a reads mean and inv_std */
+    double values, eps;    /* values per channel */
 } forward;
 
 static void settle_forward(const sums *s, const void *context, int64_t g) {
@@ -232,14 +254,14 @@ static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call
     const tide_shape *shape = &k->desc.x;
     float *mean = tide__floats(call, 4), *inv_std = tide__floats(call, 5);
     const forward f = {.a = {tide__floats(call, 1), tide__floats(call, 2), mean, inv_std, NULL, 0},
-                       .y = tide__floats(call, 3),
+                       .y = tide__values_of(k, call, 3),
                        .mean = mean,
                        .inv_std = inv_std,
                        .values = values_per_channel(shape),
                        .eps = (double)k->desc.eps};
     const sums s = {.view = tide__view_of(shape),
                     .chunks = chunk_count(shape),
-                    .x = tide__floats(call, 0),
+                    .x = tide__values_of(k, call, 0),
                     .partial = tide__at(call, 6)};
     run_pass(&(pass){&s, &f, settle_forward, apply_forward}, threads_of(k));
     return TIDE_OK;
@@ -252,7 +274,7 @@ static tide_status run_infer(const tide__cpu_kernel *k, const tide__call *call) 
 #pragma omp parallel for collapse(2) schedule(static) if (tide__view_size(&v) > TIDE__PARALLEL_FLOATS)
     for (int64_t n = 0; n < v.n; n++)
         for (int64_t g = 0; g < v.groups; g++)
-            normalise_image(&v, tide__floats(call, 0), &a, n, g, tide__floats(call, 5));
+            normalise_image(&v, tide__values_of(k, call, 0), &a, n, g, tide__values_of(k, call, 5));
     return TIDE_OK;
 }
 
@@ -318,7 +340,8 @@ static slope load_slope(const sums *s, int64_t g, const float *scale, const floa
 
 typedef struct backward {
     const float *scale;
-    float *dx, *dscale, *dshift;
+    tide__values dx;
+    float *dscale, *dshift;
 } backward;
 
 static void settle_backward(const sums *s, const void *context, int64_t g) {
@@ -332,19 +355,35 @@ static void settle_backward(const sums *s, const void *context, int64_t g) {
     }
 }
 
-static void apply_backward(const sums *s, const void *context, int64_t n, int64_t g) {
+static void apply_backward(const sums *s, const void *context, int64_t image, int64_t g) {
     const backward *b = context;
-    const int64_t at = tide__view_at(&s->view, n, g);
+    const int64_t lanes = s->view.lanes, first = tide__view_at(&s->view, image, g),
+                  end = first + s->view.pixels * lanes;
     const slope t = load_slope(s, g, b->scale, b->dscale, b->dshift);
-    (s->view.lanes == 8 ? backward_plane_8 : backward_plane_1)(s->view.pixels, s->x + at, s->dy + at, &t, b->dx + at);
+    float x_tile[TIDE__TILE_FLOATS], dy_tile[TIDE__TILE_FLOATS];
+    for (int64_t at = first, n; at < end; at += n) {
+        const tide__values to = tide__values_from(b->dx, at);
+        n = tide__tile_of(s->x, end - at);
+        const float *x = tide__values_read(tide__values_from(s->x, at), n, x_tile);
+        const float *dy = tide__values_read(tide__values_from(s->dy, at), n, dy_tile);
+        float *dx = tide__values_write(to, dy_tile);
+        (lanes == 8 ? backward_plane_8 : backward_plane_1)(n / lanes, x, dy, &t, dx);
+        tide__values_stored(to, n, dx);
+    }
 }
 
 /* dx may lie on dy: each is read before it is written, element by element, and by the sums of its group before that. */
 static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *call) {
     const tide_shape *shape = &k->desc.x;
-    const backward b = {tide__floats(call, 2), tide__floats(call, 5), tide__floats(call, 6), tide__floats(call, 7)};
-    const sums s = {tide__view_of(shape),  chunk_count(shape),    tide__floats(call, 0), tide__floats(call, 1),
-                    tide__floats(call, 3), tide__floats(call, 4), tide__at(call, 8)};
+    const backward b = {tide__floats(call, 2), tide__values_of(k, call, 5), tide__floats(call, 6),
+                        tide__floats(call, 7)};
+    const sums s = {tide__view_of(shape),
+                    chunk_count(shape),
+                    tide__values_of(k, call, 0),
+                    tide__values_of(k, call, 1),
+                    tide__floats(call, 3),
+                    tide__floats(call, 4),
+                    tide__at(call, 8)};
     run_pass(&(pass){&s, &b, settle_backward, apply_backward}, threads_of(k));
     return TIDE_OK;
 }

@@ -2,24 +2,14 @@
  * do not matter, and zero padding stays zero. */
 #include <string.h>
 
-#include "device/cpu/rows.h"
-#include "device/cpu/view.h"
+#include "device/cpu/bf16.h"
 #include "device/cpu/wide.h"
-
-static int64_t stored_floats(const tide__cpu_kernel *k) {
-    return (int64_t)(k->operands.data[0].size_bytes / sizeof(float));
-}
-
-typedef struct operands {
-    const float *a, *b;
-    float *out;
-} operands;
 
 /* ---- relu ---- */
 
 /* Written so that NaN comes through: a diverging run should look like one. */
 TIDE__WIDE static void relu_range(const void *context, int64_t begin, int64_t end) {
-    const operands *o = context;
+    const tide__pointwise *o = context;
     const float *x = o->a;
     float *y = o->out;
 #pragma omp simd
@@ -27,7 +17,7 @@ TIDE__WIDE static void relu_range(const void *context, int64_t begin, int64_t en
 }
 
 TIDE__WIDE static void relu_backward_range(const void *context, int64_t begin, int64_t end) {
-    const operands *o = context;
+    const tide__pointwise *o = context;
     const float *y = o->a, *dy = o->b;
     float *dx = o->out;
 #pragma omp simd
@@ -38,14 +28,12 @@ TIDE__WIDE static void relu_backward_range(const void *context, int64_t begin, i
 }
 
 static tide_status run_relu_forward(const tide__cpu_kernel *k, const tide__call *call) {
-    const operands o = {tide__floats(call, 0), NULL, tide__floats(call, 1)};
-    tide__for_ranges(stored_floats(k), relu_range, &o);
+    tide__run_pointwise(k, call, relu_range);
     return TIDE_OK;
 }
 
 static tide_status run_relu_backward(const tide__cpu_kernel *k, const tide__call *call) {
-    const operands o = {tide__floats(call, 0), tide__floats(call, 1), tide__floats(call, 2)};
-    tide__for_ranges(stored_floats(k), relu_backward_range, &o);
+    tide__run_pointwise(k, call, relu_backward_range);
     return TIDE_OK;
 }
 
@@ -60,7 +48,7 @@ tide_status tide__build_relu(tide__cpu_kernel *k, const tide_op_desc *source) {
 /* ---- add, accumulate ---- */
 
 TIDE__WIDE static void sum_range(const void *context, int64_t begin, int64_t end) {
-    const operands *o = context;
+    const tide__pointwise *o = context;
     const float *a = o->a, *b = o->b;
     float *y = o->out;
 #pragma omp simd
@@ -68,8 +56,7 @@ TIDE__WIDE static void sum_range(const void *context, int64_t begin, int64_t end
 }
 
 static tide_status run_sum(const tide__cpu_kernel *k, const tide__call *call) {
-    const operands o = {tide__floats(call, 0), tide__floats(call, 1), tide__floats(call, 2)};
-    tide__for_ranges(stored_floats(k), sum_range, &o);
+    tide__run_pointwise(k, call, sum_range);
     return TIDE_OK;
 }
 
@@ -90,13 +77,13 @@ tide_status tide__build_accumulate(tide__cpu_kernel *k, const tide_op_desc *sour
 /* ---- zero ---- */
 
 static void zero_range(const void *context, int64_t begin, int64_t end) {
-    const operands *o = context;
+    const tide__pointwise *o = context;
     memset(o->out + begin, 0, (size_t)(end - begin) * sizeof *o->out);
 }
 
 static tide_status run_zero(const tide__cpu_kernel *k, const tide__call *call) {
-    const operands o = {NULL, NULL, tide__floats(call, 0)};
-    tide__for_ranges(stored_floats(k), zero_range, &o);
+    const tide__pointwise o = {NULL, NULL, tide__floats(call, 0)};
+    tide__for_ranges((int64_t)k->desc.elements, zero_range, &o);
     return TIDE_OK;
 }
 

@@ -4,7 +4,7 @@
  * Tokens are data from outside: one that is not in the vocabulary fails the queue before anything is touched. */
 #include <string.h>
 
-#include "device/cpu/rows.h"
+#include "device/cpu/bf16.h"
 #include "device/cpu/view.h"
 #include "device/op_check.h"
 
@@ -18,18 +18,29 @@ static tide_status check_tokens(const int32_t *token, const tide_op_desc *d) {
     return TIDE_OK;
 }
 
+static void write_row(const float *table, const float *position, int64_t width, tide__values y) {
+    float tile[TIDE__TILE_FLOATS];
+    for (int64_t at = 0, n; at < width; at += n) {
+        const tide__values part = tide__values_from(y, at);
+        n = tide__tile_of(y, width - at);
+        float *to = tide__values_write(part, tile);
+        memcpy(to, table + at, (size_t)n * sizeof *to);
+        if (position) tide__row_add(position + at, n, to);
+        tide__values_stored(part, n, to);
+    }
+}
+
 static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call) {
     const tide_op_desc *d = &k->desc;
     const int64_t width = d->y.c, context = d->x.c;
     const int32_t *token = tide__at(call, 0);
     const float *table = tide__floats(call, 1), *positions = d->bias ? tide__floats(call, 2) : NULL;
-    float *y = tide__floats(call, k->n_reads);
+    const tide__values y = tide__values_of(k, call, k->n_reads);
     TIDE_TRY(check_tokens(token, d));
 #pragma omp parallel for schedule(static) if (d->y.n * width > TIDE__PARALLEL_FLOATS)
-    for (int64_t i = 0; i < d->y.n; i++) {
-        memcpy(y + i * width, table + token[i] * width, (size_t)width * sizeof *y);
-        if (positions) tide__row_add(positions + i % context * width, width, y + i * width);
-    }
+    for (int64_t i = 0; i < d->y.n; i++)
+        write_row(table + token[i] * width, positions ? positions + i % context * width : NULL, width,
+                  tide__values_from(y, i * width));
     return TIDE_OK;
 }
 
@@ -41,12 +52,14 @@ static void zero_range(const void *context, int64_t begin, int64_t end) {
 }
 
 /* One range of columns: every row of dy goes to the row of its token and to that of its position. */
-static void add_columns(const tide_op_desc *d, const int32_t *token, const float *dy, int64_t first, float *table,
+static void add_columns(const tide_op_desc *d, const int32_t *token, tide__values dy, int64_t first, float *table,
                         float *positions) {
+    float tile[COLUMNS];
     const int64_t width = d->y.c, n = width - first < COLUMNS ? width - first : COLUMNS;
     for (int64_t i = 0; i < d->y.n; i++) {
-        tide__row_add(dy + i * width + first, n, table + token[i] * width + first);
-        if (positions) tide__row_add(dy + i * width + first, n, positions + i % d->x.c * width + first);
+        const float *row = tide__values_read(tide__values_from(dy, i * width + first), n, tile);
+        tide__row_add(row, n, table + token[i] * width + first);
+        if (positions) tide__row_add(row, n, positions + i % d->x.c * width + first);
     }
 }
 
@@ -54,7 +67,7 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
     const tide_op_desc *d = &k->desc;
     const int64_t width = d->y.c;
     const int32_t *token = tide__at(call, 0);
-    const float *dy = tide__floats(call, 1);
+    const tide__values dy = tide__values_of(k, call, 1);
     float *table = tide__floats(call, 2), *positions = d->bias ? tide__floats(call, 3) : NULL;
     TIDE_TRY(check_tokens(token, d));
     tide__for_ranges(d->vocabulary * width, zero_range, &table);

@@ -2,29 +2,23 @@
  *
  *     y = x / 2 (1 + tanh(u)) = x s,  s = 1 / (1 + e^-2u),  u = sqrt(2 / pi) (x + 0.044715 x^3)
  *     dy/dx = s + x s (1 - s) 2 du/dx */
-#include "device/cpu/rows.h"
-#include "device/cpu/view.h"
+#include "device/cpu/bf16.h"
 #include "device/cpu/wide.h"
 
 #define TWICE_ROOT 1.5957691216f /* 2 sqrt(2 / pi) */
 #define CUBE 0.044715f
 
-typedef struct operands {
-    const float *x, *dy;
-    float *out;
-} operands;
-
 TIDE__WIDE static void forward_range(const void *context, int64_t begin, int64_t end) {
-    const operands *o = context;
-    const float *x = o->x;
+    const tide__pointwise *o = context;
+    const float *x = o->a;
     float *y = o->out;
 #pragma omp simd
     for (int64_t i = begin; i < end; i++) y[i] = x[i] * tide__sigmoid(TWICE_ROOT * (x[i] + CUBE * x[i] * x[i] * x[i]));
 }
 
 TIDE__WIDE static void backward_range(const void *context, int64_t begin, int64_t end) {
-    const operands *o = context;
-    const float *x = o->x, *dy = o->dy;
+    const tide__pointwise *o = context;
+    const float *x = o->a, *dy = o->b;
     float *dx = o->out;
 #pragma omp simd
     for (int64_t i = begin; i < end; i++) {
@@ -35,14 +29,12 @@ TIDE__WIDE static void backward_range(const void *context, int64_t begin, int64_
 
 /* Padding is zero, and so is what becomes of it. */
 static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call) {
-    const operands o = {tide__floats(call, 0), NULL, tide__floats(call, 1)};
-    tide__for_ranges((int64_t)(k->operands.data[0].size_bytes / sizeof(float)), forward_range, &o);
+    tide__run_pointwise(k, call, forward_range);
     return TIDE_OK;
 }
 
 static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *call) {
-    const operands o = {tide__floats(call, 0), tide__floats(call, 1), tide__floats(call, 2)};
-    tide__for_ranges((int64_t)(k->operands.data[0].size_bytes / sizeof(float)), backward_range, &o);
+    tide__run_pointwise(k, call, backward_range);
     return TIDE_OK;
 }
 

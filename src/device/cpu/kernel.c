@@ -75,6 +75,7 @@ int tide__set_threads(int threads) {
 void tide__cpu_kernel_destroy(tide_kernel *base) {
     tide__cpu_kernel *k = (tide__cpu_kernel *)base;
     tide__prim_destroy(k->prim);
+    tide__widened_destroy(k->widened);
     for (uint32_t i = 0; i < k->n_alternatives; i++) tide__prim_destroy(k->alternatives[i].prim);
     tide__vec_free(&k->operands);
     tide__mds_free(&k->operand_mds);
@@ -88,7 +89,7 @@ static tide_status build(tide__cpu_kernel *k, const tide_op_desc *source) {
                           tide_op_kind_name(source->kind));
     TIDE_TRY(tide__op_check(source));
     int old = tide__set_threads((int)((tide__cpu *)k->base.device)->threads);
-    tide_status status = builders[source->kind](k, source);
+    tide_status status = (tide__is_widened(source) ? tide__build_widened : builders[source->kind])(k, source);
     tide__set_threads(old);
     tide__mds_free(&k->mds);
     return status;

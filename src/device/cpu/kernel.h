@@ -14,10 +14,16 @@
 
 typedef struct tide__cpu_kernel tide__cpu_kernel;
 typedef struct tide__prim tide__prim;
+typedef struct tide__widened tide__widened;
 
 /* ---- operands (operand.c) ---- */
 
-typedef enum tide__form { TIDE__FORM_ACTIVATION, TIDE__FORM_VECTOR, TIDE__FORM_WEIGHTS } tide__form;
+typedef enum tide__form {
+    TIDE__FORM_ACTIVATION,
+    TIDE__FORM_FLOAT32, /* an activation that is never stored as bf16 */
+    TIDE__FORM_VECTOR,
+    TIDE__FORM_WEIGHTS
+} tide__form;
 
 typedef struct tide__operand {
     tide__form form;
@@ -41,7 +47,8 @@ tide_status tide__cpu_piece_unpack(const tide_kernel *kernel, uint32_t operand, 
 
 /* Declaring operands, all reads before all writes. */
 typedef enum tide__access { TIDE__READ, TIDE__WRITE } tide__access;
-tide_status tide__add_activation(tide__cpu_kernel *k, tide__access access, tide_shape shape);
+tide_status tide__add_activation(tide__cpu_kernel *k, tide__access access, tide_shape shape); /* of desc.bf16's type */
+tide_status tide__add_float32(tide__cpu_kernel *k, tide__access access, tide_shape shape);    /* in any case */
 tide_status tide__add_bytes_like(tide__cpu_kernel *k, tide__access access, tide_shape shape); /* u8 per element */
 tide_status tide__add_vector(tide__cpu_kernel *k, tide__access access, int64_t n, dnnl_data_type_t type);
 tide_status tide__add_floats(tide__cpu_kernel *k, tide__access access, uint64_t n); /* TIDE_LAYOUT_ANY */
@@ -80,6 +87,7 @@ struct tide__cpu_kernel {
     tide__prim *prim;                                       /* of variant 0; NULL for own loops */
     tide__alternative alternatives[TIDE__MAX_ALTERNATIVES]; /* variants 1, 2 ... */
     uint32_t n_alternatives;
+    tide__widened *widened;  /* NULL: it works on its operands itself */
     uint64_t *operand_bytes; /* what base.operand_bytes points to */
     tide__mds mds;           /* layouts that the builder needs; gone when the kernel is built */
     tide__mds operand_mds;   /* those of the operands */
@@ -96,6 +104,11 @@ static inline float *tide__floats(const tide__call *call, uint32_t i) { return t
 
 /* The OpenMP setting of this thread, exchanged while oneDNN creates or runs something. Returns the old one. */
 int tide__set_threads(int threads);
+
+/* Of kernels of bf16 that leave the work to one of float32 (widened.c): instead of its builder. */
+tide_status tide__build_widened(tide__cpu_kernel *k, const tide_op_desc *source);
+bool tide__is_widened(const tide_op_desc *d);
+void tide__widened_destroy(tide__widened *w); /* NULL is fine */
 
 /* ---- builders, one per op kind or family; `source` is the caller's desc, k->desc its copy ---- */
 

@@ -53,18 +53,23 @@ static tide_status add(tide__cpu_kernel *k, tide__access access, tide__operand o
     return status;
 }
 
-static tide_status add_like(tide__cpu_kernel *k, tide__access access, tide_shape shape, dnnl_data_type_t type) {
-    tide__operand operand = {.form = TIDE__FORM_ACTIVATION, .type = type, .shape = shape};
+static tide_status add_like(tide__cpu_kernel *k, tide__access access, tide__form form, tide_shape shape,
+                            dnnl_data_type_t type) {
+    tide__operand operand = {.form = form, .type = type, .shape = shape};
     operand.layout = hash_shape(&operand);
     return add(k, access, operand);
 }
 
 tide_status tide__add_activation(tide__cpu_kernel *k, tide__access access, tide_shape shape) {
-    return add_like(k, access, shape, dnnl_f32);
+    return add_like(k, access, TIDE__FORM_ACTIVATION, shape, k->desc.bf16 ? dnnl_bf16 : dnnl_f32);
+}
+
+tide_status tide__add_float32(tide__cpu_kernel *k, tide__access access, tide_shape shape) {
+    return add_like(k, access, TIDE__FORM_FLOAT32, shape, dnnl_f32);
 }
 
 tide_status tide__add_bytes_like(tide__cpu_kernel *k, tide__access access, tide_shape shape) {
-    return add_like(k, access, shape, dnnl_u8);
+    return add_like(k, access, TIDE__FORM_ACTIVATION, shape, dnnl_u8);
 }
 
 tide_status tide__add_vector(tide__cpu_kernel *k, tide__access access, int64_t n, dnnl_data_type_t type) {

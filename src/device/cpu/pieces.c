@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "device/cpu/kernel.h"
+#include "device/cpu/bf16.h"
 
 /* Part of a piece: where it begins in the piece, and where its elements lie, from the piece's first tile. */
 enum { MAX_BOX = 256 };
@@ -67,6 +67,9 @@ static void pack_row(dnnl_data_type_t type, const uint64_t *offset, uint64_t n, 
     case dnnl_u8:
         for (uint64_t i = 0; i < n; i++) ((uint8_t *)stored)[offset[i]] = (uint8_t)tide__round_into(plain[i], 0, 255);
         break;
+    case dnnl_bf16:
+        for (uint64_t i = 0; i < n; i++) ((uint16_t *)stored)[offset[i]] = tide__bf16_of(plain[i]);
+        break;
     case dnnl_s32:
         for (uint64_t i = 0; i < n; i++)
             ((int32_t *)stored)[offset[i]] = (int32_t)tide__round_into(plain[i], -2147483648.0f, 2147483520.0f);
@@ -81,6 +84,9 @@ static void unpack_row(dnnl_data_type_t type, const uint64_t *offset, uint64_t n
     case dnnl_u8:
         for (uint64_t i = 0; i < n; i++) plain[i] = ((const uint8_t *)stored)[offset[i]];
         break;
+    case dnnl_bf16:
+        for (uint64_t i = 0; i < n; i++) plain[i] = tide__float_of(((const uint16_t *)stored)[offset[i]]);
+        break;
     case dnnl_s32:
         for (uint64_t i = 0; i < n; i++) plain[i] = (float)((const int32_t *)stored)[offset[i]];
         break;
@@ -91,13 +97,15 @@ static void unpack_row(dnnl_data_type_t type, const uint64_t *offset, uint64_t n
 
 /* ---- whole pieces ---- */
 
+static uint32_t bytes_of(dnnl_data_type_t type) { return type == dnnl_u8 ? 1 : type == dnnl_bf16 ? 2 : 4; }
+
 typedef struct direction {
     const float *from; /* packing: the plain elements */
     float *to;         /* unpacking: likewise */
 } direction;
 
 static void convert_box(const uint64_t *sizes, const box *b, dnnl_data_type_t type, char *stored, direction d) {
-    const uint64_t element_bytes = type == dnnl_u8 ? 1 : 4;
+    const uint64_t element_bytes = bytes_of(type);
     for (uint64_t i = 0; i < b->size[0]; i++)
         for (uint64_t j = 0; j < b->size[1]; j++)
             for (uint64_t k = 0; k < b->size[2]; k++) {
@@ -147,7 +155,7 @@ tide_status tide__cpu_piece_unpack(const tide_kernel *kernel, uint32_t operand, 
 tide_status tide__cpu_operand_layout(const tide_kernel *kernel, uint32_t operand, tide__operand_layout *out) {
     const tide__operand *o = &((const tide__cpu_kernel *)kernel)->operands.data[operand];
     const tide__md_view v = tide__md_look(o->md);
-    *out = (tide__operand_layout){.n_dims = (uint32_t)v.n_dims, .element_bytes = o->type == dnnl_u8 ? 1 : 4};
+    *out = (tide__operand_layout){.n_dims = (uint32_t)v.n_dims, .element_bytes = bytes_of(o->type)};
     for (int i = 0; i < v.n_dims; i++) {
         out->dims[i] = (uint64_t)v.dims[i];
         out->stride[i] = (uint64_t)v.strides[i];

@@ -119,14 +119,16 @@ static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *cal
 tide_status tide__build_softmax_loss(tide__cpu_kernel *k, const tide_op_desc *source) {
     const tide_shape *x = &source->x;
     const tide__view v = tide__view_of(x);
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, *x));
-    TIDE_TRY(tide__add_vector(k, TIDE__READ, v.n * v.pixels, dnnl_s32));
-    TIDE_TRY(tide__add_activation(k, TIDE__WRITE, *x));
     if (source->kind == TIDE_OP_SOFTMAX_LOSS_BWD) {
         k->run = run_backward;
-        return TIDE_OK;
+        TIDE_TRY(tide__add_float32(k, TIDE__READ, *x));
+        TIDE_TRY(tide__add_vector(k, TIDE__READ, v.n * v.pixels, dnnl_s32));
+        return tide__add_activation(k, TIDE__WRITE, *x);
     }
     k->run = run_forward;
+    TIDE_TRY(tide__add_activation(k, TIDE__READ, *x));
+    TIDE_TRY(tide__add_vector(k, TIDE__READ, v.n * v.pixels, dnnl_s32));
+    TIDE_TRY(tide__add_float32(k, TIDE__WRITE, *x));
     k->workspace_bytes = (uint64_t)(v.n * strips_of(&v)) * sizeof(double);
     return tide__add_vector(k, TIDE__WRITE, 1, dnnl_f32);
 }

@@ -4,25 +4,25 @@
 #include "device/cpu/view.h"
 
 /* Between `part`, the rows of step `step`, and `all`. */
-static void copy_rows(const tide_op_desc *d, int64_t step, int64_t n, const float *from, float *to) {
-    const int64_t width = d->x.c;
+static void copy_rows(const tide_op_desc *d, int64_t step, int64_t n, const char *from, char *to) {
+    const int64_t width = d->x.c * (d->bf16 ? 2 : 4); /* bytes */
     const bool slice = d->kind == TIDE_OP_SLICE;
     for (int64_t i = 0; i < n; i++) {
         int64_t all = (i * d->steps + step) * width, part = i * width;
-        memcpy(to + (slice ? part : all), from + (slice ? all : part), (size_t)width * sizeof *to);
+        memcpy(to + (slice ? part : all), from + (slice ? all : part), (size_t)width);
     }
 }
 
 static tide_status run_slice(const tide__cpu_kernel *k, const tide__call *call) {
-    copy_rows(&k->desc, k->desc.step, k->desc.y.n, tide__floats(call, 0), tide__floats(call, 1));
+    copy_rows(&k->desc, k->desc.step, k->desc.y.n, tide__at(call, 0), tide__at(call, 1));
     return TIDE_OK;
 }
 
 static tide_status run_stack(const tide__cpu_kernel *k, const tide__call *call) {
     const tide_op_desc *d = &k->desc;
-    float *y = tide__floats(call, k->n_reads);
+    char *y = tide__at(call, k->n_reads);
 #pragma omp parallel for schedule(static) if (d->y.n * d->y.c > TIDE__PARALLEL_FLOATS)
-    for (int32_t step = 0; step < d->steps; step++) copy_rows(d, step, d->x.n, tide__floats(call, (uint32_t)step), y);
+    for (int32_t step = 0; step < d->steps; step++) copy_rows(d, step, d->x.n, tide__at(call, (uint32_t)step), y);
     return TIDE_OK;
 }
 

@@ -175,6 +175,9 @@ static tide_status build(tide__gpu_kernel *k, const tide_op_desc *d) {
         return tide__fail(TIDE_E_UNSUPPORTED, "the %s device has no kernel for op kind \"%s\"",
                           ((const tide__gpu *)k->base.device)->backend->title, tide_op_kind_name(d->kind));
     const tide__gpu_backend *backend = ((const tide__gpu *)k->base.device)->backend;
+    if (d->bf16)
+        return tide__fail(TIDE_E_UNSUPPORTED, "the %s device stores float32 alone: it has no \"%s\" of bf16",
+                          backend->title, tide_op_kind_name(d->kind));
     TIDE_TRY(tide__op_check(d));
     TIDE_TRY(builders[d->kind](k, d));
     return backend->add_ways ? backend->add_ways(k, d) : TIDE_OK;
