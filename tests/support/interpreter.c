@@ -40,14 +40,16 @@ typedef struct world {
     const tide_program *program;
     const tide_machine *machine;
     const tide_budgets *budgets;
+    const tide__crossings *crossings; /* NULL: a barrier between steps */
     uint32_t n_actions, n_tensors, n_ops, step;
+    uint32_t first; /* of this step's actions, which are counted through all steps that run at once */
     cell *space[1 + TIDE_MACHINE_MAX_TIERS]; /* NULL: client */
     uint64_t size[1 + TIDE_MACHINE_MAX_TIERS];
     uint64_t *value;  /* per tensor: the right one in this step */
     uint64_t *before; /* per tensor: the right one in the step before */
-    touched *touched; /* per action */
-    event *events;    /* start and end of each action, in order of time */
-    uint64_t *end;    /* per action: time of its end */
+    touched *touched; /* per action of all steps at once */
+    event *events;    /* start and end of each of these, in order of time */
+    uint64_t *end;    /* per action of all steps at once: time of its end */
     uint64_t random, garbage;
     interpretation *result;
 } world;
@@ -61,8 +63,16 @@ static bool broken(world *w, uint32_t action, const char *format, ...) {
     w->result->ok = false;
     w->result->step = w->step;
     w->result->action = action;
+    if (w->crossings && action != TIDE_NONE && action >= w->n_actions) { /* counted through */
+        w->result->step = action / w->n_actions;
+        w->result->action = action % w->n_actions;
+    }
     return false;
 }
+
+enum { STEPS_ACROSS = 3 };
+
+static uint32_t steps_at_once(const world *w) { return w->crossings ? STEPS_ACROSS : 1; }
 
 static uint64_t symbol(uint64_t value, uint64_t k) { return tide__hash_word(value, k); }
 
@@ -92,7 +102,8 @@ static bool check_lists(world *w, uint32_t i) {
 static bool add_stretch(world *w, uint32_t i, bool read, stretch x) {
     if (!w->space[x.space] || x.offset > w->size[x.space] || x.size > w->size[x.space] - x.offset)
         return broken(w, i, "leaves its space");
-    assert_ok(read ? tide__vec_push(&w->touched[i].reads, x) : tide__vec_push(&w->touched[i].writes, x));
+    assert_ok(read ? tide__vec_push(&w->touched[w->first + i].reads, x)
+                   : tide__vec_push(&w->touched[w->first + i].writes, x));
     return true;
 }
 
@@ -104,8 +115,8 @@ static stretch operand(const world *w, uint32_t i, uint32_t k, tide_id tensor) {
 /* Which reads are updated in place: those of a pair whose residencies start at the same byte. */
 static bool find_partners(world *w, uint32_t i, const tide_op *op) {
     for (uint32_t k = 0; k < op->n_inplace; k++) {
-        const stretch *read = &w->touched[i].reads.data[op->inplace[k].read];
-        stretch *write = &w->touched[i].writes.data[op->inplace[k].write];
+        const stretch *read = &w->touched[w->first + i].reads.data[op->inplace[k].read];
+        stretch *write = &w->touched[w->first + i].writes.data[op->inplace[k].write];
         if (read->offset == write->offset)
             write->partner = op->inplace[k].read;
         else if (op->inplace[k].must && read->size > 0)
@@ -213,7 +224,7 @@ static bool list_action(world *w, uint32_t i) {
 
 static bool list_touched(world *w) {
     for (uint32_t i = 0; i < w->n_actions; i++) {
-        w->touched[i].reads.count = w->touched[i].writes.count = 0;
+        w->touched[w->first + i].reads.count = w->touched[w->first + i].writes.count = 0;
         if (!check_lists(w, i) || !list_action(w, i)) return false;
     }
     return true;
@@ -287,6 +298,8 @@ static bool process(world *w, const event *e) {
 /* ---- when it happens ---- */
 enum { EVEN, WILD, QUEUES, FEW, N_STYLES };
 
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 /* Even times; wildly different ones; fast and slow queues; a few actions that take ages. */
 static uint64_t duration(world *w, uint32_t style, uint32_t queue, uint64_t style_seed) {
     switch (style) {
@@ -297,21 +310,31 @@ static uint64_t duration(world *w, uint32_t style, uint32_t queue, uint64_t styl
     }
 }
 
+/* When the waits of action i of step `step` are over, and what comes before it on its queue. */
+static uint64_t time_ready(const world *w, uint32_t step, uint32_t i, uint64_t free_at) {
+    const tide__action *a = &w->plan->actions.data[i];
+    const uint32_t first = step * w->n_actions;
+    uint64_t ready = free_at;
+    for (uint32_t k = 0; k < a->n_waits; k++) ready = later(ready, w->end[first + w->plan->waits.data[a->waits + k]]);
+    for (size_t k = 0; step > 0 && k < w->crossings->count; k++)
+        if (w->crossings->data[k].to == i)
+            ready = later(ready, w->end[first - w->n_actions + w->crossings->data[k].from]);
+    return ready;
+}
+
 static void set_times(world *w) {
-    uint64_t free_at[1 + TIDE_MACHINE_MAX_CHANNELS] = {0}, style_seed = w->random;
+    uint64_t free_at[1 + TIDE_MACHINE_MAX_CHANNELS] = {0}, over[STEPS_ACROSS] = {0}, style_seed = w->random;
     uint32_t style = (uint32_t)random_below(&w->random, N_STYLES);
     bool late = random_below(&w->random, 2);
-    for (uint32_t i = 0; i < w->n_actions; i++) {
-        const tide__action *a = &w->plan->actions.data[i];
-        uint64_t start = free_at[a->queue];
-        for (uint32_t k = 0; k < a->n_waits; k++) {
-            uint64_t wait = w->end[w->plan->waits.data[a->waits + k]];
-            if (wait > start) start = wait;
-        }
-        if (late && random_below(&w->random, 4) == 0) start += duration(w, style, a->queue, style_seed);
-        w->end[i] = free_at[a->queue] = start + duration(w, style, a->queue, style_seed);
-        w->events[2 * i] = (event){start, random_below(&w->random, UINT64_MAX), i, true};
-        w->events[2 * i + 1] = (event){w->end[i], random_below(&w->random, UINT64_MAX), i, false};
+    for (uint32_t k = 0; k < steps_at_once(w) * w->n_actions; k++) {
+        const uint32_t step = k / w->n_actions, i = k % w->n_actions, queue = w->plan->actions.data[i].queue;
+        uint64_t start = time_ready(w, step, i, free_at[queue]);
+        if (step > 1) start = later(start, over[step - 2]);
+        if (late && random_below(&w->random, 4) == 0) start += duration(w, style, queue, style_seed);
+        w->end[k] = free_at[queue] = start + duration(w, style, queue, style_seed);
+        over[step] = later(over[step], w->end[k]);
+        w->events[(size_t)2 * k] = (event){start, random_below(&w->random, UINT64_MAX), k, true};
+        w->events[(size_t)2 * k + 1] = (event){w->end[k], random_below(&w->random, UINT64_MAX), k, false};
     }
 }
 
@@ -324,9 +347,10 @@ static int compare_events(const void *a, const void *b) {
 }
 
 static bool run_actions(world *w) {
+    const size_t n = 2 * (size_t)steps_at_once(w) * w->n_actions;
     set_times(w);
-    qsort(w->events, 2 * (size_t)w->n_actions, sizeof *w->events, compare_events);
-    for (size_t k = 0; k < 2 * (size_t)w->n_actions; k++)
+    qsort(w->events, n, sizeof *w->events, compare_events);
+    for (size_t k = 0; k < n; k++)
         if (!process(w, &w->events[k])) return false;
     return true;
 }
@@ -453,20 +477,40 @@ static bool make_spaces(world *w) {
     return true;
 }
 
+/* What the first step finds. */
+static bool begin_world(world *w) {
+    uint32_t *runs = zeroed(w->n_ops, sizeof *runs);
+    bool ok = check_ops(w, runs);
+    free(runs);
+    return ok && visit_map(w, true, put_present);
+}
+
 static bool run_step(world *w) {
     set_values(w);
     if (!list_touched(w)) return false;
-    if (w->step == 0) {
-        uint32_t *runs = zeroed(w->n_ops, sizeof *runs);
-        bool ok = check_ops(w, runs);
-        free(runs);
-        if (!ok || !visit_map(w, true, put_present)) return false;
-    }
+    if (w->step == 0 && !begin_world(w)) return false;
     return visit_map(w, true, check_place) && run_actions(w) && check_kept(w);
 }
 
+/* All at once: only the first begins, and only the last ends, with nothing under way. */
+static bool run_across(world *w) {
+    for (w->step = 0; w->step < STEPS_ACROSS; w->step++, w->first += w->n_actions) {
+        set_values(w);
+        if (!list_touched(w) || (w->step == 0 && !begin_world(w))) return false;
+        memcpy(w->before, w->value, w->n_tensors * sizeof *w->before);
+    }
+    w->step--;
+    return run_actions(w) && check_kept(w);
+}
+
+static void run_steps(world *w) {
+    uint32_t n_steps = tide_program_is_repeating(w->program) ? 2 : 1;
+    for (w->step = 0; w->step < n_steps && run_step(w); w->step++) {
+    }
+}
+
 static void free_world(world *w) {
-    for (uint32_t i = 0; i < w->n_actions; i++) {
+    for (uint32_t i = 0; i < steps_at_once(w) * w->n_actions; i++) {
         free(w->touched[i].reads.data);
         free(w->touched[i].writes.data);
     }
@@ -478,22 +522,30 @@ static void free_world(world *w) {
     free(w->end);
 }
 
-interpretation interpret(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
-                         const tide_budgets *budgets, uint64_t seed) {
+interpretation interpret_across(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                const tide_budgets *budgets, const tide__crossings *crossings, uint64_t seed) {
     interpretation result = {.ok = true, .action = TIDE_NONE};
-    world w = {plan, program, machine, budgets, .random = seed, .garbage = seed, .result = &result};
+    world w = {plan, program, machine, budgets, crossings, .random = seed, .garbage = seed, .result = &result};
     w.n_actions = (uint32_t)plan->actions.count;
     w.n_tensors = tide_program_tensor_count(program);
     w.n_ops = tide_program_op_count(program);
+    const size_t n = (size_t)steps_at_once(&w) * w.n_actions;
     w.value = zeroed(w.n_tensors, sizeof *w.value);
     w.before = zeroed(w.n_tensors, sizeof *w.before);
-    w.touched = zeroed(w.n_actions, sizeof *w.touched);
-    w.events = zeroed(2 * (size_t)w.n_actions, sizeof *w.events);
-    w.end = zeroed(w.n_actions, sizeof *w.end);
-    uint32_t n_steps = tide_program_is_repeating(program) ? 2 : 1;
-    if (make_spaces(&w))
-        for (w.step = 0; w.step < n_steps && run_step(&w); w.step++) {
-        }
+    w.touched = zeroed(n, sizeof *w.touched);
+    w.events = zeroed(2 * n, sizeof *w.events);
+    w.end = zeroed(n, sizeof *w.end);
+    if (!make_spaces(&w))
+        result.ok = false;
+    else if (crossings)
+        run_across(&w);
+    else
+        run_steps(&w);
     free_world(&w);
     return result;
+}
+
+interpretation interpret(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                         const tide_budgets *budgets, uint64_t seed) {
+    return interpret_across(plan, program, machine, budgets, NULL, seed);
 }

@@ -9,11 +9,14 @@
  *   compute   |--RUN f--|      |--RUN g--|         start of RUN g: reads a: whole? right? nobody writing it?
  *   ram out            |-----SAVE a-----|          end of SAVE a: a still whole? then the tier's bytes become a's
  *
- * A repeating program runs a second step from what the first left behind. */
+ * A repeating program runs a second step from what the first left behind. Across borders three steps run without a barrier: an
+ * action starts when its queue, its waits and its crossings from the step before let it, and when the last step but one is over. */
 #ifndef TIDE_TESTS_INTERPRETER_H
 #define TIDE_TESTS_INTERPRETER_H
 
 #include <tidemark/plan.h>
+
+#include "plan/border.h"
 
 #define INTERPRETER_MAX_BYTES (1u << 20) /* of a space; plans that declare more are refused */
 
@@ -26,5 +29,9 @@ typedef struct interpretation {
 /* One execution, under the timing of this seed. Any plan, however broken, is safe to pass. budgets may be NULL. */
 interpretation interpret(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                          const tide_budgets *budgets, uint64_t seed);
+
+/* The same over the borders between steps, of a repeating program. Crossings are by `to`, as tide__plan_cross gives them. */
+interpretation interpret_across(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                const tide_budgets *budgets, const tide__crossings *crossings, uint64_t seed);
 
 #endif

@@ -146,6 +146,16 @@ static bool rebind_instance(random_case *c, uint64_t *random) {
     return true;
 }
 
+/* Another value of that size: as if a part were another part of its value. */
+static bool rebind_alike(random_case *c, uint64_t *random) {
+    PICK_ACTION(a, x->n_uses > 0);
+    tide_id *use = use_of(c, a, pick(random, a->n_uses)), old = *use;
+    const tide_residency *was = &c->plan->residencies.data[old];
+    PICK_RESIDENCY(r, x->tensor != was->tensor && x->tensor != TIDE_NONE && x->size_bytes == was->size_bytes);
+    *use = (tide_id)(r - c->plan->residencies.data);
+    return true;
+}
+
 static bool rebind_copy(random_case *c, uint64_t *random) {
     PICK_ACTION(a, x->copy != TIDE_NONE);
     tide_id old = a->copy;
@@ -401,6 +411,7 @@ static const mutation table[] = {
     {"cut tier budget", cut_tier_budget, 0, 100},
     {"rebind", rebind, 5, 70},
     {"rebind instance", rebind_instance, 10, 45},
+    {"rebind alike", rebind_alike, 0, 60},
     {"rebind copy", rebind_copy, 5, 85},
     {"wrong op", wrong_op, 0, 90},
     {"wrong variant", wrong_variant, 30, 70},

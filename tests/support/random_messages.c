@@ -35,6 +35,7 @@ static void copy_op(copier *c, tide_op op) {
     }
     op.reads = reads.data;
     op.n_reads = (uint32_t)reads.count;
+    op.split = NULL; /* which says nothing of that value */
     assert_ok(tide_program_builder_op(c->builder, &op, NULL));
     tide__vec_free(&reads);
 }

@@ -514,14 +514,25 @@ static tide_machine make_machine(uint64_t *random) {
     return m;
 }
 
+/* In two or four parts, where any op of it can be cut. */
+static tide_program *cut(tide_program *program, uint64_t *random) {
+    tide_program *in_parts;
+    if (tide_program_split(program, random_below(random, 4) ? 2 : 4, false, &in_parts) != TIDE_OK) return program;
+    tide_program_destroy(program);
+    return in_parts;
+}
+
 static tide_program *make_program(uint64_t seed, uint32_t max_ops, uint64_t *random) {
+    const bool in_parts = seed % 4 == 0;
     random_program_options o = random_program_varied(seed);
-    o.n_ops = 1 + (uint32_t)random_below(random, max_ops);
+    o.n_ops = 1 + (uint32_t)random_below(random, in_parts ? (max_ops + 1) / 2 : max_ops);
+    o.split_percent = in_parts ? 75 : 0;
     o.max_bytes = 4 * (1 + random_below(random, 16));
     o.min_bytes = 4 + random_below(random, o.max_bytes - 3);
     o.max_workspace_bytes = 32;
     o.n_weights = (uint32_t)random_below(random, 6);
-    return random_program(&o);
+    tide_program *program = random_program(&o);
+    return in_parts ? cut(program, random) : program;
 }
 
 static void find_movable(walk *w) {

@@ -4,7 +4,7 @@
  *
  * What occurs: swaps to and from several tiers (with blocks), client inputs, re-runs and chains of them, in-place
  * pairs, variants with workspaces, values at the start in arena and tiers (also both), carries, several places at the
- * end, ops in another order than the program's, values of 0 bytes, padding, tight reuse of bytes, the smallest set of waits that works (or a few more). */
+ * end, ops in another order than the program's, programs in parts, values of 0 bytes, padding, tight reuse of bytes, the smallest set of waits that works (or a few more). */
 #ifndef TIDE_TESTS_RANDOM_PLAN_H
 #define TIDE_TESTS_RANDOM_PLAN_H
 

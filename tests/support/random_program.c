@@ -142,6 +142,24 @@ static void add_variants(generator *g, draft *d) {
     d->op.n_variants = n;
 }
 
+/* Says how the op may be cut, in some way that the builder takes; else the op stays whole. */
+static bool emit_split(generator *g, draft *d) {
+    enum { TRIES = 8, UNITS = 4 }; /* sizes are multiples of UNITS */
+    tide_along along[MAX_READS + MAX_WRITES];
+    tide_split split = {.units = UNITS, .reads = along, .writes = along + MAX_READS, .sum_cost_ns = below(g, 50)};
+    split.cut_workspace = chance(g, 50);
+    d->op.split = &split;
+    for (int k = 0; k < TRIES; k++) {
+        for (uint32_t i = 0; i < d->op.n_reads; i++)
+            along[i] = chance(g, 60) ? TIDE_ALONG_CUT : chance(g, 50) ? TIDE_ALONG_WHOLE : TIDE_ALONG_PARTS;
+        for (uint32_t i = 0; i < d->op.n_writes; i++)
+            along[MAX_READS + i] = chance(g, 60) ? TIDE_ALONG_CUT : (tide_along)below(g, 4);
+        if (tide_program_builder_op(g->builder, &d->op, NULL) == TIDE_OK) return true;
+    }
+    d->op.split = NULL;
+    return false;
+}
+
 static void emit(generator *g, draft *d, const char *name, tide_phase phase) {
     char text[32];
     add_variants(g, d);
@@ -155,6 +173,7 @@ static void emit(generator *g, draft *d, const char *name, tide_phase phase) {
     d->op.writes = d->writes;
     d->op.inplace = d->pairs;
     d->op.variants = d->variants;
+    if (g->o.split_percent > 0 && chance(g, g->o.split_percent) && emit_split(g, d)) return;
     assert_ok(tide_program_builder_op(g->builder, &d->op, NULL));
 }
 

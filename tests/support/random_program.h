@@ -39,6 +39,7 @@ typedef struct random_program_options {
     uint32_t keep_percent;              /* an activation needed at the end */
     uint32_t update_percent;            /* a weight is updated; else it is carried to itself */
     uint32_t zero_percent;              /* a tensor of 0 bytes, whatever min_bytes says */
+    uint32_t split_percent;             /* an op that may be cut into its four units, somehow */
 } random_program_options;
 
 /* A repeating step of 40 ops, 4 weights and 1 input, tensors of 64 to 4096 bytes, a bit of everything but prefetch

@@ -10,6 +10,7 @@
 enum { N_PLANS = 3000, N_TIMINGS = 4, MAX_OPS = 24 };
 
 typedef struct statistics {
+    uint32_t in_parts, reordered;
     size_t actions, saves, loads, reruns, hand_overs, relocations, slides, waits, start_copies, end_copies;
     uint64_t arena_bytes, residency_bytes;
 } statistics;
@@ -34,8 +35,16 @@ static bool is_slide(const random_case *c, uint32_t i) {
            to->offset_bytes < from->offset_bytes + from->size_bytes;
 }
 
+static bool is_in_parts(const tide_program *p) {
+    for (tide_id o = 0; o < tide_program_op_count(p); o++)
+        if (strchr(tide_program_op(p, o)->name, '@')) return true;
+    return false;
+}
+
 static void add_statistics(statistics *s, const random_case *c) {
     uint32_t first_runs = tide_program_op_count(c->program), runs = 0;
+    s->in_parts += is_in_parts(c->program);
+    s->reordered += c->plan->reordered;
     for (uint32_t i = 0; i < tide_plan_action_count(c->plan); i++) {
         tide_action a = tide_plan_action(c->plan, i);
         s->actions++;
@@ -81,10 +90,12 @@ static void test_valid_plans_are_accepted(void **state) {
         random_case_free(&c);
     }
     print_message(
-        "%u plans: %zu actions, %zu saves, %zu loads, %zu re-runs, %zu in place, %zu relocations (%zu over "
+        "%u plans, %u of programs in parts, %u in another order: %zu actions, %zu saves, %zu loads, %zu re-runs, %zu "
+        "in place, %zu relocations (%zu over "
         "themselves), %zu waits; %zu copies at the start, %zu at the end; %.1f residency bytes per arena byte\n",
-        n_plans, s.actions, s.saves, s.loads, s.reruns, s.hand_overs, s.relocations, s.slides, s.waits, s.start_copies,
-        s.end_copies, (double)s.residency_bytes / (double)s.arena_bytes);
+        n_plans, s.in_parts, s.reordered, s.actions, s.saves, s.loads, s.reruns, s.hand_overs, s.relocations, s.slides,
+        s.waits, s.start_copies, s.end_copies, (double)s.residency_bytes / (double)s.arena_bytes);
+    assert_true(s.in_parts > n_plans / 10 && s.reordered > n_plans / 4);
     assert_true(s.saves > n_plans && s.loads > 2 * n_plans && s.reruns > n_plans && s.hand_overs > n_plans);
     assert_true(s.relocations > n_plans / 2 && s.slides > n_plans / 5);
     assert_true(s.waits > 4 * n_plans && s.start_copies > n_plans / 2 && s.end_copies > n_plans / 2);
