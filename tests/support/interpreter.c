@@ -323,16 +323,14 @@ static uint64_t time_ready(const world *w, uint32_t step, uint32_t i, uint64_t f
 }
 
 static void set_times(world *w) {
-    uint64_t free_at[1 + TIDE_MACHINE_MAX_CHANNELS] = {0}, over[STEPS_ACROSS] = {0}, style_seed = w->random;
+    uint64_t free_at[1 + TIDE_MACHINE_MAX_CHANNELS] = {0}, style_seed = w->random;
     uint32_t style = (uint32_t)random_below(&w->random, N_STYLES);
     bool late = random_below(&w->random, 2);
     for (uint32_t k = 0; k < steps_at_once(w) * w->n_actions; k++) {
         const uint32_t step = k / w->n_actions, i = k % w->n_actions, queue = w->plan->actions.data[i].queue;
         uint64_t start = time_ready(w, step, i, free_at[queue]);
-        if (step > 1) start = later(start, over[step - 2]);
         if (late && random_below(&w->random, 4) == 0) start += duration(w, style, queue, style_seed);
         w->end[k] = free_at[queue] = start + duration(w, style, queue, style_seed);
-        over[step] = later(over[step], w->end[k]);
         w->events[(size_t)2 * k] = (event){start, random_below(&w->random, UINT64_MAX), k, true};
         w->events[(size_t)2 * k + 1] = (event){w->end[k], random_below(&w->random, UINT64_MAX), k, false};
     }

@@ -10,7 +10,7 @@
  *   ram out            |-----SAVE a-----|          end of SAVE a: a still whole? then the tier's bytes become a's
  *
  * A repeating program runs a second step from what the first left behind. Across borders three steps run without a barrier: an
- * action starts when its queue, its waits and its crossings from the step before let it, and when the last step but one is over. */
+ * action starts when its queue, its waits and its crossings from the step before let it. */
 #ifndef TIDE_TESTS_INTERPRETER_H
 #define TIDE_TESTS_INTERPRETER_H
 

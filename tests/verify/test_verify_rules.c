@@ -284,6 +284,8 @@ static void load_before_save(fixture *f) {
     X(unknown_kind, swap, TABLE, 4, f->a[4].kind = (tide_action_kind)7)                                                \
     X(op_out_of_range, swap, TABLE, 3, f->a[3].op = 5)                                                                 \
     X(copy_out_of_range, swap, TABLE, 5, f->a[5].copy = TIDE_NONE)                                                     \
+    X(run_with_copy, swap, TABLE, 3, f->a[3].copy = 0)                                                                 \
+    X(move_with_op, swap, TABLE, 5, f->a[5].op = 0)                                                                    \
     X(residency_out_of_range, swap, TABLE, 6, set_use(f, 6, 1, 8))                                                     \
     X(tensor_out_of_range, swap, TABLE, TIDE_NONE, RES(tensor, R_B) = N_TENSORS)                                       \
     X(tier_out_of_range, swap, TABLE, TIDE_NONE, f->c[COPY_A].tier = TIDE_NONE)                                        \
@@ -299,6 +301,7 @@ static void load_before_save(fixture *f) {
     X(queue_out_of_range, swap, QUEUE, 5, f->a[5].queue = UINT32_MAX)                                                  \
     X(relocate_on_channel, slide, QUEUE, 4, f->a[4].queue = RAM_OUT)                                                   \
     X(relocate_with_copy, slide, TABLE, 4, f->a[4].copy = 0)                                                           \
+    X(relocate_with_op, slide, TABLE, 4, f->a[4].op = 0)                                                               \
     X(relocate_of_one, slide, TABLE, 4, f->a[4].n_uses = 1)                                                            \
     X(relocate_to_nowhere, slide, TABLE, 4, set_use(f, 4, 1, 99))                                                      \
     X(relocate_to_other, slide, BINDING, 4, set_use(f, 4, 1, S_A2))                                                    \

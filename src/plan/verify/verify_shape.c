@@ -163,6 +163,7 @@ static tide_status check_run(tide__verifier *v, uint32_t i) {
     const tide__action *a = &v->plan->actions.data[i];
     const tide_op *op = tide_program_op(v->program, a->op);
     TIDE__DEMAND(op, TABLE, i, "it runs op %u of %u", a->op, v->n_ops);
+    TIDE__DEMAND(a->copy == TIDE_NONE, TABLE, i, "it runs an op and names copy %u", a->copy);
     TIDE_TRY(op->message ? check_peer_queue(v, i, op->message) : check_compute_queue(v, i));
     TIDE_TRY(check_variant(v, i, op));
     uint64_t workspace = op->variants[a->variant].workspace_bytes;
@@ -191,6 +192,7 @@ static tide_status check_move(tide__verifier *v, uint32_t i) {
     const tide__action *a = &v->plan->actions.data[i];
     TIDE__DEMAND(a->copy < v->n_holdings - v->n_residencies, TABLE, i, "it moves copy %u of %u", a->copy,
                  v->n_holdings - v->n_residencies);
+    TIDE__DEMAND(a->op == TIDE_NONE, TABLE, i, "a move runs no op, this one %u", a->op);
     TIDE__DEMAND(a->n_uses == 1, TABLE, i, "a move uses one residency, this one %u", a->n_uses);
     TIDE_TRY(check_use_ids(v, i));
     const tide__holding *copy = &v->holding[v->n_residencies + a->copy];
@@ -209,8 +211,8 @@ static tide_status check_move(tide__verifier *v, uint32_t i) {
 static tide_status check_relocate(tide__verifier *v, uint32_t i) {
     const tide__action *a = &v->plan->actions.data[i];
     TIDE__DEMAND(a->queue == 0, QUEUE, i, "it relocates on queue %u", a->queue);
-    TIDE__DEMAND(a->n_uses == 2 && a->copy == TIDE_NONE, TABLE, i,
-                 "a relocation uses two residencies and no copy, this one %u", a->n_uses);
+    TIDE__DEMAND(a->n_uses == 2 && a->copy == TIDE_NONE && a->op == TIDE_NONE, TABLE, i,
+                 "a relocation uses two residencies, no copy and no op, this one %u", a->n_uses);
     TIDE_TRY(check_use_ids(v, i));
     const tide__holding *from = &v->holding[tide__use(v, i, 0)], *to = &v->holding[tide__use(v, i, 1)];
     TIDE__DEMAND(from->tensor != TIDE_NONE, BINDING, i, "it relocates %s, which holds no value",
