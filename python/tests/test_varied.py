@@ -99,6 +99,63 @@ def test_an_op_that_runs_out_of_room_begins_again():
         pytest.fail("no budget is enough")
 
 
+def check_smallest(make):
+    """In the smallest budget that the recorded step has a plan for. With other costs it may be a little more, but steps without a
+    plan must not want more than that."""
+    report = run(make, "100%", 3)[2]
+    size = tidemark.smallest(report.plan.program, report.plan.machine, effort="low").works_bytes
+    for _ in range(5):
+        try:
+            return check(make, size, 6)
+        except tidemark.FitError as error:
+            assert error.needed_bytes > size, error
+            size = error.needed_bytes
+    pytest.fail("no budget is enough")
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_what_is_enough_for_a_plan_is_enough_to_learn_it(kind):
+    """Numbers that never leave, and blocks that are no whole pages, must not take room from steps without a plan."""
+
+    def make():
+        model = mlp(64, 128, 121, 10)
+        return *usual(model, getattr(torch.optim, kind)(model.parameters()), classify), labelled(32, 64, 10)
+
+    check_smallest(make)
+
+
+def test_random_numbers_of_own_generators_come_again():
+    """Where ops run again, with and without a plan."""
+
+    def make():
+        layers, generator = nn.ModuleList(nn.Linear(64, 64) for _ in range(6)), torch.Generator().manual_seed(3)
+
+        def loss_fn(layers, x):
+            for layer in layers:
+                x = torch.tanh(layer(x)) * torch.rand(x.shape, generator=generator)
+            return x.pow(2).mean()
+
+        model = nn.ModuleList(layers)
+        return *usual(model, torch.optim.SGD(model.parameters(), 0.1), loss_fn), lambda i: (numbers(256, 64)(i),)
+
+    assert check(make, "60%", 6, disk_budget=0).reruns > 0
+    check_smallest(make)
+
+
+def test_zeros_that_autograd_makes_without_bytes():
+    def make():
+        model, data = mlp(8, 16, 1), numbers(16, 8)
+
+        def loss_fn(model, x):
+            value = lambda row: torch.func.functional_call(model, dict(model.named_parameters()), (row,)).squeeze()  # noqa: E731
+            return torch.func.vmap(torch.func.hessian(value))(x).pow(2).mean()
+
+        return *usual(model, adamw(model), loss_fn), lambda i: (data(i),)
+
+    want = check(make, "100%", 6).unconstrained_bytes
+    check(make, want * 7 // 10, 6)
+
+
 @pytest.mark.parametrize("fixed", [True, False])
 def test_packed_sequences(fixed):
     """PyTorch reads the sizes of packed batches without an op; with other lengths shapes are others in every step."""

@@ -18,14 +18,16 @@
 
 #define NOWHERE UINT64_MAX
 #define NO_BLOCK SIZE_MAX
-#define BLOCK_BYTES UINT64_C(4096) /* of large blocks: what the disk takes without a detour */
-#define SMALL_BYTES UINT64_C(64)   /* of those below BLOCK_BYTES */
+#define ALIGN_BYTES UINT64_C(64)
+#define SLOT_BYTES \
+    UINT64_C(      \
+        4096) /* on disk; smaller blocks lie at the arena's end, so that large ones mostly begin at such multiples, too */
 
 typedef struct block {
-    uint64_t size; /* as taken from the arena; 0: not in use */
+    uint64_t size;  /* as taken from the arena; 0: not in use */
+    uint64_t bytes; /* as they were asked for */
     uint64_t offset, slot;
-    uint64_t borrowed_bytes; /* of a value that lies elsewhere */
-    tide_id value;           /* TIDE_NONE: it is the heap's own */
+    tide_id value; /* that lies elsewhere; TIDE_NONE: the block is the heap's own */
     uint32_t pins;
     size_t before, after; /* in the list; `after` also links those not in use */
 } block;
@@ -51,13 +53,15 @@ void tide_heap_options_init(tide_heap_options *options) { *options = (tide_heap_
 
 static tide_status prepare(tide_heap *heap) {
     const tide_heap_options *o = &heap->options;
-    uint64_t bytes = o->arena_bytes & ~(SMALL_BYTES - 1);
+    uint64_t bytes;
+    if (!tide__align_up(o->arena_bytes, ALIGN_BYTES, &bytes))
+        return tide__fail(TIDE_E_OVERFLOW, "a heap of %llu bytes", (unsigned long long)o->arena_bytes);
     if (o->disk_path && !(heap->disk_path = strdup(o->disk_path))) return tide__fail_memory();
     heap->options.disk_path = heap->disk_path;
     TIDE_TRY(tide_device_open("host", NULL, &heap->device));
     TIDE_TRY(tide_arena_create(heap->device, tide__max_u64(bytes, 1), &heap->arena));
     heap->bytes = tide_arena_host(heap->arena);
-    TIDE_TRY(tide__ranges_init(&heap->slots, o->disk_bytes & ~(BLOCK_BYTES - 1)));
+    TIDE_TRY(tide__ranges_init(&heap->slots, o->disk_bytes & ~(SLOT_BYTES - 1)));
     return tide__ranges_init(&heap->free, bytes);
 }
 
@@ -116,12 +120,12 @@ static void tell(const tide_heap *heap, size_t i) {
     heap->options.moved(heap->options.moved_context, i, b->offset == NOWHERE ? NULL : heap->bytes + b->offset);
 }
 
-static uint64_t slot_bytes(const block *b) { return (b->size + BLOCK_BYTES - 1) & ~(BLOCK_BYTES - 1); }
+static uint64_t slot_bytes(const block *b) { return (b->size + SLOT_BYTES - 1) & ~(SLOT_BYTES - 1); }
 
 static tide_status open_tier(tide_heap *heap) {
     const tide__tier_options options = {.kind = TIDE_TIER_DISK,
-                                        .capacity_bytes = heap->options.disk_bytes & ~(BLOCK_BYTES - 1),
-                                        .block_bytes = (uint32_t)BLOCK_BYTES,
+                                        .capacity_bytes = heap->options.disk_bytes & ~(SLOT_BYTES - 1),
+                                        .block_bytes = (uint32_t)SLOT_BYTES,
                                         .path = heap->disk_path};
     return heap->tier ? TIDE_OK : tide__tier_open(&options, &heap->tier);
 }
@@ -156,32 +160,37 @@ static tide_status evict(tide_heap *heap) {
         return status;
     }
     take_out(heap, i);
-    heap->used_bytes -= b->size;
+    heap->used_bytes -= b->bytes;
     b->offset = NOWHERE;
     b->slot = slot;
     tell(heap, i);
     return TIDE_OK;
 }
 
-static tide_status make_room(tide_heap *heap, uint64_t size, uint64_t *offset) {
-    bool small = size < BLOCK_BYTES;
-    while (!(small ? tide__ranges_take_high : tide__ranges_take)(&heap->free, size, offset)) {
+/* The arena is whole units, of the last of which the budget may have a part only. */
+static bool take(tide_heap *heap, uint64_t size, uint64_t bytes, uint64_t *offset) {
+    if (bytes > heap->options.arena_bytes - heap->used_bytes) return false;
+    return (size < SLOT_BYTES ? tide__ranges_take_high : tide__ranges_take)(&heap->free, size, offset);
+}
+
+static tide_status make_room(tide_heap *heap, uint64_t size, uint64_t bytes, uint64_t *offset) {
+    while (!take(heap, size, bytes, offset)) {
         tide_status status = evict(heap);
         if (status == TIDE_E_FIT)
             return tide__fail(TIDE_E_FIT,
                               "a block of %llu bytes has no room in a heap of %llu, %llu of which are in use",
-                              (unsigned long long)size, (unsigned long long)heap->options.arena_bytes,
+                              (unsigned long long)bytes, (unsigned long long)heap->options.arena_bytes,
                               (unsigned long long)heap->used_bytes);
         TIDE_TRY(status);
     }
-    heap->used_bytes += size;
+    heap->used_bytes += bytes;
     heap->stats.peak_bytes = tide__max_u64(heap->stats.peak_bytes, heap->used_bytes);
     return TIDE_OK;
 }
 
 static tide_status load(tide_heap *heap, const block *b, void *data) {
     const tide_heap_options *o = &heap->options;
-    if (b->value != TIDE_NONE) return o->read(o->read_context, b->value, 0, data, b->borrowed_bytes);
+    if (b->value != TIDE_NONE) return o->read(o->read_context, b->value, 0, data, b->bytes);
     tide__tier_slot at = {.tier = heap->tier, .offset = b->slot};
     TIDE_TRY(tide__tier_load(&at, 0, data, b->size));
     return tide__ranges_give(&heap->slots, b->slot, slot_bytes(b));
@@ -190,10 +199,10 @@ static tide_status load(tide_heap *heap, const block *b, void *data) {
 static tide_status fetch(tide_heap *heap, size_t i) {
     block *b = &heap->blocks.data[i];
     uint64_t offset;
-    TIDE_TRY(make_room(heap, b->size, &offset));
+    TIDE_TRY(make_room(heap, b->size, b->bytes, &offset));
     tide_status status = load(heap, b, heap->bytes + offset);
     if (status != TIDE_OK) {
-        heap->used_bytes -= b->size;
+        heap->used_bytes -= b->bytes;
         (void)tide__ranges_give(&heap->free, offset, b->size);
         return status;
     }
@@ -216,8 +225,7 @@ static tide_status new_block(tide_heap *heap, size_t *out) {
 }
 
 static tide_status size_block(uint64_t size_bytes, uint64_t *out) {
-    uint64_t unit = size_bytes < BLOCK_BYTES ? SMALL_BYTES : BLOCK_BYTES;
-    if (tide__align_up(tide__max_u64(size_bytes, 1), unit, out)) return TIDE_OK;
+    if (tide__align_up(tide__max_u64(size_bytes, 1), ALIGN_BYTES, out)) return TIDE_OK;
     return tide__fail(TIDE_E_OVERFLOW, "a block of %llu bytes", (unsigned long long)size_bytes);
 }
 
@@ -231,8 +239,10 @@ static tide_status allocate(tide_heap *heap, uint64_t size_bytes, uint64_t *id, 
     size_t i;
     TIDE_TRY(size_block(size_bytes, &size));
     TIDE_TRY(new_block(heap, &i));
-    TIDE_TRY(make_room(heap, size, &offset));
-    use_block(heap, i, (block){.size = size, .offset = offset, .slot = NOWHERE, .value = TIDE_NONE, .pins = 1});
+    TIDE_TRY(make_room(heap, size, size_bytes, &offset));
+    use_block(
+        heap, i,
+        (block){.size = size, .bytes = size_bytes, .offset = offset, .slot = NOWHERE, .value = TIDE_NONE, .pins = 1});
     *id = i;
     *address = heap->bytes + offset;
     return TIDE_OK;
@@ -253,8 +263,7 @@ static tide_status borrow(tide_heap *heap, tide_id value, uint64_t size_bytes, u
         return tide__fail(TIDE_E_ARGUMENT, "the heap cannot read value %u", value);
     TIDE_TRY(size_block(size_bytes, &size));
     TIDE_TRY(new_block(heap, &i));
-    use_block(heap, i,
-              (block){.size = size, .offset = NOWHERE, .slot = NOWHERE, .value = value, .borrowed_bytes = size_bytes});
+    use_block(heap, i, (block){.size = size, .bytes = size_bytes, .offset = NOWHERE, .slot = NOWHERE, .value = value});
     *id = i;
     return TIDE_OK;
 }
@@ -316,7 +325,7 @@ static void release(tide_heap *heap, size_t i) {
         (void)tide__ranges_give(&heap->slots, b->slot, slot_bytes(b));
     } else if (b->offset != NOWHERE) {
         if (b->pins == 0) take_out(heap, i);
-        heap->used_bytes -= b->size;
+        heap->used_bytes -= b->bytes;
         (void)tide__ranges_give(&heap->free, b->offset, b->size);
     }
     *b = (block){.after = heap->unused};

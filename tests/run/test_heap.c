@@ -101,6 +101,30 @@ static void test_small_blocks_lie_together(void **state) {
     tide_heap_destroy(r.heap);
 }
 
+/* Blocks may fill a budget to its last byte, whatever their sizes are. */
+static void test_no_room_is_lost(void **state) {
+    (void)state;
+    rig r;
+    uint64_t a, b, c;
+    void *address;
+    open_rig(&r, 10048 + 5056 + 40, 1 << 20);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(tide_heap_allocate(r.heap, 10040, &a, &address));
+        assert_ok(tide_heap_allocate(r.heap, 5000, &b, &address));
+        assert_ok(tide_heap_allocate(r.heap, 40, &c, &address));
+        assert_status(tide_heap_allocate(r.heap, 40, &c, &address), TIDE_E_FIT);
+        tide_heap_release(r.heap, c);
+        tide_heap_release(r.heap, a);
+        tide_heap_unpin(r.heap, b);
+        assert_ok(tide_heap_allocate(r.heap, 10048 + 5056 + 40, &a, &address));
+        tide_heap_release(r.heap, a);
+        assert_ok(tide_heap_pin(r.heap, b, &address));
+        tide_heap_release(r.heap, b);
+    }
+    assert_true(tide_heap_get_stats(r.heap).peak_bytes == 10048 + 5056 + 40);
+    tide_heap_destroy(r.heap);
+}
+
 static void test_budgets(void **state) {
     (void)state;
     rig r;
@@ -164,9 +188,8 @@ static void test_borrowed_blocks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_use),
-        cmocka_unit_test(test_small_blocks_lie_together),
-        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_random_use),      cmocka_unit_test(test_small_blocks_lie_together),
+        cmocka_unit_test(test_no_room_is_lost), cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_borrowed_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
  * bytes under its tensors. Built on first use against the PyTorch that is there; needs libc10 alone.
  *
  * A thread is in one of four modes. Outside of steps everything goes to PyTorch's own allocator, untouched. Recording:
- * the same, but every allocation and release is noted. Online: noted as well, and all memory comes from a heap of the
- * library, whose blocks may leave to disk while no op uses their storages. Planned: the allocations of the op at hand are answered with the
+ * the same, but every allocation and release is noted. Online: noted as well, and all memory but the smallest comes from a heap of
+ * the library, whose blocks may leave to disk while no op uses their storages. Planned: the allocations of the op at hand are answered with the
  * addresses that a plan has for them; what it has none for comes from PyTorch's own allocator and is counted.
  *
  * Invariant: a DataPtr with the deleter `leave` points into an arena (or nowhere) and owns nothing. */
@@ -34,7 +34,10 @@ struct Event {
 
 enum class Mode { OFF, RECORD, PLANNED, ONLINE, EMPTY };
 
+constexpr size_t SMALL_BYTES = 64; /* numbers: what leaves must not wait for them, nor for what never leaves */
+
 thread_local Mode mode = Mode::OFF;
+thread_local bool paused = false; /* what is allocated is Tidemark's own */
 std::atomic<uint64_t> next_id{1};
 std::mutex lock; /* protects what follows: storages are released by any thread */
 bool noting = false;
@@ -95,7 +98,7 @@ void forget(void *address) {
     std::lock_guard<std::mutex> guard(lock);
     auto found = blocks.find(address);
     if (found == blocks.end()) return;
-    if (noting) events.push_back({found->second.id, UINT64_MAX});
+    if (noting && found->second.id) events.push_back({found->second.id, UINT64_MAX});
     if (found->second.counted) outside_bytes -= found->second.bytes;
     blocks.erase(found);
 }
@@ -125,9 +128,9 @@ void release_raw(void *address) {
 class Allocator final : public c10::Allocator {
   public:
     c10::DataPtr allocate(size_t bytes) override {
-        if (mode == Mode::OFF || bytes == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
+        if (mode == Mode::OFF || paused || bytes == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
         if (mode == Mode::EMPTY) return no_bytes();
-        if (mode == Mode::ONLINE) return allocate_online(bytes, next_id++);
+        if (mode == Mode::ONLINE && bytes > SMALL_BYTES) return allocate_online(bytes, next_id++);
         void *address = mode == Mode::PLANNED ? answer(bytes) : nullptr;
         return address ? c10::DataPtr(address, address, &leave, cpu()) : note(bytes);
     }
@@ -183,7 +186,6 @@ struct Held {                  /* a block of the heap */
     void *address;             /* nullptr: on disk, or where it was borrowed */
     c10::StorageImpl *storage; /* nullptr: not known yet; then the block stays pinned */
     bool borrowed;             /* its bytes are never written */
-    bool stays;                /* it never leaves, wherever it lies */
 };
 std::unordered_map<uint64_t, Held> held; /* by block; protected by the lock, like the next */
 std::unordered_map<void *, uint64_t> block_at;
@@ -227,7 +229,7 @@ c10::DataPtr allocate_online(size_t bytes, uint64_t id) {
     if (heap.allocate(heap.self, bytes, &block, &address)) fail_heap();
     pinned.push_back(block);
     std::lock_guard<std::mutex> guard(lock);
-    held[block] = {id, address, nullptr, false, false};
+    held[block] = {id, address, nullptr, false};
     block_at[address] = block;
     if (noting && id) events.push_back({id, bytes});
     return {address, address, &give_back, cpu()};
@@ -271,7 +273,7 @@ void pin_storage(c10::StorageImpl *storage) {
 
 void import_storage(c10::StorageImpl *storage) {
     uint64_t block;
-    if (block_of(storage, &block) || storage->nbytes() == 0) return;
+    if (block_of(storage, &block) || !data_of(storage).get() || storage->nbytes() <= SMALL_BYTES) return;
     c10::DataPtr memory = allocate_online(storage->nbytes(), 0);
     std::memcpy(memory.get(), data_of(storage).get(), storage->nbytes());
     set_data(storage, std::move(memory));
@@ -282,13 +284,28 @@ void borrow_storage(c10::StorageImpl *storage, uint32_t value) {
     if (block_of(storage, &block) || storage->nbytes() == 0) return;
     if (heap.borrow(heap.self, value, storage->nbytes(), &block)) fail_heap();
     std::lock_guard<std::mutex> guard(lock);
-    held[block] = {0, nullptr, storage, true, false};
+    held[block] = {0, nullptr, storage, true};
     set_data(storage, {nullptr, absent_context(block), &give_back_absent, cpu()});
 }
 
 bool is_held(void *address) {
     uint64_t block;
     return find_block(address, &block);
+}
+
+/* A storage that is in memory and is to stay there leaves the heap for good. */
+void move_out(uint64_t block, c10::StorageImpl *storage) {
+    void *address = c10::GetDefaultCPUAllocator()->allocate(storage->nbytes()).release_context();
+    std::memcpy(address, data_of(storage).get(), storage->nbytes());
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        blocks[address] = {held.at(block).id, storage->nbytes(), false};
+        block_at.erase(held.at(block).address);
+        held.erase(block);
+    }
+    (void)data_of(storage).release_context();
+    set_data(storage, {address, address, &release, cpu()});
+    heap.release(heap.self, block);
 }
 
 struct Range {
@@ -352,6 +369,9 @@ void tidemark_torch_mode(int wanted) {
     noting = mode == Mode::RECORD || mode == Mode::ONLINE;
     if (noting) events.clear();
 }
+
+/* What this thread allocates until it goes on (0) is ordinary memory that nobody notes. */
+void tidemark_torch_pause(int wanted) { paused = wanted; }
 
 uint64_t tidemark_torch_event_count(void) {
     std::lock_guard<std::mutex> guard(lock);
@@ -488,7 +508,7 @@ int tidemark_torch_next_turn(void *follower, uint64_t index) {
  * heap has no room, and says why. */
 uint64_t tidemark_torch_adopt(uint64_t cdata) {
     c10::StorageImpl *storage = storage_of(cdata);
-    if (mode == Mode::ONLINE && storage->nbytes()) try {
+    if (mode == Mode::ONLINE && storage->nbytes() > SMALL_BYTES) try {
             c10::DataPtr memory = allocate_online(storage->nbytes(), 0);
             void *address = memory.get();
             set_data(storage, std::move(memory));
@@ -535,14 +555,14 @@ int tidemark_torch_begin_op(uint64_t n, const uint64_t *cdatas, const uint64_t *
     }
 }
 
-/* After it, with the storages it returned and whether they stay in memory. What nobody has seen as a storage stays where it is. */
+/* After it, with the storages it returned and whether they stay in memory: those move out of the heap. What nobody has seen as a
+ * storage stays where it is. */
 void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas, const uint64_t *stay) {
     uint64_t block;
     for (uint64_t i = 0; i < n; i++) {
         if (!block_of(storage_of(cdatas[i]), &block)) continue;
         know_storage(block, storage_of(cdatas[i]));
-        std::lock_guard<std::mutex> guard(lock);
-        held.at(block).stays |= stay[i] != 0;
+        if (stay[i]) move_out(block, storage_of(cdatas[i]));
     }
     std::vector<uint64_t> later;
     for (uint64_t pin : pinned) {
@@ -550,7 +570,7 @@ void tidemark_torch_end_op(uint64_t n, const uint64_t *cdatas, const uint64_t *s
         {
             std::lock_guard<std::mutex> guard(lock);
             auto found = held.find(pin);
-            if (found == held.end() || found->second.stays) continue;
+            if (found == held.end()) continue;
             known = found->second.storage != nullptr;
         }
         if (known)

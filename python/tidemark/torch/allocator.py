@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Iterator
 
 import cffi
 import torch
@@ -18,6 +20,7 @@ _ffi = cffi.FFI()
 _ffi.cdef("""
 void tidemark_torch_install(void);
 void tidemark_torch_mode(int wanted);
+void tidemark_torch_pause(int wanted);
 uint64_t tidemark_torch_event_count(void);
 void tidemark_torch_events(uint64_t first, uint64_t n, uint64_t *out);
 uint64_t tidemark_torch_next_id(void);
@@ -89,6 +92,17 @@ def load() -> object:
 def new_u64(values: list[int]) -> object:
     """An array of uint64_t for the calls above."""
     return _ffi.new("uint64_t[]", values)
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """What is allocated meanwhile is Tidemark's own, and no part of a step."""
+    lib = load()
+    lib.tidemark_torch_pause(1)
+    try:
+        yield
+    finally:
+        lib.tidemark_torch_pause(0)
 
 
 def read_events(first: int, n: int) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import allocator
 from .frozen import Reader
-from .tensors import mutated_by, stays, tensors_in, tensors_out
+from .tensors import generator_of, mutated_by, stays, tensors_in, tensors_out
 
 if TYPE_CHECKING:
     from .frozen import Frozen
@@ -116,12 +116,13 @@ class Recorder(TorchDispatchMode):
         block = self._lib.tidemark_torch_block(storage._cdata)
         key = block if block >= self._first_id and block else -storage._cdata
         if key not in self.recording.sizes:
-            self.recording.sizes[key] = storage.nbytes()
+            number = self._frozen.number.get(-key)
+            has_bytes = key > 0 or number is not None or self._lib.tidemark_torch_address(storage._cdata)
+            self.recording.sizes[key] = storage.nbytes() if has_bytes else 0  # autograd has zeros without bytes
             if key < 0:
                 self._held.append(storage)
                 if key not in self.recording.given:
                     self.recording.before[key] = storage
-                number = self._frozen.number.get(-key)
                 if number is not None:
                     self.recording.frozen[key] = number
         return key
@@ -171,7 +172,7 @@ class Recorder(TorchDispatchMode):
         self.recording.stay.update(key for t, key in zip(results, call.outputs) if stays(t))
         call.mutated = [self._key(t) for t in mutated_by(func, args, kwargs)]
         self._check_writes(func, call.mutated)
-        call.random = torch.Tag.nondeterministic_seeded in func.tags
+        call.random = generator_of(func, kwargs) is not None
         positions, applies = HIDDEN_WRITES.get(func, ((), None))
         if applies and applies(args):
             call.hidden = [self._key(args[i]) for i in positions if args[i] is not None]

@@ -24,7 +24,7 @@ from .online import OnlineHeap
 from .rescue import rescue_values
 from .schedule import Turn, make_schedule
 from .tape import Tape
-from .tensors import alias, tensors_in, tensors_out
+from .tensors import alias, generator_of, tensors_in, tensors_out
 
 
 PRESUMED_BYTES = 1 << 16  # gradients of modules that nobody has named: what outlives a step and is larger
@@ -45,28 +45,31 @@ def move_bytes(moves: list[tuple[int, int, int]]) -> None:
 class _Saved:
     """What running an op again takes. Its tensors share storages with the first run's and keep nothing else alive."""
 
-    __slots__ = ("func", "args", "kwargs", "rng", "grad")
+    __slots__ = ("func", "args", "kwargs", "generator", "numbers", "grad")
 
-    def __init__(self, func: Any, args: tuple, kwargs: dict, rng: torch.Tensor | None):
+    def __init__(self, func: Any, args: tuple, kwargs: dict):
         positions, applies = HIDDEN_WRITES.get(func, ((), None))
         hidden = positions if applies and applies(args) else ()
         self.func = func
         self.args = tuple(None if i in hidden else alias(a) for i, a in enumerate(args))
         self.kwargs = {name: alias(value) for name, value in kwargs.items()}
-        self.rng = rng
+        self.generator = generator_of(func, kwargs)
+        self.numbers = None if self.generator is None else self.generator.get_state()
         self.grad = torch.is_grad_enabled()
 
     def run(self, call: Callable[..., Any] = lambda func, args, kwargs: func(*args, **kwargs)) -> Any:
         """With the random numbers and in the grad mode of the first time."""
-        now = torch.get_rng_state() if self.rng is not None else None
-        if now is not None:
-            torch.set_rng_state(self.rng)
+        if self.generator is not None:
+            with allocator.paused():
+                now = self.generator.get_state()
+                self.generator.set_state(self.numbers)
         try:
             with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(self.grad):
                 return call(self.func, self.args, self.kwargs)
         finally:
-            if now is not None:
-                torch.set_rng_state(now)
+            if self.generator is not None:
+                with allocator.paused():
+                    self.generator.set_state(now)
 
 
 class Executor(TorchDispatchMode):
@@ -380,10 +383,8 @@ class Executor(TorchDispatchMode):
 
     def _save(self, op: int, func: Any, args: tuple, kwargs: dict) -> None:
         """Notes what running this op again will take."""
-        self._lib.tidemark_torch_mode(allocator.OFF)
-        rng = torch.get_rng_state() if self._calls[self._next_call - 1].random else None
-        self._saved[op] = _Saved(func, args, kwargs, rng)
-        self._lib.tidemark_torch_mode(allocator.PLANNED)
+        with allocator.paused():
+            self._saved[op] = _Saved(func, args, kwargs)
 
     def _run_again(self, turn: Turn) -> None:
         self.put_results(turn, self.conversion.steps[turn.op].call, self._saved[turn.op].run())

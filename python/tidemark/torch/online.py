@@ -13,7 +13,7 @@ from .. import _abi
 from ..errors import FitError, TideError, check, last_error
 from . import allocator
 from .frozen import Frozen
-from .tensors import stays
+from .tensors import generator_of, stays
 
 _lib, _ffi = _abi.lib, _abi.ffi
 
@@ -62,13 +62,20 @@ class OnlineHeap:
         # The large ones come first, while room is in one piece.
         operands = sorted(operands, key=lambda operand: -operand[0].nbytes())
         cdatas, imports = [s._cdata for s, _ in operands], [how for _, how in operands]
+        generator = generator_of(func, kwargs)
+        if generator is not None:
+            with allocator.paused():
+                numbers = generator.get_state()
         self._begin_op(cdatas, imports)
         try:
             return func(*args, **kwargs)
         except torch.OutOfMemoryError as error:
-            if func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags:
+            if func._schema.is_mutable:
                 raise FitError(f"{func.name()}: {error}") from error
         self._make_way()  # it has changed nothing yet, so it may begin once more
+        if generator is not None:
+            with allocator.paused():
+                generator.set_state(numbers)
         self._begin_op(cdatas, imports)
         again()
         try:

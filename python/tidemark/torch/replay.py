@@ -20,7 +20,7 @@ from . import allocator
 from .capture import HIDDEN_WRITES
 from .shadow import Shadow
 from .tape import Noted, Tape, with_numbers
-from .tensors import tensors_in
+from .tensors import generator_of, tensors_in
 
 if TYPE_CHECKING:
     from .execute import Executor
@@ -50,18 +50,22 @@ class _Entry:
 class _Random:
     """The state of the generator before an op that will run again."""
 
-    def __init__(self) -> None:
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator = generator
         self._state = self._now = None
 
     def save(self) -> None:
-        self._state = torch.get_rng_state()
+        with allocator.paused():
+            self._state = self._generator.get_state()
 
     def enter(self) -> None:
-        self._now = torch.get_rng_state()
-        torch.set_rng_state(self._state)
+        with allocator.paused():
+            self._now = self._generator.get_state()
+            self._generator.set_state(self._state)
 
     def leave(self) -> None:
-        torch.set_rng_state(self._now)
+        with allocator.paused():
+            self._generator.set_state(self._now)
 
 
 class Replay:
@@ -259,8 +263,7 @@ class Replay:
             op = entry.turn.op
             if entry.call is None or not executor._calls[entry.call].random or op not in executor._schedule.reruns:
                 continue
-            random = states.setdefault(op, _Random())
-            entries[max(i - 1, 0)].look = entry.look = True  # what was allocated is no longer known afterwards
+            random = states.setdefault(op, _Random(generator_of(executor._calls[entry.call].func, entry.kwargs)))
             if entry.turn.rerun:
                 entry.before, entry.after = random.enter, random.leave
             else:
@@ -335,14 +338,11 @@ class Replay:
     def _run_entries(self, executor: "Executor", at: list[int]) -> None:
         next_turn, follower = executor._lib.tidemark_torch_next_turn, executor._follower
         set_grad, grad, i = torch._C._set_grad_enabled, None, 0
-        lib = executor._lib
         result = entry = None
         for i, entry in enumerate(self._entries):
             at[0] = i
-            if entry.before is not None:  # random numbers; its own allocations are no turn's
-                lib.tidemark_torch_mode(allocator.OFF)
+            if entry.before is not None:
                 entry.before()
-                lib.tidemark_torch_mode(allocator.PLANNED)
             status = next_turn(follower, i)
             if status:
                 self._put_results(executor, self._entries[i - 1], result, status)
@@ -358,7 +358,6 @@ class Replay:
             if entry.look:
                 self._put_results(executor, entry, result, -1)
             if entry.after is not None:
-                lib.tidemark_torch_disarm()
                 entry.after()
         if next_turn(follower, i + 1):
             self._put_results(executor, entry, result, -1)

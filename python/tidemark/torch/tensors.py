@@ -90,6 +90,13 @@ def mutated_by(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
     return found
 
 
+def generator_of(func: Any, kwargs: dict) -> torch.Generator | None:
+    """Where an op draws its random numbers; None: it draws none."""
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        return None
+    return kwargs.get("generator") or torch.default_generator
+
+
 def alias(value: Any) -> Any:
     """The same with tensors that share storages with these and keep nothing else alive."""
     if isinstance(value, torch.Tensor):
