@@ -1,5 +1,6 @@
 """Steps of all kinds: the same bits as without a budget, whatever the step does, and inside the budget also beside a plan."""
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -263,6 +264,37 @@ def test_values_that_outlive_their_step():
         return [model], [optimizer], step, data
 
     check(make, "70%", 6)
+
+
+def test_values_that_each_step_replaces():
+    """Hidden states from batch to batch, averages by hand, masks made by others: no state with a place of its own."""
+
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.rnn, self.head = nn.Embedding(50, 16), nn.LSTM(16, 24, 2), nn.Linear(24, 50)
+
+    def make():
+        model = Reader()
+        optimizer, kept = adamw(model), {"hidden": None, "average": torch.zeros(50, 24)}
+
+        def step(words, answers):
+            out, hidden = model.rnn(model.embed(words), kept["hidden"])
+            mask = torch.from_numpy(numpy.arange(out.numel(), dtype="float32").reshape(out.shape) % 3 > 0)
+            loss = functional.cross_entropy(model.head(out * mask).flatten(0, 1), answers)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            kept["hidden"] = tuple(h.detach() for h in hidden)
+            kept["average"] = 0.9 * kept["average"] + 0.1 * model.head.weight.detach()
+            return loss.item() + kept["average"].sum()
+
+        words, answers = numbers(12, 8, high=50), numbers(96, high=50)
+        return [model], [optimizer], step, lambda i: (words(i), answers(i))
+
+    whole = check(make, "100%", 5).unconstrained_bytes
+    replaced = 4 * 50 * 24 + 12 * 8 * 24 + 2 * 4 * 2 * 8 * 24  # the average, the mask and the hidden states
+    assert check(make, whole * 9 // 10, 5).arena_bytes + replaced <= whole * 9 // 10
 
 
 def test_two_optimizers_that_take_turns():

@@ -70,16 +70,22 @@ class Recording:
     began_with_gradients: bool = False  # those of the step before were there when the first op ran
 
 
-    def is_outlived(self, keys: Iterable[int]) -> bool:
-        """Has some of this state ended since, so that nobody but the recording holds it?"""
-        return any(torch._C._storage_Use_Count(self.before[key]._cdata) <= 1 for key in keys)
+    def outlived(self, keys: Iterable[int]) -> set[int]:
+        """Those of this state that have ended since, so that nobody but the recording holds them."""
+        return {key for key in keys if torch._C._storage_Use_Count(self.before[key]._cdata) <= 1}
+
+    def places_of(self, keys: set[int]) -> set[tuple[int, int]]:
+        """Where these are read: calls, and positions among their tensors."""
+        return {(i, j) for i, call in enumerate(self.calls) for j, key in enumerate(call.inputs) if key in keys}
 
 
 class Recorder(TorchDispatchMode):
-    """The mode under which a step is recorded. The step itself runs as it would without."""
+    """The mode under which a step is recorded. The step itself runs as it would without. replaced: where it reads what it made
+    anew the step before, so that it is the caller's rather than state."""
 
     def __init__(
-        self, arguments: list[torch.Tensor], frozen: "Frozen", heap: "OnlineHeap | None", gradients: Callable[[], set[int] | None]
+        self, arguments: list[torch.Tensor], frozen: "Frozen", heap: "OnlineHeap | None", gradients: Callable[[], set[int] | None],
+        replaced: set[tuple[int, int]],
     ):  # fmt: skip
         super().__init__()
         self.recording = Recording()
@@ -87,6 +93,7 @@ class Recorder(TorchDispatchMode):
         self._reader = None if heap else Reader(frozen)
         self._lib = allocator.load()
         self._held: list[torch.UntypedStorage] = []  # so that no address comes up twice
+        self._replaced = replaced
         self._first_id = 0
         self._first_event = 0  # of the call at hand
         self._backward_began = False
@@ -111,11 +118,13 @@ class Recorder(TorchDispatchMode):
         """What the step hands to its caller."""
         self.recording.returned.update(self._key(t) for t in tensors)
 
-    def _key(self, tensor: torch.Tensor) -> int:
+    def _key(self, tensor: torch.Tensor, replaced: bool = False) -> int:
         storage = tensor.untyped_storage()
         block = self._lib.tidemark_torch_block(storage._cdata)
         key = block if block >= self._first_id and block else -storage._cdata
         if key not in self.recording.sizes:
+            if replaced and key < 0:
+                self.recording.given.add(key)
             number = self._frozen.number.get(-key)
             has_bytes = key > 0 or number is not None or self._lib.tidemark_torch_address(storage._cdata)
             self.recording.sizes[key] = storage.nbytes() if has_bytes else 0  # autograd has zeros without bytes
@@ -161,7 +170,8 @@ class Recorder(TorchDispatchMode):
             gradients = self._gradients()
             self.recording.began_with_gradients = gradients is None or bool(gradients)
         tensors = tensors_in(args, kwargs)
-        inputs = [self._key(t) for t in tensors]
+        at = len(self.recording.calls)
+        inputs = [self._key(t, (at, i) in self._replaced) for i, t in enumerate(tensors)]
         self._begin_events()
         begin = time.perf_counter_ns()
         result = self._compute(func, args, kwargs, tensors, inputs)

@@ -343,7 +343,8 @@ class Executor(TorchDispatchMode):
         if len(tensors) != len(slots):
             raise Deviation(f"{func.name()} has other arguments")
         for tensor, slot in zip(tensors, slots):
-            if slot is not None and tensor.untyped_storage()._cdata != cdata[slot]:
+            here = tensor.untyped_storage()._cdata
+            if here != cdata[slot] if slot is not None else self.is_in_arena(self._lib.tidemark_torch_address(here)):
                 raise Deviation(f"{func.name()} reads another tensor")
         self._next_call = i + 1
         return self.conversion.op_of_call[i]

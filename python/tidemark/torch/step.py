@@ -92,6 +92,7 @@ class BudgetedStep:
         self._replay = replay
         self._modules, self._optimizers = list(modules), list(optimizers)
         self._n_deviations: dict[tuple, int] = {}  # per key, see MAX_DEVIATIONS
+        self._replaced: dict[tuple, tuple[set[tuple[int, int]], int]] = {}  # per key: where a step reads what it replaces, bytes
         self._frozen: Frozen | None = None  # from the first step on
         self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in self._modules]
         self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in self._modules]
@@ -149,14 +150,23 @@ class BudgetedStep:
 
     def _choose(self, key: tuple) -> None:
         """The executor for these arguments, if their step has a plan."""
-        if self._executor is not None and self._key == key:
-            return
-        if self._executor is not None:
-            self._close_executor()
-        if key in self._plans and self._plans[key][0].is_outlived(self._plans[key][1].state_keys()):
-            del self._plans[key]
         if key in self._plans:
+            self._check_outlived(key)
+        if self._executor is not None and (self._key != key or key not in self._plans):
+            self._close_executor()
+        if self._executor is None and key in self._plans:
             self._use(key)
+
+    def _check_outlived(self, key: tuple) -> None:
+        """State that the step has replaced (hidden states, averages) is no state: the step is recorded anew, with that as the
+        caller's, but in the budget."""
+        recording, conversion, _ = self._plans[key]
+        gone = recording.outlived(conversion.state_keys())
+        if not gone:
+            return
+        places, size = self._replaced.get(key, (set(), 0))
+        self._replaced[key] = places | recording.places_of(gone), size + sum(recording.sizes[k] for k in gone)
+        del self._plans[key]
 
     def _use(self, key: tuple) -> None:
         recording, conversion, plan = self._plans[key] = self._plans.pop(key)  # the last one now
@@ -167,7 +177,11 @@ class BudgetedStep:
 
     def _open_heap(self) -> None:
         if self._heap is None and self._budget_bytes is not None:
-            self._heap = OnlineHeap(self._budget_bytes, self._disk_budget, self._disk_path, self._frozen)
+            self._heap = OnlineHeap(self._left_bytes(), self._disk_budget, self._disk_path, self._frozen)
+
+    def _left_bytes(self) -> int:
+        """What the budget leaves beside what the step at hand replaces."""
+        return max(self._budget_bytes - self._replaced.get(self._key, (set(), 0))[1], 0)
 
     def _heap_beside_plan(self) -> OnlineHeap | None:
         """Where a step goes on that leaves its plan. Without a disk nothing can leave the heap: then it is ordinary memory."""
@@ -182,7 +196,8 @@ class BudgetedStep:
             bring_trained(self._modules)
             self._frozen = Frozen()
         self._open_heap()
-        recorder = Recorder(tensors_within((args, kwargs)), self._frozen, self._heap, self._gradients)
+        replaced = self._replaced.get(self._key, (set(), 0))[0]
+        recorder = Recorder(tensors_within((args, kwargs)), self._frozen, self._heap, self._gradients, replaced)
         try:
             with recorder, visible_reads():
                 result = self._function(*args, **kwargs)
@@ -201,6 +216,7 @@ class BudgetedStep:
         return result
 
     def _learn(self, key: tuple, args: tuple, kwargs: dict) -> Any:
+        self._key = key
         result, recording = self._record(args, kwargs)
         if self._n_deviations.get(key, 0) >= MAX_DEVIATIONS:
             self._leave_heap()
@@ -227,7 +243,7 @@ class BudgetedStep:
         conversion = convert(recording, getattr(self._function, "__name__", "step"))
         machine = host_machine(files=bool(conversion.frozen))
         whole = Plan.create(conversion.program, machine, policy="liveness").arena_bytes
-        budget = parse_bytes(self._budget, whole) if self._budget_bytes is None else self._budget_bytes
+        budget = parse_bytes(self._budget, whole) if self._budget_bytes is None else self._left_bytes()
         plan = Plan.create(
             conversion.program, machine, budget=budget, disk_bytes=self._disk_budget, effort=self._effort
         )
