@@ -1,6 +1,7 @@
 /* See bf16.h. */
 #include "device/cpu/bf16.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "device/cpu/wide.h"
@@ -11,8 +12,8 @@
 static inline uint16_t round_one(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    const uint32_t nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : nearest);
+    const uint32_t nearest = bits + 0x7fff + (bits >> 16 & 1), quiet = bits | 0x400000;
+    return (uint16_t)((isnan(x) ? quiet : nearest) >> 16);
 }
 
 static inline float widen_one(uint16_t x) {

@@ -9,7 +9,7 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/rows.h"
 
-#define TIDE__TILE_FLOATS 2048 /* of a tile on the stack: three of them stay in the nearest cache */
+#define TIDE__TILE_FLOATS 512 /* of a tile on the stack: three of them stay in the nearest cache */
 
 uint16_t tide__bf16_of(float x);
 float tide__float_of(uint16_t x);
