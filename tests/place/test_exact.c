@@ -1,8 +1,11 @@
 /* The exact search, against brute force on small problems and on larger ones whose answer is known by construction. */
 #include "plan/place/exact.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/rng.h"
+#include "plan/place/exact_state.h"
 #include "support/brute_placement.h"
 #include "support/check_placement.h"
 #include "support/cpu_time.h"
@@ -225,6 +228,27 @@ static void test_stops_at_its_limits(void **state) {
     tide__place_problem_deinit(&p);
 }
 
+/* Few searches go deep: what they may take is far more than they do take, also where it counts though it is never touched. */
+static void test_takes_memory_as_it_goes(void **state) {
+    enum { N = 1500 };
+    tide__place_item *items = calloc(N, sizeof *items);
+    uint32_t n_decided = 0;
+    for (uint32_t i = 0; i < N; i++) items[i] = item(1 + i % 7, i, i + 40);
+    tide__place_problem p;
+    tide__place_exact_state s;
+    assert_ok(tide__place_problem_init(&p, items, N));
+    assert_ok(tide__place_exact_state_init(&s, &p, 400));
+    for (uint32_t i = 0; i < N; i++) s.rank[i] = i;
+    tide__place_exact_reset(&s);
+    for (uint32_t i = 0; i < N && tide__place_exact_make_room(&s); i += 40, n_decided++)
+        assert_true(tide__place_exact_place(&s, i, n_decided));
+    assert_int_equal(n_decided, (N + 39) / 40);
+    assert_in_range(s.trail_room * sizeof *s.trail + s.sets_room * s.n_words * sizeof *s.sets, 1, 2 << 20);
+    tide__place_exact_state_deinit(&s);
+    tide__place_problem_deinit(&p);
+    free(items);
+}
+
 static void test_refuses_what_it_does_not_handle(void **state) {
     tide__place_item huge[] = {item((UINT64_C(1) << 62) + 1, 0, 2), item(UINT64_C(1) << 61, 1, 3)};
     tide__place_options o = {.node_limit = 100, .algorithm = "exact"};
@@ -265,6 +289,7 @@ int main(void) {
         cmocka_unit_test(test_proves_that_nothing_fits),
         cmocka_unit_test(test_same_seed_same_answer),
         cmocka_unit_test(test_stops_at_its_limits),
+        cmocka_unit_test(test_takes_memory_as_it_goes),
         cmocka_unit_test(test_refuses_what_it_does_not_handle),
         cmocka_unit_test(test_algorithms_by_name),
     };

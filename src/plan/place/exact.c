@@ -120,7 +120,7 @@ static bool must_stop(search *s) {
     if (s->options.node_limit && s->nodes >= s->options.node_limit) s->out_of_limits = true;
     if (s->options.deadline_ns && s->nodes % NODES_PER_CLOCK == 0 && tide__worked_ns() >= s->options.deadline_ns)
         s->out_of_limits = true;
-    return s->out_of_limits || s->nodes >= s->run_end + s->deepest || !tide__place_exact_has_room(&s->state);
+    return s->out_of_limits || s->nodes >= s->run_end + s->deepest || !tide__place_exact_make_room(&s->state);
 }
 
 /* Places items level .. n-1. NONE_EXISTS: not with what is decided below this level, by the conflict, and the state

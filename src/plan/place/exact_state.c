@@ -1,10 +1,11 @@
-/* See exact_state.h. Memory is taken once, by tide__place_exact_state_init. */
+/* See exact_state.h. The trail and the sets grow as a run goes deeper, up to a bound; all else is taken at once. */
 #include "plan/place/exact_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/place/exact.h"
 
 #define NONE UINT32_MAX
 
@@ -67,9 +68,27 @@ static uint32_t why_above(const tide__place_exact_state *s, uint32_t k, uint64_t
 
 /* ---- the trail ---- */
 
+/* `unit` bytes each; what is grown is half as large again, so that few searches ever take all they might. */
+static bool grow(void **entries, size_t unit, size_t need, size_t most, size_t *room) {
+    if (need <= *room) return true;
+    if (need > most) return false;
+    size_t wanted = tide__max_u64(need, tide__min_u64(*room + *room / 2, most));
+    void *moved = realloc(*entries, wanted * unit);
+    if (!moved) return false;
+    *entries = moved;
+    *room = wanted;
+    return true;
+}
+
 /* A decision changes each bound at most three times and adds a few sets per item. */
-bool tide__place_exact_has_room(const tide__place_exact_state *s) {
-    return s->n_trail + 4 * (size_t)s->n + 4 <= s->trail_room && s->n_sets + s->n + 4 <= s->sets_room;
+bool tide__place_exact_make_room(tide__place_exact_state *s) {
+    size_t changes = s->n_trail + 4 * (size_t)s->n + 4, sets = s->n_sets + s->n + 4;
+    void *trail = s->trail, *all = s->sets;
+    bool has = grow(&trail, sizeof *s->trail, changes, 256 * (size_t)s->n + 65536, &s->trail_room);
+    s->trail = trail;
+    has = has && grow(&all, s->n_words * sizeof *s->sets, sets, 48 * (size_t)s->n + 4096, &s->sets_room);
+    s->sets = all;
+    return has;
 }
 
 tide__place_exact_mark tide__place_exact_here(const tide__place_exact_state *s) {
@@ -365,6 +384,8 @@ void tide__place_exact_explain_stuck(tide__place_exact_state *s, uint32_t item) 
 
 /* ---- setup ---- */
 
+_Static_assert(TIDE__PLACE_EXACT_MOST_ITEMS <= UINT16_MAX, "neighbours are named in 16 bits");
+
 static bool meet(uint32_t begin, uint32_t end, const tide__place_item *it) {
     return (begin < it->end && it->begin < end) || (begin < it->end2 && it->begin2 < end);
 }
@@ -388,7 +409,7 @@ static void list_neighbours(tide__place_exact_state *s) {
     for (uint32_t i = 0; i < s->n; i++) {
         s->first_neighbour[i] = at;
         for (uint32_t j = 0; j < s->n; j++)
-            if (j != i && alive_together(&s->items[i], &s->items[j])) s->neighbours[at++] = j;
+            if (j != i && alive_together(&s->items[i], &s->items[j])) s->neighbours[at++] = (uint16_t)j;
     }
     s->first_neighbour[s->n] = at;
 }
@@ -420,16 +441,14 @@ static bool take_memory(tide__place_exact_state *s) {
     size_t n = s->n, n_lives, n_conflicts;
     count_slots(s, &n_lives, &n_conflicts);
     s->n_words = (n / 64 / GROUP + 1) * GROUP;
-    s->sets_room = 48 * n + 4096;
-    s->trail_room = 256 * n + 65536;
+    s->sets_room = 1; /* the empty one */
     return TAKE(s->rank, n) && TAKE(s->neighbours, n_conflicts) && TAKE(s->first_neighbour, n) &&
            TAKE(s->slot_items, n_lives) && TAKE(s->first_in_slot, s->n_slots) && TAKE(s->n_open, s->n_slots) &&
            TAKE(s->slot_at, n_lives) && TAKE(s->first_slot, n) && TAKE(s->open_load, s->n_slots) &&
            TAKE(s->failures, s->n_slots) && TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->level, n) &&
            TAKE(s->closed, s->n_words) && TAKE(s->offsets, n) && TAKE(s->rests_reason, n) &&
-           TAKE(s->placed_reason, n) && (s->trail = malloc(s->trail_room * sizeof *s->trail)) &&
-           TAKE(s->sets, s->sets_room * s->n_words) && TAKE(s->conflict, s->n_words) && TAKE(s->dirty, s->n_slots) &&
-           TAKE(s->queue, n) && TAKE(s->seen, n);
+           TAKE(s->placed_reason, n) && TAKE(s->sets, s->sets_room * s->n_words) && TAKE(s->conflict, s->n_words) &&
+           TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n);
 }
 
 tide_status tide__place_exact_state_init(tide__place_exact_state *s, const tide__place_problem *p, uint64_t capacity) {

@@ -41,7 +41,8 @@ typedef struct tide__place_exact_state {
     uint32_t *rank; /* per item: which of those with equal floors goes first; set by the caller */
 
     /* Who conflicts with item i: neighbours[first_neighbour[i] .. first_neighbour[i + 1]). */
-    uint32_t *neighbours, *first_neighbour;
+    uint16_t *neighbours; /* most of the memory that is always taken; items are few enough */
+    uint32_t *first_neighbour;
     /* Who is alive in slot s: slot_items[first_in_slot[s] ..], the open ones (not placed) first. slot_at holds the
      * places of item i in the lists of its slots, in their order, from first_slot[i]. */
     uint32_t *slot_items, *first_in_slot, *n_open, *slot_at, *first_slot;
@@ -73,8 +74,8 @@ void tide__place_exact_state_deinit(tide__place_exact_state *s);
 /* Nothing placed, every item on floor 0; of equal items (size and lifetime) only the first by rank does not wait. */
 void tide__place_exact_reset(tide__place_exact_state *s);
 
-/* Room for one more decision on the trail and the stack of sets. */
-bool tide__place_exact_has_room(const tide__place_exact_state *s);
+/* Room for one more decision on the trail and the stack of sets; false: they are as long as they may be. */
+bool tide__place_exact_make_room(tide__place_exact_state *s);
 
 tide__place_exact_mark tide__place_exact_here(const tide__place_exact_state *s);
 void tide__place_exact_undo(tide__place_exact_state *s, tide__place_exact_mark mark);
