@@ -40,7 +40,7 @@ static bool plan_step(const tide_program *program, const tide_machine *m, const 
     double since = cpu_seconds();
     tide_status status = tide_plan_create(program, m, &o, NULL, &plan);
     f->plan_s = cpu_seconds() - since;
-    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return false;
+    if (tide_status_is_misfit(status)) return false;
     require(status);
     f->step_s = (double)tide_plan_prediction(plan)->step_ns * 1e-9;
     f->ratio = f->step_s / whole_s;

@@ -141,7 +141,7 @@ static outcome plan_in(const subject *s, const char *policy, uint64_t budget, ti
     double since = cpu_seconds();
     tide_status status = tide_plan_create(s->program, &s->machine, &o, NULL, &plan);
     r.seconds = cpu_seconds() - since;
-    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return r;
+    if (tide_status_is_misfit(status)) return r;
     require(status);
     r.fits = true;
     r.ratio = (double)tide_plan_prediction(plan)->step_ns / (double)s->step_ns;

@@ -190,7 +190,7 @@ static void misfit_json(tide_status status, const tide_fit_report *fit, const ti
 
 int report_misfit(tide_status status, const tide_fit_report *fit, const tide_program *program,
                   const tide_machine *machine, bool json) {
-    if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return report_failure(status);
+    if (!tide_status_is_misfit(status)) return report_failure(status);
     if (json) misfit_json(status, fit, program, machine);
     char known[128] = "";
     if (fit->needed_bytes)

@@ -91,7 +91,7 @@ static tide_status resolve_budget(const comparison *c, const tide_plan_options *
     tide_status status = find_smallest(c->program, c->machine, options, &smallest);
     row->tier_full = status == TIDE_E_TIER_FULL;
     if (status == TIDE_OK) row->budget_bytes = smallest.works_bytes;
-    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
+    return tide_status_is_misfit(status) ? TIDE_OK : status;
 }
 
 static void fill_row(compare_row *row, const tide_plan *plan) {

@@ -107,7 +107,7 @@ static tide_status check_policy(const fit_search *s, const char *spec) {
     status = tide_plan_create(l.program, s->machine, &options, NULL, &plan);
     tide_plan_destroy(plan);
     unload(&l);
-    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
+    return tide_status_is_misfit(status) ? TIDE_OK : status;
 }
 
 static tide_status bracket_budget(const fit_search *s, bool json, answers *a) {
@@ -121,7 +121,7 @@ static tide_status bracket_budget(const fit_search *s, bool json, answers *a) {
     a->has_smallest = status == TIDE_OK;
     if (a->has_smallest && !json) print_smallest(l.program, &a->smallest);
     unload(&l);
-    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
+    return tide_status_is_misfit(status) ? TIDE_OK : status;
 }
 
 static tide_status find_batches(const fit_options *o, fit_search s, answers *a) {

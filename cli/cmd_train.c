@@ -270,7 +270,7 @@ static tide_status create_trainer(const session *s, tide_trainer_options *option
         options->step.shard = out->shard = s->ranks.net ? shard : TIDE_SHARD_NONE;
         tide_status status = tide_trainer_create(options, fit, trainer);
         bool fits = status == TIDE_OK;
-        if (status != TIDE_OK && status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return status;
+        if (status != TIDE_OK && !tide_status_is_misfit(status)) return status;
         if (shard == o->most_shard || !s->ranks.net) return status;
         tide_status agreed = ranks_all(&s->ranks, &fits);
         if (agreed == TIDE_OK && fits) return TIDE_OK;

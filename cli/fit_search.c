@@ -67,7 +67,7 @@ static tide_status plan_probe(const fit_search *s, const tide_program *program, 
     p->fits = p->plain_fits && strcmp(s->options.policy, "none") != 0;
     if (p->fits) return TIDE_OK;
     status = tide_plan_create(program, s->machine, &s->options, NULL, &plan);
-    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return TIDE_OK;
+    if (tide_status_is_misfit(status)) return TIDE_OK;
     if (status != TIDE_OK) return status;
     p->fits = true;
     p->step_ns = tide_plan_prediction(plan)->step_ns;

@@ -55,7 +55,7 @@ static tide_status make_plan(const inquiry *q, const tide_program *p, const tide
     r->fits = status == TIDE_OK;
     if (r->fits) r->arena_bytes = tide_plan_arena_bytes(plan), r->prediction = *tide_plan_prediction(plan);
     tide_plan_destroy(plan);
-    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL ? TIDE_OK : status;
+    return tide_status_is_misfit(status) ? TIDE_OK : status;
 }
 
 /* The step of the first rank; costs by the cluster's machine. */

@@ -83,7 +83,7 @@ static bool train(const setting *s, outcome *o) {
     tide_trainer *trainer;
     tide_step_report report;
     tide_status status = tide_trainer_create(&s->options, NULL, &trainer);
-    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) return false;
+    if (tide_status_is_misfit(status)) return false;
     require(status);
     for (int i = 0; i < STEPS; i++) require(tide_trainer_step(trainer, &o->loss[i], &report));
     require(tide_trainer_hash(trainer, &o->hash));

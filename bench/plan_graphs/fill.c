@@ -41,7 +41,7 @@ static void fill_one(const tide_program *p, const tide_machine *m, tide_plan_opt
     double since = cpu_seconds();
     tide_status status = tide_plan_create(p, m, o, &fit, &plan);
     c->seconds = cpu_seconds() - since;
-    if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) require(status);
+    if (!tide_status_is_misfit(status)) require(status);
     fill_cell(c, budget, &fit, plan);
 }
 

@@ -6,6 +6,8 @@
 #ifndef TIDEMARK_STATUS_H
 #define TIDEMARK_STATUS_H
 
+#include <stdbool.h>
+
 #if defined(__GNUC__)
 #define TIDE_API __attribute__((visibility("default")))
 #define TIDE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -52,6 +54,11 @@ TIDE_API const char *tide_status_text(tide_status status);
 
 /* The documented exit code of the `tidemark` command for this status. */
 TIDE_API int tide_status_exit_code(tide_status status);
+
+/* Is this the answer that there is no way within these budgets, and no failure? Everything goes on as before then. */
+static inline bool tide_status_is_misfit(tide_status status) {
+    return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL;
+}
 
 /* Detail text of the last failure on this thread; "" if there was none. Never NULL. */
 TIDE_API const char *tide_last_error(void);

@@ -169,7 +169,7 @@ static tide_status open_evaluation(tide_trainer *t, tide__network *network, bool
         if (!can_attempt(t, &attempts[i])) continue;
         tide_status status = try_evaluation(t, &attempts[i], network);
         *borrows = attempts[i].borrows;
-        if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return status;
+        if (!tide_status_is_misfit(status)) return status;
         if (i == 0) snprintf(first, sizeof first, "%s", tide_last_error());
     }
     return tide__fail(TIDE_E_FIT, "evaluation does not fit: %s", first);

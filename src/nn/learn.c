@@ -121,7 +121,7 @@ tide_status tide__learning_settle(tide_trainer *t) {
     if (status == TIDE_OK) status = adopt(t, plan);
     if (status == TIDE_OK) return TIDE_OK;
     tide_plan_destroy(plan);
-    if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return status;
+    if (!tide_status_is_misfit(status)) return status;
     if (!t->network.plan) t->options.mode = TIDE_MODE_ONLINE; /* for good: no plan fits, or none can be reached */
     return TIDE_OK;
 }

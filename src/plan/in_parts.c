@@ -91,7 +91,7 @@ static tide_status choose(const tide_program *program, const tide_machine *machi
     for (uint32_t parts = 1; parts <= units && parts <= MOST_PARTS; parts *= 2) {
         tide_fit_report own = {.op = TIDE_NONE, .bound_op = TIDE_NONE, .tier = TIDE_NONE, .tier_tensor = TIDE_NONE};
         tide_status status = try_number(program, machine, options, parts, &own, best);
-        if (status != TIDE_OK && !tide__is_misfit(status)) return drop(best), status;
+        if (status != TIDE_OK && !tide_status_is_misfit(status)) return drop(best), status;
         if (status != TIDE_OK) note_refusal(&least, status, &own);
     }
     if (best->plan) return TIDE_OK;

@@ -154,14 +154,14 @@ static tide_status make_frontier(const tide__policy *policy, const tide__policy_
     uint64_t least = UINT64_MAX;
     at.options = &options;
     for (size_t i = 0; i < n; i++) least = tide__min_u64(least, budgets[i]);
-    for (size_t i = 0; i < n && (status == TIDE_OK || tide__is_misfit(status)); i++) {
+    for (size_t i = 0; i < n && (status == TIDE_OK || tide_status_is_misfit(status)); i++) {
         options.budgets.arena_bytes = budgets[i];
         fits[i] =
             (tide_fit_report){.op = TIDE_NONE, .bound_op = TIDE_NONE, .tier = TIDE_NONE, .tier_tensor = TIDE_NONE};
         status = answer_next(policy, &at, least, &pool, &filled, &fits[i], &plans[i]);
     }
     tide__plans_deinit(&pool);
-    return tide__is_misfit(status) ? TIDE_OK : status;
+    return tide_status_is_misfit(status) ? TIDE_OK : status;
 }
 
 tide_status tide_plan_frontier(const tide_program *program, const tide_machine *machine,

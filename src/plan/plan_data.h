@@ -42,9 +42,6 @@ tide_status tide__plan_new(tide_plan **out);
 void tide__plan_clear(tide_plan *plan);
 tide_status tide__plan_clone(const tide_plan *plan, tide_plan **out);
 
-/* There is no plan in these budgets, which is an answer. */
-static inline bool tide__is_misfit(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
-
 /* What a plan may have of a tier: its capacity, within the budget. budgets NULL: the capacity. */
 uint64_t tide__tier_limit(const tide_machine *machine, const tide_budgets *budgets, uint32_t tier);
 

@@ -67,7 +67,7 @@ static tide_status narrow(search *s, double tolerance, uint32_t max_plans) {
          i++) {
         uint64_t budget = next_budget(s);
         tide_status status = try_budget(s, budget);
-        if (tide__is_misfit(status))
+        if (tide_status_is_misfit(status))
             f->failed_bytes = budget;
         else if (status != TIDE_OK)
             return status;
@@ -82,7 +82,7 @@ static tide_status climb(search *s, uint64_t budget) {
     do {
         status = try_budget(s, budget);
         budget += budget / 16 + 1;
-    } while (tide__is_misfit(status) && --left > 0);
+    } while (tide_status_is_misfit(status) && --left > 0);
     return status;
 }
 

@@ -235,8 +235,6 @@ static tide_status lead_to(tide_run *run, const tide_plan *plan, bool *is_intact
     return status;
 }
 
-static bool is_refusal(tide_status status) { return status == TIDE_E_FIT || status == TIDE_E_TIER_FULL; }
-
 /* What another plan needed, or was to need, and this one does not. */
 static void give_back_tiers(tide_run *run, const tide_plan *plan) {
     for (uint32_t t = 0; t < run->options.machine->n_tiers; t++) {
@@ -290,8 +288,8 @@ tide_status tide_run_follow(tide_run *run, const tide_plan *plan) {
         run->poisoned = false;
         return status;
     }
-    if (is_refusal(status)) status = go_back(run, status);
+    if (tide_status_is_misfit(status)) status = go_back(run, status);
     if (status == TIDE_OK) status = adopt_plan(run, plan);
-    run->poisoned = status != TIDE_OK && !is_refusal(status);
+    run->poisoned = status != TIDE_OK && !tide_status_is_misfit(status);
     return status;
 }

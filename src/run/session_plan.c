@@ -65,7 +65,7 @@ static tide_status decide(tide_session *s, const tide_op *op) {
     for (tide__cached *entry = op ? choose(s, op) : NULL; entry; entry = choose(s, op)) {
         tide_status status = tide__run_enter_plan(s->run->online, entry->plan);
         if (status == TIDE_OK) return start_planned(s, entry);
-        if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) return status;
+        if (!tide_status_is_misfit(status)) return status;
         entry->hopeless = true;
     }
     return start_online(s);

@@ -112,7 +112,7 @@ static tide_plan *plan_in(const tide_program *program, const tide_machine *machi
     o.order = order;
     o.budgets.arena_bytes = budget;
     tide_status status = tide_plan_create(program, machine, &o, NULL, &plan);
-    if (status != TIDE_OK && status != TIDE_E_UNSUPPORTED && status != TIDE_E_FIT && status != TIDE_E_TIER_FULL)
+    if (status != TIDE_OK && status != TIDE_E_UNSUPPORTED && !tide_status_is_misfit(status))
         fail_msg("%s", tide_last_error());
     return plan;
 }

@@ -61,7 +61,7 @@ static outcome plan_in(const subject *s, uint32_t variant, uint32_t effort, uint
     tide_plan *plan = NULL;
     o.budgets.arena_bytes = s->budgets[budget];
     tide_status status = tide_plan_create(s->program, &s->machine, &o, NULL, &plan);
-    if (status != TIDE_E_FIT && status != TIDE_E_TIER_FULL) assert_ok(status);
+    if (!tide_status_is_misfit(status)) assert_ok(status);
     return take(plan, s->budgets[budget]);
 }
 

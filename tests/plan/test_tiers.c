@@ -35,7 +35,7 @@ static void try_budgets(const tide_program *p, const tide_machine *m, tide_plan_
     tiers t = tiers_of(m);
     tide_plan *plan = NULL;
     tide_status status = tide_plan_create(p, m, o, NULL, &plan);
-    if (status == TIDE_E_FIT || status == TIDE_E_TIER_FULL) {
+    if (tide_status_is_misfit(status)) {
         sum->refused++;
         return;
     }
@@ -145,7 +145,7 @@ static void ram_before_disk(void **state) {
                      (unsigned long long)both.step_ns, (unsigned long long)disk.step_ns);
         assert_status(plan_network(&n, movers[i], 0, 0, &disk), TIDE_E_FIT);
         tide_status status = plan_network(&n, movers[i], ram.ram / 4, ram.ram / 8, &disk);
-        assert_true(status == TIDE_E_FIT || status == TIDE_E_TIER_FULL);
+        assert_true(tide_status_is_misfit(status));
     }
     network_free(&n);
 }

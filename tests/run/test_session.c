@@ -257,7 +257,7 @@ static void test_random_steps(void **state) {
         tide_status status = TIDE_OK;
         for (uint64_t step = 0; step < 10 && status == TIDE_OK; step++)
             status = random_step(&c, seed * 10 + step % 5 / 4, step == 2 || step == 8 ? 5 : TIDE_NONE, seed + step);
-        bool too_small = status == TIDE_E_FIT || status == TIDE_E_TIER_FULL;
+        bool too_small = tide_status_is_misfit(status);
         if (status != TIDE_OK && (!too_small || blocks == 1000))
             fail_msg("seed %llu: %s", (unsigned long long)seed, tide_last_error());
         if (too_small) assert_status(tide_session_begin(c.session, &(tide_step_args){0}), TIDE_E_POISONED);
