@@ -173,7 +173,9 @@ static void close_border(border *b) {
     tide_program_destroy(b->twice);
 }
 
-static tide_status build(border *b) {
+/* The border is to be closed, whatever comes of this. */
+static tide_status build(border *b, const tide_plan *plan, const tide_program *program, const tide_machine *machine) {
+    *b = (border){.plan = plan, .program = program, .machine = machine, .n = tide_plan_action_count(plan)};
     TIDE_TRY(tide__program_unroll(b->program, 2, true, &b->twice));
     TIDE_TRY(tide__plan_clone(b->plan, &b->both));
     b->carried = ids(tide_program_tensor_count(b->program));
@@ -189,14 +191,21 @@ static tide_status build(border *b) {
     return TIDE_OK;
 }
 
-/* `find`: the crossings are made here; else they are given. */
-static tide_status cross(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
-                         const tide_budgets *budgets, bool find, tide__crossings *crossings) {
+static tide_status find(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                        tide__crossings *out) {
     if (!tide_program_is_repeating(program)) return fail_border("a one-shot program");
     if (tide_program_message_count(program) > 0) return fail_border("a program with messages");
-    border b = {.plan = plan, .program = program, .machine = machine, .n = tide_plan_action_count(plan)};
-    tide_status status = build(&b);
-    if (status == TIDE_OK && find) status = list_crossings(&b, crossings);
+    border b;
+    tide_status status = build(&b, plan, program, machine);
+    if (status == TIDE_OK) status = list_crossings(&b, out);
+    close_border(&b);
+    return status;
+}
+
+tide_status tide__plan_check_crossings(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                                       const tide_budgets *budgets, const tide__crossings *crossings) {
+    border b;
+    tide_status status = build(&b, plan, program, machine);
     if (status == TIDE_OK) status = set_waits(&b, crossings);
     if (status == TIDE_OK) status = tide_plan_verify(b.both, b.twice, machine, budgets, NULL);
     close_border(&b);
@@ -206,12 +215,8 @@ static tide_status cross(const tide_plan *plan, const tide_program *program, con
 tide_status tide__plan_cross(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                              const tide_budgets *budgets, tide__crossings *out) {
     out->count = 0;
-    tide_status status = cross(plan, program, machine, budgets, true, out);
+    tide_status status = find(plan, program, machine, out);
+    if (status == TIDE_OK) status = tide__plan_check_crossings(plan, program, machine, budgets, out);
     if (status != TIDE_OK) out->count = 0;
     return status;
-}
-
-tide_status tide__plan_check_crossings(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
-                                       const tide_budgets *budgets, tide__crossings *crossings) {
-    return cross(plan, program, machine, budgets, false, crossings);
 }

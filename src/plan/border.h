@@ -22,8 +22,8 @@ typedef TIDE_VEC(tide__crossing) tide__crossings;
  * but one is complete. TIDE_E_UNSUPPORTED: there is no such border, as of one-shot programs and of those with messages. */
 tide_status tide__plan_cross(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
                              const tide_budgets *budgets, tide__crossings *out);
-/* The proof alone, of crossings in the same order: TIDE_OK, or what the verifier finds. */
+/* That proof, of crossings in the same order: TIDE_OK, or what the verifier finds. */
 tide_status tide__plan_check_crossings(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
-                                       const tide_budgets *budgets, tide__crossings *crossings);
+                                       const tide_budgets *budgets, const tide__crossings *crossings);
 
 #endif
