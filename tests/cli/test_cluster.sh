@@ -43,6 +43,15 @@ refused 'not a cluster profile' 's/tidemark-cluster/other/'
 refused 'powers of two' 's/"hosts": 64/"hosts": 63/'
 refused 'a link has a rate' 's/"bytes_per_s": 1125000000/"bytes_per_s": 0/'
 refused 'color' 's/"hosts": 64/"hosts": 64, "color": 1/'
+for where in nowhere "$work/nowhere.json" ""; do
+    code=0
+    "$tidemark" plan lenet --cluster "$where" >"$work/out" 2>"$work/err" || code=$?
+    case $where in
+    nowhere) [ $code -eq 2 ] && grep -q 'named "nowhere"; known: .*8xa100-nvlink.*8xrtx4090-10gbe' "$work/err" ;;
+    */*) [ $code -eq 6 ] ;;
+    *) [ $code -eq 2 ] ;;
+    esac || fail "--cluster \"$where\": exit code $code"
+done
 # What means nothing for a cluster is refused, not ignored.
 beside() {
     local code=0

@@ -2,7 +2,7 @@
  * hostile input like a machine's profile. */
 #include <tidemark/machine.h>
 
-#include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -43,22 +43,23 @@ static tide_status read_cluster(const tide__json *doc, void *cluster) {
     return read_link(doc, "between", &c->between);
 }
 
-static const tide__profile *find_own(const char *name) {
-    size_t n = strlen(name);
-    for (const tide__profile *p = tide__clusters; p->name; p++)
-        if (strlen(p->name) == n + 5 && strncmp(p->name, name, n) == 0) return p;
-    return NULL;
+static tide_status fail_unknown(const char *name) {
+    char known[256] = "";
+    for (const tide__profile *p = tide__clusters; p->name; p++) tide__profile_append(p->name, known, sizeof known);
+    return tide__fail(TIDE_E_ARGUMENT, "no file and no cluster profile named \"%s\"; known: %s (in the library)", name,
+                      known + 2);
 }
 
 tide_status tide_cluster_load(const char *name, tide_cluster *out) {
     TIDE_NEED(name, out);
     tide_cluster c = {0};
-    const tide__profile *own = find_own(name);
+    const tide__profile *own = tide__profile_is_path(name) ? NULL : tide__profile_own(tide__clusters, name);
     if (own) {
         TIDE_TRY(tide__profile_read(own->bytes, own->size, own->name, read_cluster, &c));
         *out = c;
         return TIDE_OK;
     }
+    if (!tide__profile_is_path(name) && access(name, F_OK) != 0) return fail_unknown(name);
     tide__file file;
     TIDE_TRY(tide__file_open(name, &file));
     tide_status status = tide__profile_read(file.text, file.size, name, read_cluster, &c);

@@ -21,7 +21,7 @@ static tide_status load_path(const char *path, tide_machine *out) {
     return status;
 }
 
-static bool is_path(const char *name) {
+bool tide__profile_is_path(const char *name) {
     size_t n = strlen(name);
     return strchr(name, '/') || strcmp(name, "-") == 0 || (n > 5 && strcmp(name + n - 5, ".json") == 0);
 }
@@ -35,8 +35,8 @@ static void find_folders(const char *folders[N_FOLDERS]) {
     folders[1] = TIDE_MACHINE_DIR;
 }
 
-static bool find_profile(const char *folder, const char *name, char path[MAX_PATH_BYTES]) {
-    int n = *folder ? snprintf(path, MAX_PATH_BYTES, "%s/%s.json", folder, name) : 0;
+static bool find_file(const char *folder, const char *name, const char *ending, char path[MAX_PATH_BYTES]) {
+    int n = *folder ? snprintf(path, MAX_PATH_BYTES, "%s/%s%s", folder, name, ending) : 0;
     return n > 0 && n < MAX_PATH_BYTES && access(path, F_OK) == 0;
 }
 
@@ -45,11 +45,16 @@ static int is_profile(const struct dirent *entry) {
     return n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0;
 }
 
-static bool is_in_earlier(const char *const *folders, size_t n, const char *name) {
+static bool is_in_earlier(const char *const *folders, size_t n, const char *file_name) {
     char path[MAX_PATH_BYTES];
     for (size_t i = 0; i < n; i++)
-        if (find_profile(folders[i], name, path)) return true;
+        if (find_file(folders[i], file_name, "", path)) return true;
     return false;
+}
+
+void tide__profile_append(const char *file_name, char *out, size_t size) {
+    const size_t used = strlen(out), n = strlen(file_name) - strlen(".json");
+    if (used + n + 3 <= size) snprintf(out + used, size - used, ", %.*s", (int)n, file_name);
 }
 
 /* ", " and the name for each profile that only folder n has; what does not fit is left out. */
@@ -57,38 +62,24 @@ static void append_names(const char *const *folders, size_t n, char *out, size_t
     struct dirent **entries;
     int count = *folders[n] ? scandir(folders[n], &entries, is_profile, alphasort) : -1;
     for (int i = 0; i < count; i++) {
-        char *name = entries[i]->d_name;
-        size_t used = strlen(out);
-        name[strlen(name) - 5] = 0;
-        if (!is_in_earlier(folders, n, name) && used + strlen(name) + 3 <= size)
-            snprintf(out + used, size - used, ", %s", name);
+        if (!is_in_earlier(folders, n, entries[i]->d_name)) tide__profile_append(entries[i]->d_name, out, size);
         free(entries[i]);
     }
     if (count >= 0) free(entries);
 }
 
-static const tide__profile *find_own(const char *name) {
+const tide__profile *tide__profile_own(const tide__profile *profiles, const char *name) {
     size_t n = strlen(name);
-    for (const tide__profile *p = tide__profiles; p->name; p++)
+    for (const tide__profile *p = profiles; p->name; p++)
         if (strlen(p->name) == n + 5 && strncmp(p->name, name, n) == 0) return p;
     return NULL;
-}
-
-/* The same for the library's own. */
-static void append_own(const char *const *folders, char *out, size_t size) {
-    for (const tide__profile *p = tide__profiles; p->name; p++) {
-        char name[64];
-        size_t used = strlen(out);
-        snprintf(name, sizeof name, "%.*s", (int)strlen(p->name) - 5, p->name);
-        if (!is_in_earlier(folders, N_FOLDERS, name) && used + strlen(name) + 3 <= size)
-            snprintf(out + used, size - used, ", %s", name);
-    }
 }
 
 static tide_status fail_unknown(const char *const *folders, const char *name) {
     char known[256] = "default";
     for (size_t i = 0; i < N_FOLDERS; i++) append_names(folders, i, known, sizeof known);
-    append_own(folders, known, sizeof known);
+    for (const tide__profile *p = tide__profiles; p->name; p++)
+        if (!is_in_earlier(folders, N_FOLDERS, p->name)) tide__profile_append(p->name, known, sizeof known);
     return tide__fail(
         TIDE_E_ARGUMENT,
         "no file and no machine profile named \"%s\"; known: %s (in $TIDEMARK_MACHINES, %s and the library)", name,
@@ -97,7 +88,7 @@ static tide_status fail_unknown(const char *const *folders, const char *name) {
 
 tide_status tide_machine_load(const char *name, tide_machine *out) {
     if (!name || !out || !*name) return tide__fail(TIDE_E_ARGUMENT, "machine: no name");
-    if (is_path(name)) return load_path(name, out);
+    if (tide__profile_is_path(name)) return load_path(name, out);
     if (strcmp(name, "default") == 0) {
         tide_machine_init_default(out);
         return TIDE_OK;
@@ -106,8 +97,8 @@ tide_status tide_machine_load(const char *name, tide_machine *out) {
     char path[MAX_PATH_BYTES];
     find_folders(folders);
     for (size_t i = 0; i < N_FOLDERS; i++)
-        if (find_profile(folders[i], name, path)) return load_path(path, out);
-    const tide__profile *own = find_own(name);
+        if (find_file(folders[i], name, ".json", path)) return load_path(path, out);
+    const tide__profile *own = tide__profile_own(tide__profiles, name);
     if (own) return tide_machine_read_memory(own->bytes, own->size, own->name, out);
     if (access(name, F_OK) == 0) return load_path(name, out);
     return fail_unknown(folders, name);
