@@ -1,6 +1,8 @@
 /* Disk requests by pread and pwrite on a few threads of the lane's own: for systems without io_uring. With O_DIRECT the
  * threads sleep while the disk works, so they take no core from anybody.
  *
+ * A child of fork has the lane but none of its threads, and maybe a lock that one of them holds: it only gives the memory back.
+ *
  * Invariant: a request is new, taken by a thread, or done; at most `depth` of them exist, so neither list overflows. */
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +22,7 @@ typedef struct entry {
 
 typedef struct threads_lane {
     int fd;
+    pid_t owner; /* the process that has the threads */
     uint32_t depth, n_threads;
     pthread_t thread[N_THREADS];
     pthread_mutex_t lock; /* protects all that follows */
@@ -60,8 +63,7 @@ static void *thread_main(void *context) {
     return NULL;
 }
 
-static void threads_close(void *context) {
-    threads_lane *lane = context;
+static void stop_threads(threads_lane *lane) {
     pthread_mutex_lock(&lane->lock);
     lane->stopping = true;
     pthread_cond_broadcast(&lane->pushed);
@@ -70,6 +72,11 @@ static void threads_close(void *context) {
     pthread_mutex_destroy(&lane->lock);
     pthread_cond_destroy(&lane->pushed);
     pthread_cond_destroy(&lane->completed);
+}
+
+static void threads_close(void *context) {
+    threads_lane *lane = context;
+    if (lane->owner == getpid()) stop_threads(lane);
     free(lane->new);
     free(lane->done);
     free(lane);
@@ -93,6 +100,7 @@ static int threads_open(int fd, uint32_t depth, void **out) {
     threads_lane *lane = calloc(1, sizeof *lane);
     if (!lane) return ENOMEM;
     lane->fd = fd;
+    lane->owner = getpid();
     lane->depth = depth;
     pthread_mutex_init(&lane->lock, NULL); /* none of the three fails with default attributes on Linux */
     pthread_cond_init(&lane->pushed, NULL);

@@ -180,6 +180,29 @@ static void test_refused(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* A child gives back what it was born with, without the threads of its parent, whose tier goes on. */
+static void test_destroyed_in_a_child(void **state) {
+    const setup *s = *state;
+    char a[5000] = "spilled", b[5000] = "";
+    int status = 0;
+    faulty_disk_arm(s->engine, FAULT_NONE, 0);
+    tide__tier *tier = open_tier(s, TIDE_OK);
+    tide__tier_slot slot = {tier, 0};
+    assert_ok(tide__tier_save(&slot, 0, a, sizeof a));
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        tide__tier_destroy(tier);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_ok(tide__tier_load(&slot, 0, b, sizeof b));
+    assert_memory_equal(a, b, sizeof a);
+    tide__tier_destroy(tier);
+}
+
 int main(void) {
     static setup setups[] = {{&tide__disk_threads, 4096, true, true},
                              {&tide__disk_threads, 64, false},
@@ -187,6 +210,8 @@ int main(void) {
                              {&tide__disk_uring, 64, true}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
+        cmocka_unit_test_prestate(test_destroyed_in_a_child, &setups[0]),
+        cmocka_unit_test_prestate(test_destroyed_in_a_child, &setups[2]),
         cmocka_unit_test_prestate(test_every_request, &setups[0]),
         cmocka_unit_test_prestate(test_every_request, &setups[1]),
         cmocka_unit_test_prestate(test_every_request, &setups[2]),
