@@ -1,27 +1,16 @@
 #!/bin/bash
 # `mpirun -n N tidemark train`: any number of ranks trains to the bits of one, rank 0 speaks and saves for all, checkpoints
 # move between numbers of ranks, and a rank that is killed or stopped ends the job in time with one message.
-set -eu
-build=$1
-tidemark=$build/tidemark
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-if grep -q '^TIDE_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-    echo "skipped: MPI's libraries leak and are not instrumented; net.test_net has sanitizers look at messages; run: make check"
-    exit 77
-fi
-fail() { { echo "$*"; cat "$work"/out "$work"/err; } >&2; exit 1; }
+# shellcheck source=tests/cli/ranks.sh
+. "$2/tests/cli/ranks.sh" "$@"
+skip_sanitized
 
 # Without its plug-in a job is refused, whatever it asks for.
 code=0
 TIDE_NET_PLUGIN=$work/none OMPI_COMM_WORLD_SIZE=2 "$tidemark" train lenet >"$work/out" 2>"$work/err" || code=$?
 [ $code -eq 10 ] && grep -q 'a job of 2 ranks needs the MPI plug-in' "$work/err" || fail "no refusal: $code"
 
-if [ ! -e "$build/libtidemark-openmpi.so" ] || ! command -v mpirun.openmpi >/dev/null; then
-    echo "skipped: training on several ranks: Open MPI is not installed; run: tools/deps mpi"
-    exit 77
-fi
+need_mpi
 if ldd "$tidemark" | grep -q mpi; then fail "the command links MPI"; fi
 
 ranks() { # how many, then options
@@ -100,14 +89,6 @@ hurt() {
     [ "$(grep -cE "^tidemark: rank $2 on .*, last in step [0-9]+: " "$work/err")" -eq 1 ] || fail "after $1: not one message"
     [ "$(grep -c '^tidemark:' "$work/err")" -eq 1 ] || fail "after $1: more than one message"
     rm -f "$work/log.csv"
-}
-descends() { # is process $1 below process $2?
-    local p=$1
-    while [ "${p:-0}" -gt 1 ]; do
-        [ "$p" -ne "$2" ] || return 0
-        p=$(awk '/^PPid:/ { print $2 }' "/proc/$p/status" 2>/dev/null || true)
-    done
-    return 1
 }
 hurt STOP 1 13
 hurt STOP 0 13

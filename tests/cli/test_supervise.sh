@@ -1,13 +1,8 @@
 #!/bin/bash
 # `tidemark train --supervise`: ranks that are killed at random cost a restart with fewer ranks, never a bit; other failures
 # are not tried again.
-set -eu
-build=$1
-tidemark=$build/tidemark
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fail() { { echo "$*"; cat "$work"/out "$work"/err; } >&2; exit 1; }
+# shellcheck source=tests/cli/ranks.sh
+. "$2/tests/cli/ranks.sh" "$@"
 refused() { # what it says, then options
     local code=0 text=$1
     shift
@@ -18,14 +13,8 @@ refused 'power of two' --supervise 3 --checkpoint "$work/c"
 refused 'needs --checkpoint' --supervise 2
 refused 'need --supervise' --restarts 2
 
-if grep -q '^TIDE_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-    echo "skipped: MPI's libraries leak and are not instrumented; run: make check"
-    exit 77
-fi
-if [ ! -e "$build/libtidemark-openmpi.so" ] || ! command -v mpirun.openmpi >/dev/null; then
-    echo "skipped: Open MPI is not installed; run: tools/deps mpi"
-    exit 77
-fi
+skip_sanitized
+need_mpi
 kills=${TIDE_TEST_KILLS:-2}
 steps=${TIDE_TEST_STEPS:-60}
 options=(lenet --batch 16 --micro 4 --samples 256 --test-samples 8 --threads 1 --steps "$steps" --json --quiet)
@@ -33,14 +22,6 @@ train() { timeout 300 "$tidemark" train "${options[@]}" "$@"; }
 bits() { grep -oE '"bits": *"[^"]*"' "$1"; }
 train >"$work/one" 2>"$work/err" || fail "one process: exit code $?"
 
-descends() { # is process $1 below process $2?
-    local p=$1
-    while [ "${p:-0}" -gt 1 ]; do
-        [ "$p" -ne "$2" ] || return 0
-        p=$(awk '/^PPid:/ { print $2 }' "/proc/$p/status" 2>/dev/null || true)
-    done
-    return 1
-}
 train --shard all --supervise 4 --restarts 30 --launcher "mpirun.openmpi --oversubscribe" --checkpoint "$work/c" --every 1 \
     >"$work/out" 2>"$work/err" &
 job=$!
