@@ -54,7 +54,8 @@ TIDE_API uint32_t tide_model_block_count(const tide_model *model);
 TIDE_API bool tide_model_block_is_fixed(const tide_model *model, uint32_t block);
 TIDE_API bool tide_model_skips(const tide_model *model, uint32_t block); /* it is left out */
 /* How a family is trained unless told otherwise: what makes it learn from its first weights on. The rate grows with the batch,
- * in proportion (SGD, with momentum or without) or by its square root (Adam and its kin). */
+ * in proportion, or by its square root where rate_by_root says so: of Adam and its kin, and of deep networks without
+ * batch norm, which hardly begin at a rate in proportion to a small batch and take that of a large one badly. */
 typedef struct tide_training_recipe {
     tide_optimizer optimizer;
     float learning_rate; /* at base_batch samples per step */
@@ -62,6 +63,7 @@ typedef struct tide_training_recipe {
     uint64_t warmup_steps; /* for a long training; a short one takes at most a tenth of its steps */
     float weight_decay, clip_norm;
     const char *weights; /* how they begin, in words */
+    bool rate_by_root;
 } tide_training_recipe;
 TIDE_API const tide_training_recipe *tide_model_recipe(const tide_model *model);
 TIDE_API float tide_recipe_rate(const tide_training_recipe *recipe, uint64_t batch); /* batch: samples per step */

@@ -109,10 +109,23 @@ static void test_first_loss(void **state) {
 static void test_rates(void **state) {
     (void)state;
     const tide_training_recipe sgd = {.optimizer = TIDE_MOMENTUM, .learning_rate = 0.1f, .base_batch = 256},
-                               adam = {.optimizer = TIDE_ADAMW, .learning_rate = 0.1f, .base_batch = 256};
+                               adam = {.optimizer = TIDE_ADAMW,
+                                       .learning_rate = 0.1f,
+                                       .base_batch = 256,
+                                       .rate_by_root = true};
     assert_true(tide_recipe_rate(&sgd, 256) == 0.1f && tide_recipe_rate(&adam, 256) == 0.1f);
     assert_true(fabs((double)tide_recipe_rate(&sgd, 64) - 0.025) < 1e-8);
     assert_true(fabs((double)tide_recipe_rate(&adam, 64) - 0.05) < 1e-8);
+    /* Enough for plain networks to begin with a small batch, and not too much with a large one. */
+    static const char *const plain[] = {"alexnet", "alexnet-owt", "vgg16"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+        tide_model *model;
+        assert_ok(tide_model_create(plain[i], NULL, &model));
+        const tide_training_recipe *r = tide_model_recipe(model);
+        assert_true(fabs((double)tide_recipe_rate(r, 16) - 0.005) < 1e-8);
+        assert_true(fabs((double)tide_recipe_rate(r, 256) - 0.02) < 1e-8);
+        tide_model_destroy(model);
+    }
 }
 
 int main(void) {
