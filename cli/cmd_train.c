@@ -54,9 +54,8 @@ static tide_status open_session(session *s, const char *spec) {
     if (!o->quiet) remark_busy("steps may take longer");
     tide_status status = count_micros(&args, &s->n_micros);
     if (status == TIDE_OK) status = prepare_data(&o->data, spec, &args, &s->data);
-    if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
     if (status == TIDE_OK) status = tide_device_open(o->device, &d, &s->device);
-    if (status == TIDE_OK) status = ranks_compare(&s->ranks, s->device, s->argc, s->argv, o->bits_any);
+    if (status == TIDE_OK) status = ranks_compare(&s->ranks, s->device, o->bits_any);
     if (status == TIDE_OK) status = drop_ram(&o->budgets, s->device, &s->machine);
     if (status == TIDE_OK) status = load_model(spec, &args, &s->model);
     if (status == TIDE_OK) status = make_parts(&o->vary, spec, &args, s->model, o->data.seed, &s->parts);
@@ -97,6 +96,7 @@ static tide_status trainer_options(session *s, const char *policy, tide_trainer_
     t->disk_packing = !o->no_disk_packing;
     t->plan_folder = o->plan_cache;
     t->peers = ranks_peers(&s->ranks);
+    t->loan = s->ranks.loan.net ? &s->ranks.loan : NULL;
     t->plan.policy = policy;
     t->plan.bits_any = o->bits_any;
     if (status == TIDE_OK && !parse_effort(o->effort, &t->plan.effort)) status = TIDE_E_ARGUMENT;
@@ -262,16 +262,18 @@ static tide_status judge(const session *s, tide_trainer *trainer, outcome *out) 
     return TIDE_OK;
 }
 
+static bool several(const session *s) { return s->ranks.n_trainers > 1; }
+
 /* With the least shard of those allowed with which all ranks fit. */
 static tide_status create_trainer(const session *s, tide_trainer_options *options, tide_fit_report *fit, outcome *out,
                                   tide_trainer **trainer) {
     const train_options *o = s->options;
     for (tide_shard shard = o->least_shard;; shard++) {
-        options->step.shard = out->shard = s->ranks.net ? shard : TIDE_SHARD_NONE;
+        options->step.shard = out->shard = several(s) ? shard : TIDE_SHARD_NONE;
         tide_status status = tide_trainer_create(options, fit, trainer);
         bool fits = status == TIDE_OK;
         if (status != TIDE_OK && !tide_status_is_misfit(status)) return status;
-        if (shard == o->most_shard || !s->ranks.net) return status;
+        if (shard == o->most_shard || !several(s)) return status;
         tide_status agreed = ranks_all(&s->ranks, &fits);
         if (agreed == TIDE_OK && fits) return TIDE_OK;
         if (status == TIDE_OK) tide_trainer_destroy(*trainer);
@@ -390,6 +392,9 @@ static int train(session *s, train_options *o) {
     if (status == TIDE_OK) status = check_train_options(o, &list);
     if (status == TIDE_OK && o->supervise) return supervise(s->argc, s->argv, o);
     if (status == TIDE_OK) status = ranks_fit_options(&s->ranks, o);
+    if (status == TIDE_OK) status = tide_machine_load(o->machine, &s->machine);
+    if (status == TIDE_OK) status = ranks_lend(&s->ranks, o, s->argc, s->argv, &s->machine);
+    if (status == TIDE_OK && ranks_only_lends(&s->ranks)) return report_failure(ranks_wait(&s->ranks));
     if (status == TIDE_OK) status = open_session(s, o->spec);
     exit_code = status == TIDE_OK ? run_all(s, &list) : report_failure(status);
     close_session(s);

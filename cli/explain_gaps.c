@@ -9,7 +9,7 @@
 
 /* Where values would go first: RAM if there is such a tier and a budget for it, else disk. */
 static uint32_t first_tier(const tide_machine *m, const tide_budgets *budgets) {
-    static const tide_tier_kind kinds[] = {TIDE_TIER_RAM, TIDE_TIER_DISK};
+    static const tide_tier_kind kinds[] = {TIDE_TIER_RAM, TIDE_TIER_LENT, TIDE_TIER_DISK};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint32_t t = 0; t < m->n_tiers; t++)
             if (m->tier[t].kind == kinds[k] && m->tier[t].capacity_bytes && budgets->tier_bytes[t]) return t;

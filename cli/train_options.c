@@ -144,6 +144,9 @@ static tide_status check_search(const train_options *o) {
 }
 
 static tide_status check_shard(train_options *o) {
+    if (o->lenders && !o->lent.given) return complain(TIDE_E_ARGUMENT, "--lenders need a --peer-budget to lend");
+    if (o->lent.given && o->lent.budget.kind != TIDE_BUDGET_BYTES)
+        return complain(TIDE_E_ARGUMENT, "--peer-budget is in bytes");
     if (!o->supervise && (o->restarts || o->launcher))
         return complain(TIDE_E_ARGUMENT, "--restarts and --launcher need --supervise");
     o->least_shard = TIDE_SHARD_NONE;
@@ -177,6 +180,10 @@ tide_status check_train_options(train_options *o, const run_list *list) {
 #define RANK_OPTIONS(o)                                                                                        \
     {"--shard", ARG_TEXT, &(o).shard, "none|optimizer|all|auto",                                               \
      "of several ranks: what lies at one of them only; auto: the least with which all ranks fit [none]"},      \
+        {"--peer-budget", ARG_SIZE, &(o).lent, "SIZE",                                                         \
+         "memory that each rank lends, or each of --lenders: a tier of the others, and no more than that"},    \
+        {"--lenders", ARG_COUNT, &(o).lenders, "N",                                                            \
+         "so many ranks, the last ones, do not train: they lend --peer-budget [0]"},                           \
         {"--supervise", ARG_COUNT, &(o).supervise, "RANKS",                                                    \
          "start so many ranks, and go on from the last checkpoint with those that are left when one is lost"}, \
         {"--restarts", ARG_COUNT, &(o).restarts, "N", "with --supervise: how often at most [10]"}, {           \

@@ -23,7 +23,8 @@ typedef struct train_options {
     save_args save;
     budget_args budgets;
     size_arg total; /* of the process; stands for the arena until that is known */
-    uint32_t steps, epochs, threads, supervise, restarts;
+    size_arg lent;  /* --peer-budget */
+    uint32_t steps, epochs, threads, supervise, restarts, lenders;
     tide_shard least_shard, most_shard; /* what `shard` allows */
     bool verify_bits, bits_any, json, quiet, no_disk_checksums, no_disk_packing;
 } train_options;

@@ -2,6 +2,7 @@
 #include "train_ranks.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,12 @@ static tide_status status_of(int exit_code) {
     return TIDE_E_INTERNAL;
 }
 
+/* What others have here must not be taken away under them. */
+static void return_loan(train_ranks *r) {
+    if (r->loan.net) (void)tide_loan_return(&r->loan);
+    (void)tide_lender_close(r->lender);
+}
+
 /* A training that was interrupted has ended on all ranks: that is no fault. */
 int ranks_leave(train_ranks *r, int exit_code) {
     if (!r->net) return exit_code;
@@ -89,6 +96,7 @@ int ranks_leave(train_ranks *r, int exit_code) {
         tide_net_fail(r->net, status_of(exit_code), words);
         exit_code = end_with_fault(r, exit_code == tide_status_exit_code(TIDE_E_PEER));
     }
+    return_loan(r);
     tide_net_close(r->net);
     if (r->captured_fd >= 0) close(r->captured_fd);
     close(r->stderr_fd);
@@ -97,16 +105,16 @@ int ranks_leave(train_ranks *r, int exit_code) {
 
 /* ---- options ---- */
 
-static uint32_t ranks_here(const tide_net *net) {
+static uint32_t ranks_here(const train_ranks *r) {
     uint32_t n = 0;
-    for (uint32_t r = 0; r < tide_net_count(net); r++)
-        n += strcmp(tide_net_host(net, r), tide_net_host(net, tide_net_rank(net))) == 0;
+    for (uint32_t i = 0; i < r->n_trainers; i++)
+        n += strcmp(tide_net_host(r->net, i), tide_net_host(r->net, tide_net_rank(r->net))) == 0;
     return n;
 }
 
 /* Without a word about micro-batches each rank has one. */
-static tide_status cut_batch(const tide_net *net, model_args *m) {
-    uint32_t count = tide_net_count(net), batch = m->batch ? m->batch : 32, micros;
+static tide_status cut_batch(uint32_t count, model_args *m) {
+    uint32_t batch = m->batch ? m->batch : 32, micros;
     if (count & (count - 1)) return complain(TIDE_E_ARGUMENT, "%u ranks: their number has to be a power of two", count);
     if (!m->micro && !m->accumulate) {
         if (batch % count)
@@ -130,12 +138,17 @@ static tide_status cut_batch(const tide_net *net, model_args *m) {
 tide_status ranks_fit_options(train_ranks *r, train_options *o) {
     if (!r->net && o->least_shard != TIDE_SHARD_NONE)
         return complain(TIDE_E_ARGUMENT, "--shard %s is for several ranks", o->shard);
+    if (!r->net && o->lent.given) return complain(TIDE_E_ARGUMENT, "--peer-budget is for several ranks");
     if (!r->net) return TIDE_OK;
+    if (o->lenders >= tide_net_count(r->net))
+        return complain(TIDE_E_ARGUMENT, "of %u ranks %u cannot lend only: none would train", tide_net_count(r->net),
+                        o->lenders);
+    r->n_trainers = tide_net_count(r->net) - o->lenders;
     if (!is_mode(o, "planned") || varies(&o->vary))
         return complain(TIDE_E_ARGUMENT, "several ranks train from plans only: no --mode, --min-length or --drop-path");
     if (o->total.given) return complain(TIDE_E_ARGUMENT, "--total-budget is for one rank; give --budget");
     if (!o->threads && strcmp(o->device, "cpu") == 0) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN), here = (long)ranks_here(r->net);
+        long cores = sysconf(_SC_NPROCESSORS_ONLN), here = (long)ranks_here(r);
         o->threads = here > 0 && cores > here ? (uint32_t)(cores / here) : 1;
         fprintf(stderr, "tidemark: %u thread%s per rank, as --threads %u says: another number gets other bits\n",
                 o->threads, o->threads == 1 ? "" : "s", o->threads);
@@ -146,7 +159,7 @@ tide_status ranks_fit_options(train_ranks *r, train_options *o) {
         o->log = o->record = o->save_weights = NULL;
         o->quiet = true;
     }
-    return cut_batch(r->net, &o->model);
+    return cut_batch(r->n_trainers, &o->model);
 }
 
 static uint64_t hash_of_command(int argc, char **argv) {
@@ -159,35 +172,92 @@ static uint64_t hash_of_command(int argc, char **argv) {
     return hash;
 }
 
-typedef struct fingerprint {
-    uint64_t command;
-    char text[FINGERPRINT_BYTES];
-} fingerprint;
+static tide_status compare_commands(const train_ranks *r, int argc, char **argv) {
+    uint32_t n = tide_net_count(r->net);
+    uint64_t mine = hash_of_command(argc, argv), *all = calloc(n, sizeof *all);
+    if (!all) return complain(TIDE_E_MEMORY, "out of host memory");
+    tide_status status = tide_net_allgather(r->net, &mine, sizeof mine, all);
+    for (uint32_t i = 1; i < n && status == TIDE_OK; i++)
+        if (all[i] != all[0])
+            status = complain(TIDE_E_ARGUMENT, "rank %u on %s has another command line than rank 0", i,
+                              tide_net_host(r->net, i));
+    free(all);
+    return status;
+}
 
-static tide_status compare(const tide_net *net, const fingerprint *all, bool any_bits) {
-    for (uint32_t r = 1; r < tide_net_count(net); r++) {
-        if (all[r].command != all[0].command)
-            return complain(TIDE_E_ARGUMENT, "rank %u on %s has another command line than rank 0", r,
-                            tide_net_host(net, r));
-        if (!any_bits && strcmp(all[r].text, all[0].text) != 0)
+/* ---- memory of other ranks ---- */
+
+/* Who lends to a rank that trains. Without ranks for that, partners lend to each other: as far apart as they can be, since
+ * neighbours are on one host. */
+static uint32_t lender_of(const train_ranks *r, uint32_t rank) {
+    uint32_t n = r->n_trainers, n_lenders = tide_net_count(r->net) - n;
+    return n_lenders ? n + rank % n_lenders : rank ^ n / 2;
+}
+
+/* What one of them gets; those of one lender get the same. */
+static uint64_t bytes_for(const train_ranks *r, const train_options *o, uint32_t rank) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_trainers; i++) n += lender_of(r, i) == lender_of(r, rank);
+    return o->lent.budget.bytes / n;
+}
+
+static tide_status open_lender(train_ranks *r, const train_options *o) {
+    uint32_t me = tide_net_rank(r->net);
+    uint64_t *bytes = calloc(tide_net_count(r->net), sizeof *bytes);
+    if (!bytes) return complain(TIDE_E_MEMORY, "out of host memory");
+    for (uint32_t i = 0; i < r->n_trainers; i++)
+        if (lender_of(r, i) == me && i != me) bytes[i] = bytes_for(r, o, i);
+    tide_status status = tide_lender_open(r->net, bytes, &r->lender);
+    free(bytes);
+    return status;
+}
+
+tide_status ranks_lend(train_ranks *r, const train_options *o, int argc, char **argv, tide_machine *machine) {
+    if (!r->net) return TIDE_OK;
+    uint32_t me = tide_net_rank(r->net);
+    tide_status status = compare_commands(r, argc, argv);
+    if (status == TIDE_OK) status = tide_net_among(r->net, r->n_trainers);
+    if (status != TIDE_OK || !o->lent.given) return status;
+    status = open_lender(r, o);
+    if (status != TIDE_OK || ranks_only_lends(r) || lender_of(r, me) == me) return status;
+    r->loan = (tide_loan){r->net, lender_of(r, me)};
+    return tide_machine_measure_loan(&r->loan, bytes_for(r, o, me), machine);
+}
+
+bool ranks_only_lends(const train_ranks *r) { return r->net && tide_net_rank(r->net) >= r->n_trainers; }
+
+/* A signal that ends the job is for those that train: they save first. */
+tide_status ranks_wait(train_ranks *r) {
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGINT, &ignore, NULL);
+    sigaction(SIGTERM, &ignore, NULL);
+    tide_status status = tide_lender_close(r->lender);
+    r->lender = NULL;
+    return status;
+}
+
+/* ---- one kind of bits ---- */
+
+static tide_status compare(const train_ranks *r, const char (*all)[FINGERPRINT_BYTES]) {
+    for (uint32_t i = 1; i < r->n_trainers; i++)
+        if (strcmp(all[i], all[0]) != 0)
             return complain(TIDE_E_UNSUPPORTED,
                             "rank 0 on %s has %s, rank %u on %s has %s: their bits may differ; --bits any accepts that",
-                            tide_net_host(net, 0), all[0].text, r, tide_net_host(net, r), all[r].text);
-    }
+                            tide_net_host(r->net, 0), all[0], i, tide_net_host(r->net, i), all[i]);
     return TIDE_OK;
 }
 
-tide_status ranks_compare(const train_ranks *r, const tide_device *device, int argc, char **argv, bool any_bits) {
-    fingerprint mine = {.command = hash_of_command(argc, argv)}, *all;
+tide_status ranks_compare(const train_ranks *r, const tide_device *device, bool any_bits) {
+    char mine[FINGERPRINT_BYTES] = "", (*all)[FINGERPRINT_BYTES];
     tide_device_info info;
-    if (!r->net) return TIDE_OK;
+    if (!r->net || any_bits) return TIDE_OK;
     tide_status status = tide_device_get_info(device, &info);
     if (status != TIDE_OK) return status;
-    snprintf(mine.text, sizeof mine.text, "%s, tidemark %s", info.description, tide_version());
-    all = calloc(tide_net_count(r->net), sizeof *all);
+    snprintf(mine, sizeof mine, "%s, tidemark %s", info.description, tide_version());
+    all = calloc(r->n_trainers, sizeof *all);
     if (!all) return complain(TIDE_E_MEMORY, "out of host memory");
-    status = tide_net_allgather(r->net, &mine, sizeof mine, all);
-    if (status == TIDE_OK) status = compare(r->net, all, any_bits);
+    status = tide_net_allgather(r->net, mine, sizeof mine, all);
+    if (status == TIDE_OK) status = compare(r, (const char(*)[FINGERPRINT_BYTES])all);
     free(all);
     return status;
 }
@@ -211,8 +281,8 @@ static tide_status pass_message(void *context, const tide_message *m, uint64_t p
 }
 
 const tide_peers *ranks_peers(train_ranks *r) {
-    if (!r->net) return NULL;
-    r->peers = (tide_peers){tide_net_rank(r->net), tide_net_count(r->net), pass_message, r};
+    if (!r->net || r->n_trainers == 1) return NULL;
+    r->peers = (tide_peers){tide_net_rank(r->net), r->n_trainers, pass_message, r};
     return &r->peers;
 }
 
@@ -227,10 +297,10 @@ tide_status ranks_agree(const train_ranks *r, uint64_t steps_done, bool *stop, b
 
 tide_status ranks_all(const train_ranks *r, bool *is) {
     if (!r->net) return TIDE_OK;
-    unsigned char mine = *is, *all = calloc(tide_net_count(r->net), 1);
+    unsigned char mine = *is, *all = calloc(r->n_trainers, 1);
     if (!all) return complain(TIDE_E_MEMORY, "out of host memory");
     tide_status status = tide_net_allgather(r->net, &mine, 1, all);
-    for (uint32_t i = 0; i < tide_net_count(r->net) && status == TIDE_OK; i++) *is = *is && all[i];
+    for (uint32_t i = 0; i < r->n_trainers && status == TIDE_OK; i++) *is = *is && all[i];
     free(all);
     return status;
 }
@@ -243,7 +313,7 @@ void ranks_note(const train_ranks *r, outcome *out) {
 
 tide_status ranks_gather(const train_ranks *r, outcome *out) {
     if (!r->net) return TIDE_OK;
-    uint32_t n = tide_net_count(r->net);
+    uint32_t n = r->n_trainers;
     rank_use mine = {.arena_bytes = out->arena_bytes, .tier_bytes = out->tier_bytes, .step_ns = out->step_ns};
     mine.sent_bytes = out->sent_bytes;
     mine.messages_ns = out->messages_ns;

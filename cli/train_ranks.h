@@ -6,8 +6,11 @@
 #include "train_options.h"
 
 typedef struct train_ranks {
-    tide_net *net; /* NULL: this process is alone */
+    tide_net *net;       /* NULL: this process is alone */
+    uint32_t n_trainers; /* of its ranks, the first ones; the others lend memory only */
     tide_peers peers;
+    tide_lender *lender;                      /* NULL: this rank lends nothing */
+    tide_loan loan;                           /* net NULL: it borrows nothing */
     bool saves_weights;                       /* rank 0 does, at the end */
     _Atomic uint64_t sent_bytes, messages_ns; /* of all messages of steps so far */
     int stderr_fd;                            /* what it was */
@@ -19,8 +22,13 @@ tide_status ranks_join(train_ranks *r);
 /* Of several ranks: options that only rank 0 follows are dropped elsewhere, threads are shared, and what cannot be done is
  * refused. */
 tide_status ranks_fit_options(train_ranks *r, train_options *o);
-/* Refuses ranks whose bits would differ: other processors, threads or libraries; and other command lines. */
-tide_status ranks_compare(const train_ranks *r, const tide_device *device, int argc, char **argv, bool any_bits);
+/* Refuses ranks with another command line; then those that lend do, and the others have a tier there. Fails on all ranks or on none. */
+tide_status ranks_lend(train_ranks *r, const train_options *o, int argc, char **argv, tide_machine *machine);
+/* Does this rank lend only? Then it waits until nobody needs it. */
+bool ranks_only_lends(const train_ranks *r);
+tide_status ranks_wait(train_ranks *r);
+/* Refuses ranks whose bits would differ: other processors, threads or libraries. */
+tide_status ranks_compare(const train_ranks *r, const tide_device *device, bool any_bits);
 /* NULL: none. For tide_trainer_options. */
 const tide_peers *ranks_peers(train_ranks *r);
 /* After a step: what rank 0 wants, everybody does: end here, save. */

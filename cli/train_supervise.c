@@ -22,9 +22,10 @@ typedef struct job_command {
 } job_command;
 
 /* Of the supervisor alone; a job that resumes is told by it from where, and a rank that is left alone shares nothing. All have a value. */
-static bool is_ours(const char *word, uint32_t ranks, bool *with_value) {
-    static const char *const names[] = {"--supervise", "--restarts", "--launcher", "--resume", "--shard"};
-    const size_t n = sizeof names / sizeof *names - (ranks > 1);
+static bool is_ours(const char *word, bool alone, bool *with_value) {
+    static const char *const names[] = {"--supervise", "--restarts", "--launcher",
+                                        "--resume",    "--shard",    "--peer-budget"};
+    const size_t n = sizeof names / sizeof *names - (alone ? 0 : 2);
     for (size_t i = 0; i < n; i++) {
         size_t length = strlen(names[i]);
         if (strncmp(word, names[i], length) != 0 || (word[length] && word[length] != '=')) continue;
@@ -34,10 +35,10 @@ static bool is_ours(const char *word, uint32_t ranks, bool *with_value) {
     return false;
 }
 
-static void add_own_words(job_command *c, uint32_t ranks, int argc, char **argv) {
+static void add_own_words(job_command *c, bool alone, int argc, char **argv) {
     bool with_value;
     for (int i = 1; i < argc; i++) {
-        if (!is_ours(argv[i], ranks, &with_value))
+        if (!is_ours(argv[i], alone, &with_value))
             c->words[c->n++] = argv[i];
         else if (!with_value)
             i++;
@@ -55,12 +56,12 @@ static tide_status make_command(job_command *c, const train_options *o, uint32_t
     char *rest = NULL;
     for (char *word = strtok_r(c->launcher, " ", &rest); word && c->n < MOST_WORDS; word = strtok_r(NULL, " ", &rest))
         c->words[c->n++] = word;
-    snprintf(c->ranks, sizeof c->ranks, "%u", ranks);
+    snprintf(c->ranks, sizeof c->ranks, "%u", ranks + o->lenders);
     c->words[c->n++] = n;
     c->words[c->n++] = c->ranks;
     c->words[c->n++] = c->self;
     c->words[c->n++] = train;
-    add_own_words(c, ranks, argc, argv);
+    add_own_words(c, ranks + o->lenders == 1, argc, argv);
     if (!resume) return TIDE_OK;
     c->words[c->n++] = from;
     c->words[c->n] = strdup(resume);

@@ -18,11 +18,12 @@ extern "C" {
 #define TIDE_MACHINE_MAX_CHANNELS 18
 #define TIDE_MACHINE_NAME_BYTES 64
 
-#define TIDE_TIER_TABLE(X)                                                \
-    X(TIDE_TIER_RAM, "ram")                                               \
-    X(TIDE_TIER_DISK, "disk")                                             \
-    X(TIDE_TIER_CLIENT, "client") /* read-only: where inputs come from */ \
-    X(TIDE_TIER_PEER, "peer")     /* other ranks: messages go there and come from there, no bytes stay */
+#define TIDE_TIER_TABLE(X)                                                                                \
+    X(TIDE_TIER_RAM, "ram")                                                                               \
+    X(TIDE_TIER_DISK, "disk")                                                                             \
+    X(TIDE_TIER_CLIENT, "client") /* read-only: where inputs come from */                                 \
+    X(TIDE_TIER_PEER, "peer")     /* other ranks: messages go there and come from there, no bytes stay */ \
+    X(TIDE_TIER_LENT, "lent")     /* memory that another rank lends */
 
 typedef enum tide_tier_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
@@ -94,6 +95,10 @@ TIDE_API void tide_machine_without(const tide_machine *m, tide_tier_kind kind, t
 /* The same machine with channels to the other ranks of a job, at this rate each way; as it was if it has such. TIDE_E_ARGUMENT: it has
  * no room for another tier. */
 TIDE_API tide_status tide_machine_add_peers(tide_machine *m, uint64_t bytes_per_s, uint64_t latency_ns);
+/* The same machine with a tier in the memory of another rank (net.h), and its channels, which share their rates with those to the other
+ * ranks. TIDE_E_ARGUMENT: no room for it. */
+TIDE_API tide_status tide_machine_add_lent(tide_machine *m, uint64_t capacity_bytes, uint64_t out_bytes_per_s,
+                                           uint64_t in_bytes_per_s, uint64_t latency_ns);
 /* ---- clusters: hosts with ranks of one kind (docs/cluster.md) ---- */
 
 typedef struct tide_cluster_link {

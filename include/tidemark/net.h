@@ -80,11 +80,31 @@ TIDE_API tide_status tide_net_wait(tide_net *net, tide_net_ticket ticket);
 
 /* ---- for setting up: all ranks call them in the same order, one thread each; they return when they are complete ---- */
 
+/* From now on only the first `count` ranks call them: the others do something else. All ranks call this. */
+TIDE_API tide_status tide_net_among(tide_net *net, uint32_t count);
+
 TIDE_API tide_status tide_net_barrier(tide_net *net);
 /* `data` of rank `root` in everybody's. */
 TIDE_API tide_status tide_net_broadcast(tide_net *net, uint32_t root, void *data, uint64_t size_bytes);
 /* all[r * size_bytes]: what rank r gave; room for the bytes of all ranks. */
 TIDE_API tide_status tide_net_allgather(tide_net *net, const void *mine, uint64_t size_bytes, void *all);
+
+/* ---- memory of other ranks: what a tier of kind TIDE_TIER_LENT stands on ---- */
+
+/* Where such a tier has its bytes. */
+typedef struct tide_loan {
+    tide_net *net;
+    uint32_t from; /* the rank that lends */
+} tide_loan;
+
+typedef struct tide_lender tide_lender;
+/* From now on every rank r may keep up to budget_bytes[r] in the memory of this one; 0: it does not. Nothing is taken
+ * before it is used. The service thread does the work. */
+TIDE_API tide_status tide_lender_open(tide_net *net, const uint64_t *budget_bytes, tide_lender **out);
+/* Until all of them have returned it, or the job has a fault; then frees it. */
+TIDE_API tide_status tide_lender_close(tide_lender *lender);
+/* This rank, which has no tier there any more, needs nothing further. */
+TIDE_API tide_status tide_loan_return(const tide_loan *loan);
 
 /* ---- faults ---- */
 

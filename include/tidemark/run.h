@@ -8,6 +8,7 @@
 #define TIDEMARK_RUN_H
 
 #include <tidemark/device.h>
+#include <tidemark/net.h>
 #include <tidemark/plan.h>
 
 #ifdef __cplusplus
@@ -74,12 +75,16 @@ typedef struct tide_run_options {
     bool
         disk_packing; /* zeros are not written to disk where that pays, which is measured as they go [true]; values come
                           back to the bit, and have as much room there as they have without */
+    const tide_loan *loan; /* whose memory tiers of kind LENT are; borrowed; NULL: there are none */
 } tide_run_options;
 TIDE_API void tide_run_options_init(tide_run_options *options);
 /* What a plan may use of these budgets: the device's pinned memory (device_info) comes off the host's RAM. A run does
  * the same to its own, so it is given those that hold for the host as a whole. TIDE_E_TIER_FULL: there is not even room
  * for that. */
 TIDE_API tide_status tide_run_budgets(const tide_device *device, const tide_machine *machine, tide_budgets *budgets);
+/* A tier of so many bytes in the memory of another rank, which lends at least as much: the machine with it, and with the rates that a
+ * few transfers now show. */
+TIDE_API tide_status tide_machine_measure_loan(const tide_loan *loan, uint64_t capacity_bytes, tide_machine *machine);
 /* All that steps need: the arena, the tiers that the plan uses, queues and events. The options are copied, what they point
  * to is borrowed until tide_run_destroy. */
 TIDE_API tide_status tide_run_create(const tide_run_options *options, tide_run **out);

@@ -135,6 +135,7 @@ typedef struct tide_trainer_options {
     const char *plan_folder; /* where plans made with measured costs are kept for the next training; NULL: nowhere */
     const tide_peers *peers; /* borrowed; NULL: none */
     bool disk_packing;       /* see tide_run_options [true] */
+    const tide_loan *loan;   /* see tide_run_options; borrowed */
 } tide_trainer_options;
 TIDE_API void tide_trainer_options_init(tide_trainer_options *options);
 /* TIDE_E_FIT fills *fit (may be NULL). */

@@ -210,17 +210,20 @@ static tide__net_post *new_post(tide_net *net) {
     return post;
 }
 
-static tide_status post_message(tide_net *net, const tide__net_post *message, tide_net_ticket *ticket) {
+tide_status tide__net_post_message(tide_net *net, const tide__net_post *message, tide_net_ticket *ticket) {
     if (message->peer >= net->count)
         return tide__fail(TIDE_E_ARGUMENT, "there is no rank %u among %u", message->peer, net->count);
     if (!message->data && message->size_bytes) return tide__fail(TIDE_E_ARGUMENT, "a message without its bytes");
     if (!message->done == !ticket) return tide__fail(TIDE_E_ARGUMENT, "a message needs a function or a ticket");
     TIDE_TRY(tide__net_fault_status(net));
+    /* the checksum is the poster's work: the service thread has enough to do */
+    uint64_t sum = message->is_send && message->data ? tide__net_sum(message->data, message->size_bytes) : 0;
     pthread_mutex_lock(&net->lock);
     bool open = !net->shut && !net->closing;
     tide__net_post *post = open ? new_post(net) : NULL;
     if (post) {
         *post = *message;
+        post->sum = sum;
         post->posted_ns = tide__now_ns();
         tide__net_posts_push(&net->inbox, post);
         pthread_cond_signal(&net->wake);
@@ -233,7 +236,6 @@ static tide_status post_message(tide_net *net, const tide__net_post *message, ti
     return TIDE_OK;
 }
 
-/* The checksum is the poster's work: the service thread has enough to do. */
 tide_status tide__net_post_send(tide_net *net, uint32_t to, uint64_t tag, const void *data, uint64_t size_bytes,
                                 tide_net_done_fn *done, void *context, tide_net_ticket *ticket) {
     const tide__net_post message = {.is_send = true,
@@ -241,17 +243,16 @@ tide_status tide__net_post_send(tide_net *net, uint32_t to, uint64_t tag, const 
                                     .tag = tag,
                                     .data = tide__net_unconst(data),
                                     .size_bytes = size_bytes,
-                                    .sum = data ? tide__net_sum(data, size_bytes) : 0,
                                     .done = done,
                                     .context = context};
-    return post_message(net, &message, ticket);
+    return tide__net_post_message(net, &message, ticket);
 }
 
 tide_status tide__net_post_receive(tide_net *net, uint32_t from, uint64_t tag, void *data, uint64_t size_bytes,
                                    tide_net_done_fn *done, void *context, tide_net_ticket *ticket) {
     const tide__net_post message = {
         .peer = from, .tag = tag, .data = data, .size_bytes = size_bytes, .done = done, .context = context};
-    return post_message(net, &message, ticket);
+    return tide__net_post_message(net, &message, ticket);
 }
 
 static tide_status check_tag(uint64_t tag) {

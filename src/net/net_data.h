@@ -21,6 +21,7 @@ struct tide__net_post {
     uint64_t sum; /* of a send, taken when it was posted; of a receive, what its sender says */
     char *data;   /* only read when sending */
     uint64_t posted_ns;
+    bool patient;                                   /* it may wait for ever: no deadline holds for it */
     uint64_t started_bytes, moved_bytes, moved_sum; /* by the stream */
     tide_net_done_fn *done;
     void *context;
@@ -91,6 +92,8 @@ struct tide_net {
     const tide__net_transport *v;
     void *start; /* for v->open */
     uint32_t rank, count;
+    uint32_t n_among;        /* ranks that take part in what all ranks call */
+    _Atomic uint64_t n_asks; /* of this rank, for memory of others */
     char (*hosts)[TIDE_NET_HOST];
     uint64_t n_collectives;
     _Atomic uint64_t step;
@@ -125,6 +128,8 @@ tide_status tide__net_start(const tide_net_options *options, const tide__net_tra
 /* job.c: what the plug-in that this process's job needs exports; path: its file, NULL: wherever it is. */
 tide_status tide__net_plugin_load(const char *path, const tide__net_transport **out);
 
+/* net.c: a message with all that its poster fills in: direction, peer, tag, data, size, done, context, patience. */
+tide_status tide__net_post_message(tide_net *net, const tide__net_post *message, tide_net_ticket *ticket);
 /* net.c: tide_net_send and tide_net_receive with any tag. */
 tide_status tide__net_post_send(tide_net *net, uint32_t to, uint64_t tag, const void *data, uint64_t size_bytes,
                                 tide_net_done_fn *done, void *context, tide_net_ticket *ticket);

@@ -254,7 +254,9 @@ static bool listens(const tide_net *net, uint32_t peer) {
 
 static void check_deadline(tide_net *net, uint32_t peer, const tide__net_posts *posts, uint64_t now) {
     uint64_t deadline = net->options.deadline_ms * ns_per_ms;
-    if (deadline && posts->first && now - posts->first->posted_ns > deadline)
+    const tide__net_post *first = posts->first;
+    while (first && first->patient) first = first->next;
+    if (deadline && first && now - first->posted_ns > deadline)
         tide__net_blame(net, peer, "a message between it and rank %u was not complete after %u ms", net->rank,
                         net->options.deadline_ms);
 }
@@ -421,6 +423,7 @@ static tide_status join(tide_net *net) {
     uint64_t now = tide__now_ns();
     if (net->v->open(net->start, &net->t, &net->rank, &net->count, net->open_why, sizeof net->open_why))
         return TIDE_E_UNSUPPORTED;
+    net->n_among = net->count;
     net->peers = calloc(net->count, sizeof *net->peers);
     net->hosts = calloc(net->count, sizeof *net->hosts);
     if (!net->peers || !net->hosts) {

@@ -75,6 +75,7 @@ static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide_
     run.disk_path = o->disk_path;
     run.disk_checksums = o->disk_checksums;
     run.disk_packing = o->disk_packing;
+    run.loan = o->loan;
     run.host = host;
     run.online = online_policy(o);
     if (o->peers) run.message = o->peers->message, run.message_context = o->peers->context;

@@ -145,13 +145,30 @@ static tide_status list_parked(tide_run *host, uint64_t begin, uint64_t size, ui
 }
 
 /* A tier's budget holds for the host, the guest and the parked values together. */
-static tide_status check_tiers(const tide_run *host, const tide_run *guest, uint64_t park_bytes) {
+static uint64_t beside(const tide_run *host, const tide_run *guest, uint32_t t, uint64_t parked) {
+    return tide__add_capped(tide__add_capped(parked, tide_plan_tier_bytes(guest->options.plan, t)),
+                            tide__run_tier_bytes(host, t));
+}
+
+/* The disk, or what another rank lends if only that has room. */
+static uint32_t find_park(const tide_run *host, const tide_run *guest, uint64_t park_bytes) {
+    static const tide_tier_kind kinds[] = {TIDE_TIER_DISK, TIDE_TIER_LENT};
     const tide_machine *m = host->options.machine;
-    uint32_t disk = tide_machine_find_tier(m, TIDE_TIER_DISK);
+    uint32_t last = TIDE_NONE;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint32_t t = tide_machine_find_tier(m, kinds[k]);
+        if (t == TIDE_NONE) continue;
+        if (beside(host, guest, t, park_bytes) <= tide__tier_limit(m, &host->options.budgets, t)) return t;
+        if (last == TIDE_NONE) last = t;
+    }
+    return last;
+}
+
+static tide_status check_tiers(const tide_run *host, const tide_run *guest, uint32_t park, uint64_t park_bytes) {
+    const tide_machine *m = host->options.machine;
     for (uint32_t t = 0; t < m->n_tiers; t++) {
-        uint64_t budget = tide__tier_limit(m, &host->options.budgets, t);
-        uint64_t parked = t == disk ? park_bytes : 0, wanted = tide_plan_tier_bytes(guest->options.plan, t);
-        uint64_t all = tide__add_capped(tide__add_capped(parked, wanted), tide__run_tier_bytes(host, t));
+        uint64_t budget = tide__tier_limit(m, &host->options.budgets, t), parked = t == park ? park_bytes : 0;
+        uint64_t wanted = tide_plan_tier_bytes(guest->options.plan, t), all = beside(host, guest, t, parked);
         if (m->tier[t].kind == TIDE_TIER_CLIENT || parked + wanted == 0 || all <= budget) continue;
         return tide__fail(TIDE_E_FIT, "%s the resting run takes the %s tier to %llu bytes; its budget is %llu",
                           parked ? "parking" : "a guest beside", m->tier[t].name, (unsigned long long)all,
@@ -160,17 +177,18 @@ static tide_status check_tiers(const tide_run *host, const tide_run *guest, uint
     return TIDE_OK;
 }
 
-static tide_status open_park(tide_run *host, uint64_t park_bytes) {
-    if (tide_machine_find_tier(host->options.machine, TIDE_TIER_DISK) == TIDE_NONE)
+static tide_status open_park(tide_run *host, uint32_t park, uint64_t park_bytes) {
+    if (park == TIDE_NONE)
         return tide__fail(TIDE_E_FIT,
                           "%llu bytes of the resting run are in the way, and there is no disk tier for them",
                           (unsigned long long)park_bytes);
-    const tide__tier_options options = {.kind = TIDE_TIER_DISK,
+    const tide__tier_options options = {.kind = host->options.machine->tier[park].kind,
                                         .capacity_bytes = park_bytes,
                                         .block_bytes = (uint32_t)GUEST_ALIGN,
                                         .path = host->options.disk_path,
                                         .checksums = host->options.disk_checksums,
-                                        .packs = host->options.disk_packing};
+                                        .packs = host->options.disk_packing,
+                                        .loan = host->options.loan};
     return tide__tier_open(&options, &host->park);
 }
 
@@ -188,9 +206,10 @@ static tide_status copy_parked(tide_run *host, const tide__parked *p, bool out) 
 static tide_status park(tide_run *host, const tide_run *guest) {
     uint64_t park_bytes = 0;
     if (!host->online) TIDE_TRY(list_parked(host, guest->base, guest->arena_bytes, &park_bytes));
-    TIDE_TRY(check_tiers(host, guest, park_bytes));
+    uint32_t tier = find_park(host, guest, park_bytes);
+    TIDE_TRY(check_tiers(host, guest, tier, park_bytes));
     if (park_bytes == 0) return TIDE_OK;
-    TIDE_TRY(open_park(host, park_bytes));
+    TIDE_TRY(open_park(host, tier, park_bytes));
     for (size_t i = 0; i < host->parked.count; i++) TIDE_TRY(copy_parked(host, &host->parked.data[i], true));
     return TIDE_OK;
 }

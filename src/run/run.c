@@ -70,7 +70,8 @@ tide_status tide__run_open_tier(tide_run *run, uint32_t t, uint64_t size_bytes) 
                                         .block_bytes = o->machine->tier[t].block_bytes,
                                         .path = o->disk_path,
                                         .checksums = o->disk_checksums,
-                                        .packs = o->disk_packing};
+                                        .packs = o->disk_packing,
+                                        .loan = o->loan};
     return tide__tier_open(&options, &run->tier[t]);
 }
 

@@ -22,6 +22,8 @@ static tide_status ram_load(tide__tier *tier, uint64_t offset, char *data, uint6
     return TIDE_OK;
 }
 
+char *tide__tier_ram_bytes(tide__tier *tier) { return ((ram_tier *)tier)->bytes; }
+
 static void ram_destroy(tide__tier *tier) {
     ram_tier *ram = (ram_tier *)tier;
     if (ram->bytes) munmap(ram->bytes, ram->mapped_bytes);

@@ -6,6 +6,7 @@ static tide_status open_kind(const tide__tier_options *o, tide__tier **out) {
     switch (o->kind) {
     case TIDE_TIER_RAM: return tide__tier_ram_create(o->capacity_bytes, out);
     case TIDE_TIER_DISK: return tide__tier_disk_create(o, out);
+    case TIDE_TIER_LENT: return tide__tier_peer_create(o->loan, o->capacity_bytes, out);
     case TIDE_TIER_PEER:
     case TIDE_TIER_CLIENT: break;
     }

@@ -7,13 +7,14 @@
 #define TIDE_TIER_TIER_H
 
 #include <tidemark/machine.h>
+#include <tidemark/net.h>
 
 #include "base/error.h"
 
 typedef struct tide__tier tide__tier;
 
 typedef struct tide__tier_options {
-    tide_tier_kind kind; /* RAM or DISK */
+    tide_tier_kind kind; /* RAM, DISK or LENT */
     uint64_t capacity_bytes;
     uint32_t block_bytes; /* a power of two: slots start at its multiples */
     const char *path;     /* disk: the folder of the file; NULL: $TMPDIR, else /tmp */
@@ -21,6 +22,7 @@ typedef struct tide__tier_options {
                              the capacity in RAM */
     bool packs; /* disk: zeros are left out where that pays (zeros.h), if slots are whole disk blocks; takes 0.05 %
                              of the capacity in RAM and, once something is packed, 1.2 MiB a direction */
+    const tide_loan *loan;                          /* lent: whose memory it is */
     const struct tide__disk_engine *const *engines; /* disk: what to try, NULL after the last; NULL: the system's */
 } tide__tier_options;
 

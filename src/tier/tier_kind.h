@@ -26,8 +26,12 @@ struct tide__tier {
     _Atomic uint64_t written_bytes, read_bytes, staging_bytes; /* disk */
 };
 
-/* Both leave capacity, block and counters to tier.c. */
+/* All leave capacity, block and counters to tier.c. */
 tide_status tide__tier_ram_create(uint64_t capacity_bytes, tide__tier **out);
 tide_status tide__tier_disk_create(const tide__tier_options *options, tide__tier **out);
+tide_status tide__tier_peer_create(const tide_loan *loan, uint64_t capacity_bytes, tide__tier **out);
+
+/* Of a RAM tier: where it has its bytes, until it is resized. */
+char *tide__tier_ram_bytes(tide__tier *tier);
 
 #endif

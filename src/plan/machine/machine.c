@@ -64,7 +64,7 @@ static tide_status check_tier(const tide_machine *m, uint32_t i) {
     for (uint32_t k = 0; k < i; k++)
         if (strcmp(m->tier[k].name, t->name) == 0)
             return tide__fail(TIDE_E_ARGUMENT, "machine: two tiers named \"%s\"", t->name);
-    if ((unsigned)t->kind > TIDE_TIER_PEER) return tide__fail(TIDE_E_ARGUMENT, "machine: tiers[%u]: bad kind", i);
+    if ((unsigned)t->kind > TIDE_TIER_LENT) return tide__fail(TIDE_E_ARGUMENT, "machine: tiers[%u]: bad kind", i);
     if (t->kind == TIDE_TIER_PEER && (t->capacity_bytes != 0 || t->block_bytes != 1))
         return tide__fail(TIDE_E_ARGUMENT, "machine: tiers[%u]: no bytes stay with a peer, and they need no blocks", i);
     if (!tide__is_power_of_two(t->block_bytes))
@@ -172,21 +172,50 @@ uint32_t tide_machine_find_tier(const tide_machine *m, tide_tier_kind kind) {
     return TIDE_NONE;
 }
 
-tide_status tide_machine_add_peers(tide_machine *m, uint64_t bytes_per_s, uint64_t latency_ns) {
-    TIDE_NEED(m);
-    if (tide_machine_find_tier(m, TIDE_TIER_PEER) != TIDE_NONE) return TIDE_OK;
+/* The first number of two that no channel shares by: out and in. */
+static uint32_t free_share(const tide_machine *m) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < m->n_channels; i++)
+        if (m->channel[i].share > most) most = m->channel[i].share;
+    return most < UINT32_MAX - 2 ? most + 1 : 0;
+}
+
+/* rates, shares: in, out. What goes to other ranks shares the network with what goes to their memory. */
+static tide_status add_remote(tide_machine *m, tide_machine_tier tier, const uint64_t rates[2], uint64_t latency_ns) {
     tide_machine more = *m;
+    uint32_t other = tide_machine_find_tier(m, tier.kind == TIDE_TIER_PEER ? TIDE_TIER_LENT : TIDE_TIER_PEER);
+    uint32_t share = tier.kind == TIDE_TIER_LENT ? free_share(m) : 0;
     if (more.n_tiers >= TIDE_MACHINE_MAX_TIERS - 1 || more.n_channels + 2 > TIDE_MACHINE_MAX_CHANNELS - 2)
         return tide__fail(TIDE_E_ARGUMENT, "machine: no room for another tier");
-    const tide_machine_channel channel = {.tier = more.n_tiers, .bytes_per_s = bytes_per_s, .latency_ns = latency_ns};
-    more.tier[more.n_tiers++] = (tide_machine_tier){.name = "peers", .kind = TIDE_TIER_PEER, .block_bytes = 1};
-    for (int out = 0; out < 2; out++) {
-        more.channel[more.n_channels] = channel;
-        more.channel[more.n_channels++].out = out;
+    for (uint32_t out = 0; out < 2; out++) {
+        uint32_t twin = other == TIDE_NONE ? TIDE_NONE : tide_machine_queue(m, other, out);
+        tide_machine_channel *c = &more.channel[more.n_channels++];
+        *c = (tide_machine_channel){.tier = more.n_tiers, .out = out, .bytes_per_s = rates[out]};
+        c->latency_ns = latency_ns;
+        c->share = share ? share + out : 0;
+        if (twin == TIDE_NONE) continue;
+        if (m->channel[twin - 1].share == 0) more.channel[twin - 1].share = c->share;
+        c->share = more.channel[twin - 1].share;
     }
+    more.tier[more.n_tiers++] = tier;
     TIDE_TRY(tide_machine_validate(&more));
     *m = more;
     return TIDE_OK;
+}
+
+tide_status tide_machine_add_peers(tide_machine *m, uint64_t bytes_per_s, uint64_t latency_ns) {
+    TIDE_NEED(m);
+    if (tide_machine_find_tier(m, TIDE_TIER_PEER) != TIDE_NONE) return TIDE_OK;
+    return add_remote(m, (tide_machine_tier){.name = "peers", .kind = TIDE_TIER_PEER, .block_bytes = 1},
+                      (const uint64_t[]){bytes_per_s, bytes_per_s}, latency_ns);
+}
+
+tide_status tide_machine_add_lent(tide_machine *m, uint64_t capacity_bytes, uint64_t out_bytes_per_s,
+                                  uint64_t in_bytes_per_s, uint64_t latency_ns) {
+    TIDE_NEED(m);
+    const tide_machine_tier tier = {
+        .name = "lent", .kind = TIDE_TIER_LENT, .capacity_bytes = capacity_bytes, .block_bytes = 1};
+    return add_remote(m, tier, (const uint64_t[]){in_bytes_per_s, out_bytes_per_s}, latency_ns);
 }
 
 void tide_machine_without(const tide_machine *m, tide_tier_kind kind, tide_machine *out) {

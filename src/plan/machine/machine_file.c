@@ -63,7 +63,7 @@ static tide_status read_tier(const tide__json *doc, uint32_t node, tide_machine_
     TIDE_TRY(tide__profile_find(doc, node, "kind", &kind));
     size_t k = 0, n = sizeof TIER_KINDS / sizeof *TIER_KINDS;
     while (k < n && !tide__json_is(doc, kind, TIER_KINDS[k])) k++;
-    if (k == n) return tide__fail(TIDE_E_FORMAT, "kind: expected \"ram\", \"disk\", \"client\" or \"peer\"");
+    if (k == n) return tide__fail(TIDE_E_FORMAT, "kind: expected \"ram\", \"disk\", \"client\", \"peer\" or \"lent\"");
     out->kind = (tide_tier_kind)k;
     out->capacity_bytes = UINT64_MAX;
     if (tide__json_get(doc, node, "capacity_bytes"))

@@ -9,7 +9,7 @@ static bool has_channels(const tide_machine *m, uint32_t tier) {
 }
 
 tide__tiers tide__tiers_of(const tide_machine *m) {
-    static const tide_tier_kind kinds[] = {TIDE_TIER_RAM, TIDE_TIER_DISK};
+    static const tide_tier_kind kinds[] = {TIDE_TIER_RAM, TIDE_TIER_LENT, TIDE_TIER_DISK};
     tide__tiers found = {0};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint32_t t = 0; t < m->n_tiers; t++)

@@ -1,6 +1,6 @@
 /* Tiers that moves may go to: which there are, in which order they are tried, and how much of each is left.
  *
- * One rule for every policy: RAM before disk, in the machine's order; a tier without a channel each way, or without a
+ * One rule for every policy: RAM before what other ranks lend, that before disk, each in the machine's order; a tier without a channel each way, or without a
  * byte of budget, is none. What does not fit into one goes to the next; what fits into none stays. */
 #ifndef TIDE_PLAN_DECIDE_TIERS_H
 #define TIDE_PLAN_DECIDE_TIERS_H
