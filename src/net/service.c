@@ -353,7 +353,15 @@ static void work(tide_net *net) {
 
 /* ---- the end ---- */
 
+/* To others than the rank whose fault it is, which may never take any. */
+static bool has_outgoing(const tide_net *net, uint32_t lost) {
+    const tide__net_outgoing *out = net->outgoing;
+    while (out && out->to == lost) out = out->next;
+    return out;
+}
+
 static void tell_fault(tide_net *net) {
+    uint32_t lost = tide_net_fault(net).rank;
     uint64_t until = tide__now_ns() + TELL_MS * ns_per_ms;
     for (uint32_t r = 0; r < net->count; r++) {
         if (r == net->rank || net->peers[r].left) continue;
@@ -362,7 +370,7 @@ static void tell_fault(tide_net *net) {
         tide__net_fault_to_frame(net, &out->frame);
         send_frame(net, r, out, (uint32_t)out->frame.size_bytes);
     }
-    while (net->outgoing && tide__now_ns() < until) {
+    while (has_outgoing(net, lost) && tide__now_ns() < until) {
         sweep_frames(net);
         sched_yield();
     }
