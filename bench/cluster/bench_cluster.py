@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Several ranks on this machine: bits, bytes per rank, lost ranks and overlap (docs/cluster.md). Every loop and every job is bounded.
+"""Several ranks on this machine: bits, bytes per rank, lent memory, lost ranks (docs/cluster.md). Every loop and every job is bounded.
 
-usage: bench_cluster.py BUILD [--families LIST] [--ranks 1,2,4] [--budgets none,40%,min] [--kills N]
+usage: bench_cluster.py BUILD [--families LIST] [--ranks 1,2,4] [--budgets none,40%,min] [--kills N] [--faults N]
 """
 import argparse
 import json
@@ -85,6 +85,27 @@ def bench_bytes(build: Path) -> bool:
     return good
 
 
+def bench_lent(build: Path) -> bool:
+    """Memory of another rank beside a raw socket between the same processes, over shared memory and over TCP."""
+    good = True
+    for transport, options in {"shared memory": [], "TCP loopback": ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]}.items():
+        result = run(["mpirun.openmpi", "--oversubscribe", *options, "-n", "2", str(build / "bench_peer")])
+        print(f"lent memory over {transport}: {result.stdout.strip() or result.stderr.strip()}")
+        good = good and result.returncode == 0
+    return good
+
+
+def bench_faults(build: Path, faults: int) -> bool:
+    """Frames and bytes that are damaged, lost, doubled, late, swapped or cut off: half of them hit messages, half lent memory."""
+    good, begin = True, time.monotonic()
+    for test in ["net_test_net", "tier_test_lent"]:
+        environment = dict(os.environ, TIDE_TEST_FAULTS=str(faults // 2))
+        result = subprocess.run([str(build / "tests" / test)], capture_output=True, text=True, timeout=900, env=environment, check=False)
+        good = good and result.returncode == 0
+    print(f"{faults} faults in {time.monotonic() - begin:.0f} s: {'no hang, no wrong byte' if good else 'FAILED'}")
+    return good
+
+
 def bench_kills(build: Path, kills: int) -> bool:
     """Ranks killed at random under --supervise: the bits of a training that nobody touched."""
     test = Path(__file__).resolve().parents[2] / "tests/cli/test_supervise.sh"
@@ -102,8 +123,11 @@ def main() -> int:
     parser.add_argument("--ranks", default="1,2,4")
     parser.add_argument("--budgets", default="none,40%,min")
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--faults", type=int, default=1000)
     a = parser.parse_args()
     good = bench_bytes(a.build)
+    good = bench_lent(a.build) and good
+    good = bench_faults(a.build, a.faults) and good
     good = bench_bits(a.build, a.families.split(","), [int(n) for n in a.ranks.split(",")], a.budgets.split(",")) and good
     good = bench_kills(a.build, a.kills) and good
     return 0 if good else 1

@@ -161,7 +161,7 @@ static void check_fault(const rank_job *job, uint32_t rank) {
 /* Every harm, at several places: all ranks report the rank that was harmed, or nothing was harmed and all is well. */
 static void test_harm(void **state) {
     (void)state;
-    uint32_t n_struck = 0, n_rounds = rounds(40);
+    uint32_t n_struck = 0, n_rounds = harm_rounds(40);
     for (uint32_t i = 0; i < n_rounds; i++) {
         tide_net *nets[3];
         rank_job jobs[3];

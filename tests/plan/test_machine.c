@@ -230,7 +230,7 @@ static void broken_profiles_are_refused(void **state) {
     refuse("\"name\": \"n\"", "\"name\": \"\"", "name");
     refuse("\"name\": \"n\"", "\"name\": 5", "name");
     refuse("\"kind\": \"ram\"", "\"kind\": \"tape\"", "tiers[0]");
-    refuse("\"kind\": \"ram\"", "\"kind\": \"tape\"", "\"client\" or \"peer\"");
+    refuse("\"kind\": \"ram\"", "\"kind\": \"tape\"", "\"peer\" or \"lent\"");
     refuse("\"tier\": \"ram\"", "\"tier\": \"disk\"", "channels[0]");
     refuse("\"direction\": \"out\"", "\"direction\": \"up\"", "channels[0]");
     refuse("\"bytes_per_s\": 100", "\"bytes_per_s\": 0", "channels[0]");
@@ -259,6 +259,29 @@ static void tiers_can_be_left_out(void **state) {
                     m.channel[tide_machine_queue(&m, was, out) - 1].bytes_per_s);
     tide_machine_without(&without, TIDE_TIER_RAM, &without);
     assert_int_equal(without.n_tiers, m.n_tiers - 1);
+}
+
+/* Whichever comes first: what goes to other ranks and what goes to their memory split the network between them. */
+static void lent_memory_shares_the_network(void **state) {
+    (void)state;
+    for (int peers_first = 0; peers_first < 2; peers_first++) {
+        tide_machine m;
+        assert_ok(tide_machine_load("cpu", &m));
+        if (peers_first) assert_ok(tide_machine_add_peers(&m, 1000, 7));
+        assert_ok(tide_machine_add_lent(&m, 4096, 300, 200, 5));
+        assert_ok(tide_machine_add_peers(&m, 1000, 7));
+        uint32_t lent = tide_machine_find_tier(&m, TIDE_TIER_LENT), peers = tide_machine_find_tier(&m, TIDE_TIER_PEER);
+        uint32_t shares[2];
+        assert_int_equal(m.tier[lent].capacity_bytes, 4096);
+        for (int out = 0; out < 2; out++) {
+            const tide_machine_channel *c = &m.channel[tide_machine_queue(&m, lent, out) - 1];
+            assert_int_equal(c->bytes_per_s, out ? 300 : 200);
+            assert_int_equal(c->latency_ns, 5);
+            shares[out] = c->share;
+            assert_int_equal(m.channel[tide_machine_queue(&m, peers, out) - 1].share, shares[out]);
+        }
+        assert_true(shares[0] && shares[1] && shares[0] != shares[1]);
+    }
 }
 
 static void clusters_of_nothing_are_refused(void **state) {
@@ -292,6 +315,7 @@ int main(void) {
         cmocka_unit_test(fingerprint_ignores_names_only),
         cmocka_unit_test(broken_profiles_are_refused),
         cmocka_unit_test(tiers_can_be_left_out),
+        cmocka_unit_test(lent_memory_shares_the_network),
         cmocka_unit_test(clusters_of_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

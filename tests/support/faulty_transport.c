@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/test.h"
+
 static harm_plan current;
 static _Atomic uint32_t n_passed;
 static _Atomic bool done, cut;
@@ -29,6 +31,11 @@ void plan_harm(const harm_plan *plan) {
 }
 
 bool harm_done(void) { return atomic_load(&done); }
+
+uint32_t harm_rounds(uint32_t n) {
+    const char *text = getenv("TIDE_TEST_FAULTS");
+    return text ? (uint32_t)strtoul(text, NULL, 10) : rounds(n);
+}
 
 static int faulty_open(void *start, void **out, uint32_t *rank, uint32_t *count, char *why, size_t why_bytes) {
     wrapped *w = calloc(1, sizeof *w);

@@ -25,6 +25,8 @@ typedef struct harm_plan {
 } harm_plan;
 void plan_harm(const harm_plan *plan);
 bool harm_done(void);
+/* How many harms a test tries: TIDE_TEST_FAULTS, else n or a sanitizer's share of it. */
+uint32_t harm_rounds(uint32_t n);
 
 extern const tide__net_transport faulty_transport;
 

@@ -48,8 +48,7 @@ static tide_status stop(job *j) {
 
 static tide_status open_tier(tide_net *net, uint64_t bytes, tide__tier **out) {
     const tide_loan loan = {net, LENDER};
-    const tide__tier_options o = {
-        .kind = TIDE_TIER_LENT, .capacity_bytes = bytes, .block_bytes = 1, .loan = &loan};
+    const tide__tier_options o = {.kind = TIDE_TIER_LENT, .capacity_bytes = bytes, .block_bytes = 1, .loan = &loan};
     return tide__tier_open(&o, out);
 }
 
@@ -182,7 +181,7 @@ static void test_misuse(void **state) {
 /* Harm to frames and bytes, of the borrower and of the lender: an end in time, with the rank that it was, or the right bytes. */
 static void test_harm(void **state) {
     (void)state;
-    uint32_t n_rounds = rounds(40), n_faults = 0;
+    uint32_t n_rounds = harm_rounds(40), n_faults = 0;
     for (uint32_t i = 0; i < n_rounds; i++) {
         job j;
         tide__tier *tier[BORROWERS] = {NULL};
@@ -208,6 +207,7 @@ static void test_harm(void **state) {
         (void)stop(&j);
         assert_true(tide__now_ns() - begin < UINT64_C(10000000000));
     }
+    print_message("%u of %u borrowers met a fault in %u jobs\n", n_faults, BORROWERS * n_rounds, n_rounds);
     assert_true(n_faults > n_rounds / 4);
 }
 
