@@ -43,7 +43,7 @@ struct tide__net_arrival {
 
 /* The bytes of cleared messages, one direction of one pair of ranks: the queue's messages one after the other, in pieces
  * of which a few are under way together. */
-enum { TIDE__NET_DEPTH = 4 };
+enum { TIDE__NET_DEPTH = 16 };
 typedef struct tide__net_stream {
     tide__net_posts queue; /* not complete */
     tide__net_post *next;  /* the first of them of which a piece is yet to start; NULL: none */
