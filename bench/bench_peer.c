@@ -65,8 +65,7 @@ static double rate(uint64_t *ns) {
 static int measure(tide_net *net, int fd, char *data) {
     uint64_t ns[3][ROUNDS], begin;
     const tide_loan loan = {net, 1};
-    const tide__tier_options o = {
-        .kind = TIDE_TIER_LENT, .capacity_bytes = BYTES, .block_bytes = 1, .loan = &loan};
+    const tide__tier_options o = {.kind = TIDE_TIER_LENT, .capacity_bytes = BYTES, .block_bytes = 1, .loan = &loan};
     tide__tier *tier;
     if (tide__tier_open(&o, &tier) != TIDE_OK) return failed("open");
     tide__tier_slot slot = {.tier = tier};

@@ -249,25 +249,25 @@ static void destroy(tide_lender *l) {
     free(l);
 }
 
-static tide_status create(tide_net *net, tide_lender **out) {
+/* NULL without memory. */
+static tide_lender *create(tide_net *net) {
     tide_lender *l = calloc(1, sizeof *l);
     loan *loans = calloc(net->count, sizeof *loans);
     if (!l || !loans || pthread_mutex_init(&l->lock, NULL)) {
         free(l);
         free(loans);
-        return tide__fail_memory();
+        return NULL;
     }
     pthread_cond_init(&l->changed, NULL);
     l->net = net;
     l->loans = loans;
-    *out = l;
-    return TIDE_OK;
+    return l;
 }
 
 tide_status tide_lender_open(tide_net *net, const uint64_t *budget_bytes, tide_lender **out) {
     TIDE_NEED(net, budget_bytes, out);
-    tide_lender *l = NULL;
-    TIDE_TRY(create(net, &l));
+    tide_lender *l = create(net);
+    if (!l) return tide__fail_memory();
     for (uint32_t r = 0; r < net->count; r++)
         if (budget_bytes[r] > 0) l->loans[l->n_loans++] = (loan){.lender = l, .to = r, .budget_bytes = budget_bytes[r]};
     for (uint32_t i = 0; i < l->n_loans; i++) {
