@@ -75,7 +75,10 @@ hurt() {
     wait $job || code=$?
     [ $((SECONDS - begin)) -le 10 ] || fail "after $1 the job went on for $((SECONDS - begin)) s"
     [ $code -eq "$3" ] || fail "after $1 of rank $2 the exit code is $code instead of $3"
-    [ "$(grep -c '^tidemark:' "$work/err")" -eq 1 ] || fail "after $1: not one message"
+    case $1:$(grep -c '^tidemark:' "$work/err") in
+    *:1 | KILL:0) ;; # on a busy machine mpirun kills the others, a second after, before they can speak
+    *) fail "after $1: not one message" ;;
+    esac
 }
 export TMPDIR=$work
 hurt STOP 2 13
