@@ -216,7 +216,7 @@ typedef struct {
     size_t size; tide_device *device; const tide_program *program; const tide_machine *machine; const tide_plan *plan;
     tide_budgets budgets; uint64_t arena_bytes; void *op, *op_context, *input, *input_context; const char *disk_path;
     bool disk_checksums; tide_run *host; const char *online; bool journal;
-    void *message, *message_context; bool step_barrier, disk_packing;
+    void *message, *message_context; bool step_barrier, disk_packing; void *loan;
 } tide_run_options;
 typedef struct {
     tide_id op; uint32_t variant; bool rerun; void *queue; tide_arena *arena; const uint64_t *offsets;
