@@ -1,5 +1,5 @@
-/* See plan_cluster.h. All ranks of a job compute alike and own about as many bytes, so one is planned for all: the first, which owns the
- * largest weight. It is assumed to meet its peers in time. */
+/* See plan_cluster.h. All ranks of a job compute alike and own as many bytes but for the grain of a cut, so one is planned for all: the first.
+ * It is assumed to meet its peers in time. */
 #include "plan_cluster.h"
 
 #include <string.h>

@@ -75,7 +75,8 @@ TIDE_API float tide_random_unit(uint64_t seed, uint64_t stream, uint64_t counter
 
 /* ---- steps ---- */
 
-/* What lies at one of the ranks that share a step, its owner, instead of at all of them (docs/cluster.md). Bits do not depend on it. */
+/* What lies at one of the ranks that share a step, its owner, instead of at all of them (docs/cluster.md): large values in parts, each
+ * with an owner of its own. Bits do not depend on it. */
 #define TIDE_SHARD_TABLE(X)                                                               \
     X(TIDE_SHARD_NONE, "none")                                                            \
     X(TIDE_SHARD_OPTIMIZER, "optimizer") /* optimizer state, and the sums of gradients */ \
@@ -138,23 +139,26 @@ TIDE_API tide_id tide_step_update_scale(const tide_step *step);
 
 /* Everything PRESENT at the start: weights, optimizer state, running statistics. */
 typedef enum tide_init_kind { TIDE_INIT_ZERO, TIDE_INIT_ONE, TIDE_INIT_NORMAL, TIDE_INIT_UNIFORM } tide_init_kind;
+typedef struct tide_state_part {
+    tide_id from, to; /* at the end, and at the start of the next step: as in tide_carry; TIDE_NONE: its owner has it */
+    uint64_t size_bytes;
+    uint32_t owner; /* the only rank that has it; TIDE_NONE: every rank does */
+} tide_state_part;
 typedef struct tide_state {
     const char *name; /* "layer1.0.conv1.weight", "layer1.0.conv1.weight.momentum", "bn1.running_mean" */
     tide_class cls;   /* weight, optimizer, other (running statistics) */
     bool trainable;
     tide_id at_start,
-        at_end; /* the carried pair (equal in inference steps); of one in parts that of its first; TIDE_NONE: its owner has it */
+        at_end; /* the carried pair (equal in inference steps); of one in parts that of the first here; TIDE_NONE: none is */
     tide_id op; /* an op whose operand `operand` has its layout */
     uint32_t operand;
     tide_shape shape; /* plain, (O, I, H, W) or (C, 1, 1, 1) */
     uint32_t rank;    /* dimensions as other tools have them: 4; 2, of O x (I H W); or 1 */
     tide_init_kind init;
     float init_scale; /* standard deviation or bound */
-    /* A state in parts, of as many bytes each but for the last: the carried pair of each, in the order in which they are
-     * stored. 0: it is one value. */
+    /* A state in parts, or with an owner: what it is made of, in the order in which it is stored. 0: it is one value. */
     uint32_t n_parts;
-    tide_carry *parts;
-    uint32_t owner; /* the only rank that has it; TIDE_NONE: every rank does */
+    tide_state_part *parts;
 } tide_state;
 TIDE_API uint32_t tide_step_state_count(const tide_step *step);
 TIDE_API const tide_state *tide_step_state(const tide_step *step, uint32_t i);

@@ -33,6 +33,8 @@
  *   *updates of a part*         the same; m and v have the floats of the part alone
  *   ACCUMULATE                  acc, dw                                 acc'                  (may in place acc)
  *   ZERO                        -                                       a
+ *   CUT                         a                                       part  some of the floats of a, as stored
+ *   PASTE                       [a,] part                               a'    with the part's floats in their place (must in place a)
  *   CONCAT_FWD                  a0, a1, ... (n_parts, along channels)   y
  *   CONCAT_BWD                  dy                                      da0, da1, ...
  *   UPCONV_FWD / _BWD_DATA / _BWD_WEIGHTS   as CONV; transposed, stride = kernel: y is kernel times as high and wide
@@ -149,7 +151,9 @@ extern "C" {
     X(TIDE_OP_LSTM_BWD_WEIGHTS, "lstm.bwd-weights")     \
     X(TIDE_OP_LSTM_BWD_DATA, "lstm.bwd-data")           \
     X(TIDE_OP_HEAD_LOSS, "head-loss")                   \
-    X(TIDE_OP_HEAD_SCORE, "head-score")
+    X(TIDE_OP_HEAD_SCORE, "head-score")                 \
+    X(TIDE_OP_CUT, "cut")                               \
+    X(TIDE_OP_PASTE, "paste")
 
 typedef enum tide_op_kind {
 #define TIDE_ENUM_MEMBER(e, name) e,
@@ -173,19 +177,21 @@ typedef struct tide_op_desc {
     float loss_scale;    /* softmax-loss.bwd, head-loss: a factor on dx (1 / micro-batches of the step); 0 means 1 */
     int32_t lrn_size;
     float lrn_alpha, lrn_beta, lrn_k;
-    uint64_t elements;             /* update, accumulate, zero, grad-norm: floats of the operand as stored */
-    uint32_t n_grads;              /* grad-norm: number of reads */
+    uint64_t elements; /* update, accumulate, zero, grad-norm, cut, paste: floats of the (whole) operand as stored */
+    uint32_t n_grads;  /* grad-norm: number of reads */
     const uint64_t *grad_elements; /* grad-norm: floats of each read as stored; owned by the caller, copied */
     int64_t vocabulary;            /* embedding: rows of the table */
     int64_t positions;             /* embedding with positions: rows of their table, at least x.c; 0: x.c */
     int32_t heads, context;        /* attention: heads of a token; tokens of a sample */
     int32_t steps, step;           /* slice, stack: number of steps; slice: which one */
-    int32_t has_prev, has_next;    /* lstm, grad-norm: there is a step, or a group, before, after this one */
-    uint32_t n_parts;              /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */
-    const int64_t *part_channels;  /* concat: channels of each part, y.c in sum; owned by the caller, copied */
+    int32_t has_prev,
+        has_next; /* lstm, grad-norm: there is a step, or a group, before, after this one; paste: others came before */
+    uint32_t n_parts;             /* concat: number of parts, at most TIDE_KERNEL_MAX_OPERANDS */
+    const int64_t *part_channels; /* concat: channels of each part, y.c in sum; owned by the caller, copied */
     float beta1, beta2, weight_decay, clip_norm; /* optimizers (momentum's mu is beta1) */
     /* update of some of the weight's floats, as stored: part_elements of them from part_first on. Its state has that many; w and
-     * dw have all `elements`, and the other floats of w stay as they are. 0: all of them. */
+     * dw have all `elements`, and the other floats of w stay as they are. 0: all of them.
+     * cut, paste: the floats of the part. A first paste leaves the other floats of its result open. */
     uint64_t part_first, part_elements;
     int32_t clipped; /* update: has the extra `scale` read */
     int32_t bf16;    /* activations and their gradients are stored as bf16; see below */

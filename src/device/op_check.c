@@ -41,9 +41,14 @@ static tide_status check_elements(uint64_t n) {
 static tide_status check_update(const tide_op_desc *d) {
     TIDE_TRY(check_elements(d->elements));
     if (d->part_first <= d->elements && d->part_elements <= d->elements - d->part_first) return TIDE_OK;
-    return tide__fail(TIDE_E_ARGUMENT, "an update of %llu elements from %llu on, of %llu",
+    return tide__fail(TIDE_E_ARGUMENT, "%s of %llu elements from %llu on, of %llu", tide_op_kind_name(d->kind),
                       (unsigned long long)d->part_elements, (unsigned long long)d->part_first,
                       (unsigned long long)d->elements);
+}
+
+static tide_status check_cut(const tide_op_desc *d) {
+    TIDE_TRY(check_update(d));
+    return check_elements(d->part_elements);
 }
 
 /* ---- windows ---- */
@@ -240,6 +245,8 @@ tide_status tide__op_check(const tide_op_desc *d) {
     case TIDE_OP_MOMENTUM:
     case TIDE_OP_ADAM:
     case TIDE_OP_ADAMW: return check_update(d);
+    case TIDE_OP_CUT:
+    case TIDE_OP_PASTE: return check_cut(d);
     case TIDE_OP_ACCUMULATE:
     case TIDE_OP_ZERO: return check_elements(d->elements);
     case TIDE_OP_EMBEDDING_FWD:

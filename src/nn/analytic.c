@@ -49,6 +49,8 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ADAMW] = {"eqqes", "eqq"},
     [TIDE_OP_GRAD_NORM] = {"e", "n"},
     [TIDE_OP_ACCUMULATE] = {"ee", "e"},
+    [TIDE_OP_CUT] = {"e", "q"},
+    [TIDE_OP_PASTE] = {"fq", "e"},
     [TIDE_OP_CONCAT_FWD] = {"p", "y"},
     [TIDE_OP_CONCAT_BWD] = {"y", "p"},
     [TIDE_OP_UPCONV_FWD] = {"xwb", "y"},
@@ -116,6 +118,7 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t unit, uint
     case 'k': return shape_bytes((tide_shape){d->y.c, d->x.c + d->y.c, 1, 1}, 4 * unit, out);
     case 'j': return *out = 4 * unit * (uint64_t)d->y.c, true;
     case 'n': return *out = d->has_next ? 2 * unit : unit, true;
+    case 'f':
     case 'e': return tide__mul(d->elements, unit, out);
     case 'q': return tide__mul(d->part_elements ? d->part_elements : d->elements, unit, out);
     default: return *out = unit, true;
@@ -124,7 +127,7 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t unit, uint
 
 static bool is_absent(const tide_op_desc *d, char letter) {
     return ((letter == 'b' || letter == 'o') && !d->bias) || (letter == 's' && !d->clipped) ||
-           (letter == 'h' && !d->has_prev) || (letter == 'z' && !d->has_next);
+           ((letter == 'h' || letter == 'f') && !d->has_prev) || (letter == 'z' && !d->has_next);
 }
 
 static bool list_parts(const tide_op_desc *d, bool half, tide_operand_info *list, uint32_t *n) {

@@ -158,7 +158,6 @@ tide_status tide__array_write(void *place, const tide_state *s, const tide_piece
 
 tide_status tide__network_load_array(tide__network *n, uint32_t state, FILE *stream, const tide__safetensors *s,
                                      const tide__array *a, bool transposed) {
-    if (tide_step_state(n->step, state)->at_start == TIDE_NONE) return TIDE_OK;
     tide__array_place place = {.stream = stream, .name = a->name, .name_length = (int)a->name_length};
     place.at_bytes = s->data_at + a->begin;
     place.dtype = a->dtype;

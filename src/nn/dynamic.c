@@ -308,8 +308,7 @@ static int by_name(const void *a, const void *b) {
 static tide_status hash_parameter(tide_dynamic *d, const parameter *p, uint64_t *hash) {
     const tide_id id = (tide_id)(p - d->parameters.data);
     const tide__network only = {.session = d->session, .ids = &id};
-    const tide_state whole = {.at_start = 0};
-    return tide__network_hash(&only, &whole, p->size_bytes, hash);
+    return tide__network_hash_part(&only, 0, p->size_bytes, p->size_bytes, hash);
 }
 
 tide_status tide_dynamic_hash(tide_dynamic *d, uint64_t *hash) {

@@ -76,7 +76,7 @@ tide_status tide__emit_leaf(tide__emitter *e, const tide__leaf *leaf, tide_id *o
     const tide__recipe *recipe;
     TIDE_TRY(tide__recipes_find(e->recipes, leaf->desc, &recipe));
     tide__origin origin = {.recipe = recipe, .operand = leaf->operand};
-    origin.size_bytes = tide__recipe_operand(recipe, leaf->operand)->size_bytes;
+    origin.size_bytes = leaf->part_bytes ? leaf->part_bytes : tide__recipe_operand(recipe, leaf->operand)->size_bytes;
     return add_leaf(e, leaf, origin, out);
 }
 
@@ -170,11 +170,12 @@ static tide_id paired_read(const tide__emitter *e, const tide__op_rule *rule, ui
 static tide_status add_write(tide__emitter *e, const tide__draft *draft, const tide__op_rule *rule,
                              const tide__recipe *recipe, uint32_t i, tide_id *out) {
     tide__origin origin = {.recipe = recipe, .operand = recipe->info.n_reads + i};
-    origin.size_bytes = recipe->info.write[i].size_bytes;
     tide_id read = paired_read(e, rule, i);
     if (rule->flat && read != TIDE_NONE) origin = e->tensors.data[read];
+    origin.size_bytes = recipe->info.write[i].size_bytes; /* a part has the layout of the whole */
     const tide__write_rule *write = &rule->write[rule->numbered ? 0 : i];
     tide_tensor tensor = {.dtype = write->dtype, .cls = write->cls, .keep = write->keep};
+    if (rule->same_class) tensor.cls = origin.cls;
     char number[12];
     number_text(number, rule->numbered ? i : draft->again, rule->numbered);
     tensor.dtype = tide__recipe_dtype(e->recipes, origin.recipe, origin.operand, tensor.dtype);
@@ -250,15 +251,48 @@ static tide_status receive(tide__emitter *e, const tide__draft *draft, tide__ori
     return TIDE_OK;
 }
 
-tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, tide_id like, uint32_t peer, uint64_t number,
-                               tide_id *out) {
-    return receive(e, draft, e->tensors.data[like], peer, number, out);
+tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, const tide__arrival *as, uint32_t peer,
+                               uint64_t number, tide_id *out) {
+    tide__origin origin = {.operand = as->operand, .cls = as->cls};
+    if (as->like != TIDE_NONE) {
+        origin = e->tensors.data[as->like];
+    } else {
+        TIDE_TRY(tide__recipes_find(e->recipes, draft->desc, &origin.recipe));
+        origin.size_bytes = tide__recipe_operand(origin.recipe, as->operand)->size_bytes;
+    }
+    if (as->part_bytes) origin.size_bytes = as->part_bytes;
+    return receive(e, draft, origin, peer, number, out);
 }
 
-tide_status tide__emit_receive_as(tide__emitter *e, const tide__draft *draft, uint32_t operand, tide_class cls,
-                                  uint32_t peer, uint64_t number, tide_id *out) {
-    tide__origin origin = {.operand = operand, .cls = cls};
-    TIDE_TRY(tide__recipes_find(e->recipes, draft->desc, &origin.recipe));
-    origin.size_bytes = tide__recipe_operand(origin.recipe, operand)->size_bytes;
-    return receive(e, draft, origin, peer, number, out);
+/* ---- parts ---- */
+
+tide_status tide__emit_cut(tide__emitter *e, tide__draft draft, tide_id whole, uint64_t first, uint64_t floats,
+                           tide_id *part) {
+    const tide_op_desc desc = {
+        .kind = TIDE_OP_CUT, .elements = tide__emitter_floats(e, whole), .part_first = first, .part_elements = floats};
+    tide_id writes[TIDE__MAX_WRITES];
+    draft.desc = &desc;
+    draft.reads = &whole;
+    draft.n_reads = 1;
+    TIDE_TRY(tide__emit(e, &draft, writes));
+    *part = writes[0];
+    return TIDE_OK;
+}
+
+tide_status tide__emit_paste(tide__emitter *e, tide__draft draft, tide_id part, uint64_t first, uint64_t floats,
+                             tide_id *whole) {
+    const bool has_prev = *whole != TIDE_NONE;
+    const tide_op_desc desc = {.kind = TIDE_OP_PASTE,
+                               .elements = floats,
+                               .has_prev = has_prev,
+                               .part_first = first,
+                               .part_elements = tide__emitter_floats(e, part)};
+    const tide_id reads[2] = {has_prev ? *whole : part, part};
+    tide_id writes[TIDE__MAX_WRITES];
+    draft.desc = &desc;
+    draft.reads = reads;
+    draft.n_reads = has_prev ? 2 : 1;
+    TIDE_TRY(tide__emit(e, &draft, writes));
+    *whole = writes[0];
+    return TIDE_OK;
 }

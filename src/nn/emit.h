@@ -57,14 +57,23 @@ tide_status tide__emit(tide__emitter *e, const tide__draft *draft, tide_id write
 /* The value of `tensor` in the layout of `like`: itself or a reordered copy. */
 tide_status tide__emit_in_layout_of(tide__emitter *e, const tide__draft *draft, tide_id tensor, tide_id like,
                                     tide_id *out);
-/* Messages to and from another rank: of `tensor`, and of a new one with the size and layout of `like`. draft->name, phase and
- * again name them; the rest of it is not looked at. */
+/* Messages to and from another rank. draft->name, phase and again name them; the rest of it is not looked at. */
 tide_status tide__emit_send(tide__emitter *e, const tide__draft *draft, tide_id tensor, uint32_t peer, uint64_t number);
-tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, tide_id like, uint32_t peer, uint64_t number,
-                               tide_id *out);
-/* A new one in the layout of operand `operand` (reads first, then writes) of draft->desc. */
-tide_status tide__emit_receive_as(tide__emitter *e, const tide__draft *draft, uint32_t operand, tide_class cls,
-                                  uint32_t peer, uint64_t number, tide_id *out);
+/* What comes: in the layout of `like`, or where that is TIDE_NONE of operand `operand` (reads first, then writes) of draft->desc. */
+typedef struct tide__arrival {
+    tide_id like;
+    uint32_t operand;
+    tide_class cls;      /* where there is no `like` */
+    uint64_t part_bytes; /* it is some of the bytes of a value in that layout; 0: all */
+} tide__arrival;
+tide_status tide__emit_receive(tide__emitter *e, const tide__draft *draft, const tide__arrival *as, uint32_t peer,
+                               uint64_t number, tide_id *out);
+/* Some floats of a value, as stored, and back: *whole of `floats` gets those of the part from `first` on. TIDE_NONE: it begins with them.
+ * Of the draft desc and reads are not looked at. */
+tide_status tide__emit_cut(tide__emitter *e, tide__draft draft, tide_id whole, uint64_t first, uint64_t floats,
+                           tide_id *part);
+tide_status tide__emit_paste(tide__emitter *e, tide__draft draft, tide_id part, uint64_t first, uint64_t floats,
+                             tide_id *whole);
 uint64_t tide__emitter_floats(const tide__emitter *e, tide_id tensor); /* as stored */
 
 #endif

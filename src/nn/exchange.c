@@ -5,7 +5,7 @@
  *      level 0       a + b  a + b  c + d  c + d      with the bits that one rank alone would have.
  *      level 1       (a + b) + (c + d), everywhere
  *
- * Where a parameter has an owner (shard.c), the sums of the same tree go to it alone, one way.
+ * Where a parameter, or a part of it, has an owner (shard.c), the sums of the same tree go to it alone, one way.
  *
  * Messages begin as soon as a sum is there. Its addition waits until some more bytes are under way, so that compute need not wait
  * for messages: `pending` is a queue. All ranks emit the same list of messages in the same order, and count those of others. */
@@ -16,34 +16,32 @@
 /* Bytes of messages that are under way beside compute before the first of them is waited for. */
 #define AHEAD_BYTES (UINT64_C(32) << 20)
 
-static bool is_loss(const tide__tape *tape, uint32_t slot) { return slot == tape->graph->params.count; }
+static bool is_loss(uint32_t stake) { return stake == TIDE_NONE; }
 
-static tide_phase phase_of(const tide__tape *tape, uint32_t slot) {
-    return is_loss(tape, slot) ? TIDE_FORWARD : TIDE_BACKWARD;
-}
+static tide_phase phase_of(uint32_t stake) { return is_loss(stake) ? TIDE_FORWARD : TIDE_BACKWARD; }
 
-static void name_slot(const tide__tape *tape, uint32_t slot, char name[TIDE__PARAM_NAME_BYTES]) {
-    if (is_loss(tape, slot))
+static void name_sum(const tide__tape *tape, uint32_t stake, char name[TIDE__PARAM_NAME_BYTES]) {
+    if (is_loss(stake))
         snprintf(name, TIDE__PARAM_NAME_BYTES, "%s",
                  tide__layer_name(tape->graph, (uint32_t)tape->graph->layers.count - 1));
     else
-        tide__param_name(tape->graph, &tape->graph->params.data[slot], name);
+        tide__tape_name_stake(tape, stake, name);
 }
 
 /* ---- sums ---- */
 
-static tide_status finish(tide__tape *tape, uint32_t slot, tide_id total) {
-    if (is_loss(tape, slot)) {
+static tide_status finish(tide__tape *tape, uint32_t stake, tide_id total) {
+    if (is_loss(stake)) {
         tape->loss = total;
         return tide_program_builder_keep(tape->emit.builder, total);
     }
-    tape->weights[slot].grad = total;
-    return tape->options->fused_update ? tide__tape_update_param(tape, slot) : TIDE_OK;
+    tape->stakes.data[stake].grad = total;
+    return tape->options->fused_update ? tide__tape_update_stake(tape, stake) : TIDE_OK;
 }
 
 /* Who of a pair gets the sum of both: each of them, or the one on the way to the owner. */
-static bool receives(const tide__tape *tape, uint32_t slot, uint32_t level, uint32_t rank) {
-    uint32_t owner = is_loss(tape, slot) ? TIDE_NONE : tape->weights[slot].owner;
+static bool receives(const tide__tape *tape, uint32_t stake, uint32_t level, uint32_t rank) {
+    uint32_t owner = is_loss(stake) ? TIDE_NONE : tape->stakes.data[stake].owner;
     return owner == TIDE_NONE || ((rank ^ owner) & ((UINT32_C(2) << level) - 1)) == 0;
 }
 
@@ -52,14 +50,15 @@ static tide_status begin(tide__tape *tape, tide__exchange x) {
     uint32_t rank = tape->rank, peer = rank ^ UINT32_C(1) << x.level;
     uint64_t first = tape->n_messages;
     char name[TIDE__PARAM_NAME_BYTES];
-    name_slot(tape, x.slot, name);
-    const tide__draft draft = {.phase = phase_of(tape, x.slot), .name = name, .again = x.level};
-    bool sends = x.own != TIDE_NONE && receives(tape, x.slot, x.level, peer);
+    name_sum(tape, x.stake, name);
+    const tide__arrival as = {.like = x.own};
+    const tide__draft draft = {.phase = phase_of(x.stake), .name = name, .again = x.level};
+    bool sends = x.own != TIDE_NONE && receives(tape, x.stake, x.level, peer);
     x.received = TIDE_NONE;
     tape->n_messages += tape->n_ranks;
     if (sends && rank < peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, x.own, peer, first + rank));
-    if (x.own != TIDE_NONE && receives(tape, x.slot, x.level, rank))
-        TIDE_TRY(tide__emit_receive(&tape->emit, &draft, x.own, peer, first + peer, &x.received));
+    if (x.own != TIDE_NONE && receives(tape, x.stake, x.level, rank))
+        TIDE_TRY(tide__emit_receive(&tape->emit, &draft, &as, peer, first + peer, &x.received));
     if (sends && rank > peer) TIDE_TRY(tide__emit_send(&tape->emit, &draft, x.own, peer, first + rank));
     tape->pending_bytes += x.size_bytes;
     return tide__vec_push(&tape->pending, x);
@@ -68,8 +67,8 @@ static tide_status begin(tide__tape *tape, tide__exchange x) {
 static tide_status add_both(tide__tape *tape, const tide__exchange *x, tide_id *sum) {
     bool left = (tape->rank >> x->level & 1) == 0;
     char name[TIDE__PARAM_NAME_BYTES];
-    name_slot(tape, x->slot, name);
-    const tide__addend of = {phase_of(tape, x->slot), name, x->slot};
+    name_sum(tape, x->stake, name);
+    const tide__addend of = {.phase = phase_of(x->stake), .name = name};
     return tide__tape_add(tape, &of, tape->n_levels + x->level, left ? x->own : x->received,
                           left ? x->received : x->own, sum);
 }
@@ -83,18 +82,42 @@ static tide_status end_oldest(tide__tape *tape) {
     bool top = tape->n_ranks >> (x.level + 1) <= 1;
     x.level++;
     x.own = sum;
-    return top ? finish(tape, x.slot, sum) : begin(tape, x);
+    return top ? finish(tape, x.stake, sum) : begin(tape, x);
+}
+
+static tide_status share_one(tide__tape *tape, uint32_t stake, tide_id own) {
+    const tide__exchange x = {.stake = stake, .size_bytes = tape->emit.tensors.data[own].size_bytes, .own = own};
+    TIDE_TRY(tape->n_ranks == 1 || tape->options->inference ? finish(tape, stake, own) : begin(tape, x));
+    while (tape->pending_bytes > AHEAD_BYTES && tape->pending.count - tape->first_pending > 1)
+        TIDE_TRY(end_oldest(tape));
+    return TIDE_OK;
+}
+
+/* Parts of a gradient are those of its weight, so they are cut where it is stored like it. */
+static tide_status share_parts(tide__tape *tape, const tide__weight *w, tide_id own) {
+    static const tide_op_desc cut = {.kind = TIDE_OP_CUT};
+    char name[TIDE__PARAM_NAME_BYTES];
+    tide__param_name(tape->graph, &tape->graph->params.data[tape->stakes.data[w->first_stake].param], name);
+    tide__draft draft = {.desc = &cut, .phase = TIDE_BACKWARD, .name = name};
+    TIDE_TRY(tide__emit_in_layout_of(&tape->emit, &draft, own, w->like, &own));
+    const uint32_t end = w->first_stake + w->n_stakes;
+    for (uint32_t i = w->first_stake; i < end; i++) {
+        const tide__stake s = tape->stakes.data[i];
+        tide_id part;
+        tide__tape_name_stake(tape, i, name);
+        TIDE_TRY(tide__emit_cut(&tape->emit, draft, own, s.first, s.floats, &part));
+        TIDE_TRY(share_one(tape, i, part));
+    }
+    return TIDE_OK;
 }
 
 /* Names of what belongs to the whole step carry no number of a micro-batch. */
 tide_status tide__tape_share(tide__tape *tape, uint32_t slot, tide_id own) {
+    const tide__weight *w = slot < tape->graph->params.count ? &tape->weights[slot] : NULL;
     uint32_t micro = tape->emit.micro;
-    const tide__exchange x = {.slot = slot, .size_bytes = tape->emit.tensors.data[own].size_bytes, .own = own};
-    if (!is_loss(tape, slot)) tape->weights[slot].grad_floats = tide__emitter_floats(&tape->emit, own);
     tape->emit.micro = 0;
-    tide_status status = tape->n_ranks == 1 || tape->options->inference ? finish(tape, slot, own) : begin(tape, x);
-    while (status == TIDE_OK && tape->pending_bytes > AHEAD_BYTES && tape->pending.count - tape->first_pending > 1)
-        status = end_oldest(tape);
+    tide_status status =
+        w && w->n_stakes > 1 ? share_parts(tape, w, own) : share_one(tape, w ? w->first_stake : TIDE_NONE, own);
     tape->emit.micro = micro;
     return status;
 }
@@ -118,9 +141,10 @@ static tide_status pass_statistics(tide__tape *tape, uint32_t from, uint32_t to)
             tide__param_name(tape->graph, &tape->graph->params.data[param], name);
             const tide__draft draft = {.phase = TIDE_UPDATE, .name = name, .again = to};
             tide_id *now = &tape->weights[param].now;
+            const tide__arrival as = {.like = *now};
             uint64_t number = tape->n_messages++;
             if (rank == from) TIDE_TRY(tide__emit_send(&tape->emit, &draft, *now, to, number));
-            if (rank == to) TIDE_TRY(tide__emit_receive(&tape->emit, &draft, *now, from, number, now));
+            if (rank == to) TIDE_TRY(tide__emit_receive(&tape->emit, &draft, &as, from, number, now));
         }
     }
     return TIDE_OK;

@@ -10,32 +10,43 @@ tide__micro *tide__tape_micro(const tide__tape *tape) { return &tape->micros[tap
 
 /* ---- leaves ---- */
 
-static tide_status add_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand) {
+/* Floats of an operand, as stored. */
+static tide_status stored_floats(tide__tape *tape, const tide_op_desc *desc, uint32_t operand, uint64_t *out) {
+    const tide__recipe *recipe;
+    TIDE_TRY(tide__recipes_find(tape->emit.recipes, desc, &recipe));
+    *out = tide__recipe_operand(recipe, operand)->size_bytes / sizeof(float);
+    return TIDE_OK;
+}
+
+static tide_status add_whole(tide__tape *tape, uint32_t param, tide_state state, const tide_op_desc *desc,
+                             uint32_t operand) {
     tide__weight *weight = &tape->weights[param];
     const tide__param *p = &tape->graph->params.data[param];
-    tide_state state = {.cls = p->trainable ? TIDE_CLASS_WEIGHT : TIDE_CLASS_OTHER, .trainable = p->trainable};
-    state.init = p->init;
-    state.init_scale = p->init_scale;
-    state.owner = tide__tape_is_gathered(tape, param) ? weight->owner : TIDE_NONE;
-    weight->state = (uint32_t)tape->states.count;
-    if (state.owner != TIDE_NONE && state.owner != tape->rank)
-        return tide__tape_miss_state(tape, p, tide__layer_name(tape->graph, p->layer), p->role, state);
     tide__leaf leaf = {.desc = desc, .operand = operand, .name = tide__layer_name(tape->graph, p->layer)};
     leaf.role = p->role;
     leaf.tensor = (tide_tensor){.cls = state.cls,
                                 .start = tape->options->client_weights ? TIDE_START_CLIENT : TIDE_START_PRESENT,
                                 .keep = tape->options->inference && !tape->options->client_weights};
+    TIDE_TRY(tide__emit_leaf(&tape->emit, &leaf, &weight->now));
+    weight->start = weight->like = state.at_start = weight->now;
+    return tide__tape_add_state(tape, param, state, NULL, 0);
+}
+
+static tide_status add_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand) {
+    const tide__param *p = &tape->graph->params.data[param];
+    tide_state state = {.cls = p->trainable ? TIDE_CLASS_WEIGHT : TIDE_CLASS_OTHER, .trainable = p->trainable};
+    uint64_t floats;
+    state.init = p->init;
+    state.init_scale = p->init_scale;
+    tape->weights[param].state = (uint32_t)tape->states.count;
+    TIDE_TRY(stored_floats(tape, desc, operand, &floats));
+    TIDE_TRY(tide__tape_deal(tape, param, floats));
     uint32_t micro = tape->emit.micro;
     tape->emit.micro = 0; /* a parameter belongs to the step */
-    tide_status status = tide__emit_leaf(&tape->emit, &leaf, &weight->now);
+    tide_status status = tide__tape_is_gathered(tape, param) ? tide__tape_add_owned(tape, param, state, desc, operand)
+                                                             : add_whole(tape, param, state, desc, operand);
     tape->emit.micro = micro;
-    if (status != TIDE_OK) return status;
-    weight->start = weight->like = weight->now;
-    state.at_start = weight->start;
-    state.at_end = state.op = TIDE_NONE;
-    state.shape = p->shape;
-    state.rank = p->rank;
-    return tide__vec_push(&tape->states, state);
+    return status;
 }
 
 tide_status tide__tape_param(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,

@@ -5,8 +5,8 @@
 #include "nn/states.h"
 #include "nn/trainer.h"
 
-/* `data` of the rank that owns the state in everybody's; nothing where every rank has the state. */
-tide_status tide__owner_tells(tide_trainer *t, uint32_t state, void *data, uint64_t size_bytes);
+/* tide__network_hash_state, whoever has the state. */
+tide_status tide__owner_hashes_state(tide_trainer *t, uint32_t state, uint64_t *hash);
 /* tide__network_read_state at rank 0, whoever has the state. Other ranks send what they own; `take` is not called there. */
 tide_status tide__owner_reads_state(tide_trainer *t, uint32_t state, tide__piece_fn take, void *context);
 /* A file is written by rank 0, which names it; the others have something to send only where states have owners. */

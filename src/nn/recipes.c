@@ -150,6 +150,8 @@ static uint64_t operand_bytes(const tide__recipe *recipe) {
     case TIDE_OP_GRAD_NORM: return recipe->desc.elements * sizeof(float) + writes;
     case TIDE_OP_EMBEDDING_FWD: return reads - info->read[1].size_bytes + 2 * writes;
     case TIDE_OP_SLICE: return 2 * writes;
+    case TIDE_OP_CUT:
+    case TIDE_OP_PASTE: return 2 * recipe->desc.part_elements * sizeof(float);
     default: return reads + writes - untouched_bytes(&recipe->desc);
     }
 }

@@ -66,6 +66,8 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
                        MUST(3, {0, 0, true}, {1, 1, true}, {2, 2, true}), .flat = true},
     [TIDE_OP_GRAD_NORM] = {OP("", 1, OTHER(".scale")), .flat = true},
     [TIDE_OP_ACCUMULATE] = {OP(".accumulate", 1, GRADIENT(".grad-sum")), MAY(0, 0), .flat = true},
+    [TIDE_OP_CUT] = {OP(".cut", 1, WEIGHT(".part")), MAY(0, 0), .once = true, .flat = true, .same_class = true},
+    [TIDE_OP_PASTE] = {OP(".paste", 1, WEIGHT(".whole")), MUST(1, {0, 0, true}), .flat = true, .same_class = true},
     [TIDE_OP_CONCAT_FWD] = {FORWARD},
     [TIDE_OP_CONCAT_BWD] = {INPUT_GRADIENT(".bwd"), .numbered = true},
     [TIDE_OP_UPCONV_FWD] = {FORWARD},

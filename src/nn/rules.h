@@ -19,10 +19,11 @@ typedef struct tide__op_rule {
     uint32_t n_writes; /* a convolution or fully connected layer without bias has one gradient less */
     uint32_t n_pairs;
     tide_inplace pair[3];
-    bool once;     /* a side effect: not re-runnable */
-    bool random;   /* draws from the counter-based generator */
-    bool numbered; /* any number of writes, all like the first one; "0", "1" ... ends their names */
-    bool flat;     /* works on the stored floats: any layout will do, writes keep that of the read they take over */
+    bool once;       /* a side effect: not re-runnable */
+    bool random;     /* draws from the counter-based generator */
+    bool numbered;   /* any number of writes, all like the first one; "0", "1" ... ends their names */
+    bool same_class; /* as what the write takes over */
+    bool flat;       /* works on the stored floats: any layout will do, writes keep that of the read they take over */
 } tide__op_rule;
 
 /* NULL for a kind that no step contains. In the backward phase ADD sums gradients, SLICE and STACK move them;

@@ -15,27 +15,50 @@ static uint64_t value_bytes(const tide__network *n, tide_id tensor) {
     return tide_program_tensor(n->program, tensor)->size_bytes;
 }
 
+static uint32_t part_count(const tide_state *s) { return s->n_parts ? s->n_parts : 1; }
+
+/* A state that is one value is its only part. */
+static tide_state_part part_of(const tide__network *n, const tide_state *s, uint32_t part) {
+    if (s->n_parts) return s->parts[part];
+    return (tide_state_part){s->at_end, s->at_start, value_bytes(n, s->at_start), TIDE_NONE};
+}
+
 static uint64_t stored_bytes(const tide__network *n, const tide_state *s) {
-    uint64_t bytes = s->n_parts ? 0 : value_bytes(n, s->at_start);
-    for (uint32_t i = 0; i < s->n_parts; i++) bytes += value_bytes(n, s->parts[i].to);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < part_count(s); i++) bytes += part_of(n, s, i).size_bytes;
     return bytes;
 }
 
 /* ---- bytes as stored ---- */
 
-/* From where the part ends on, the next one has them. Of a state in parts all but the last have the size of the first. */
+/* Bytes on their way: in or out, and past other ranks, if there is somebody to ask. */
+typedef struct passage {
+    bool write;
+    const tide__far *far; /* NULL: what is not here is left out */
+} passage;
+
+static tide_status move_within(const tide__network *n, const tide_state_part *p, uint64_t at, char *data,
+                               uint64_t bytes, const passage *way) {
+    if (p->to != TIDE_NONE)
+        TIDE_TRY(way->write ? tide__network_write_part(n, p->to, at, data, bytes)
+                            : tide__network_read_part(n, p->to, at, data, bytes));
+    return way->far ? way->far->pass(way->far->context, p->owner, data, bytes) : TIDE_OK;
+}
+
 static tide_status move_bytes(const tide__network *n, const tide_state *s, uint64_t position, char *data,
-                              uint64_t size_bytes, bool write) {
-    const uint64_t part_bytes = s->n_parts ? value_bytes(n, s->at_start) : UINT64_MAX;
-    while (size_bytes > 0) {
-        const uint64_t part = position / part_bytes, at = position % part_bytes;
-        const uint64_t here = tide__min_u64(size_bytes, part_bytes - at);
-        const tide_id tensor = s->n_parts ? s->parts[part].to : s->at_start;
-        TIDE_TRY(write ? tide__network_write_part(n, tensor, at, data, here)
-                       : tide__network_read_part(n, tensor, at, data, here));
-        position += here;
-        data += here;
-        size_bytes -= here;
+                              uint64_t size_bytes, const passage *way) {
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < part_count(s) && size_bytes > 0; i++) {
+        const tide_state_part p = part_of(n, s, i);
+        const uint64_t end = begin + p.size_bytes;
+        if (position < end) {
+            const uint64_t here = tide__min_u64(size_bytes, end - position);
+            TIDE_TRY(move_within(n, &p, position - begin, data, here, way));
+            position += here;
+            data += here;
+            size_bytes -= here;
+        }
+        begin = end;
     }
     return TIDE_OK;
 }
@@ -61,20 +84,31 @@ typedef struct desk {
     float *plain;
 } desk;
 
+/* One direction for all pieces of a state. `given`: how `fn` took those that were read. */
+typedef struct moving {
+    passage way;
+    tide__piece_fn fn; /* NULL: they are read for another rank */
+    void *context;
+    tide_status given;
+} moving;
+
+/* All of it is read, whatever `fn` says: else ranks would be out of step. */
 static tide_status move_piece(tide__network *n, const tide_state *s, const tide_piece *piece, const desk *d,
-                              tide__piece_fn fn, void *context, bool write) {
+                              moving *m) {
     tide_kernel *kernel = tide__step_kernel(n->step, s->op);
-    if (write) {
-        TIDE_TRY(fn(context, s, piece, d->plain));
+    if (m->way.write) {
+        TIDE_TRY(m->fn(m->context, s, piece, d->plain));
         TIDE_TRY(tide_piece_pack(kernel, s->operand, piece, d->plain, d->stored));
-        return move_bytes(n, s, piece->position_bytes, d->stored, piece->size_bytes, true);
+        return move_bytes(n, s, piece->position_bytes, d->stored, piece->size_bytes, &m->way);
     }
-    TIDE_TRY(move_bytes(n, s, piece->position_bytes, d->stored, piece->size_bytes, false));
-    TIDE_TRY(tide_piece_unpack(kernel, s->operand, piece, d->stored, d->plain));
-    return fn(context, s, piece, d->plain);
+    TIDE_TRY(move_bytes(n, s, piece->position_bytes, d->stored, piece->size_bytes, &m->way));
+    if (!m->fn || m->given != TIDE_OK) return TIDE_OK;
+    m->given = tide_piece_unpack(kernel, s->operand, piece, d->stored, d->plain);
+    if (m->given == TIDE_OK) m->given = m->fn(m->context, s, piece, d->plain);
+    return TIDE_OK;
 }
 
-static tide_status move_state(tide__network *n, uint32_t index, tide__piece_fn fn, void *context, bool write) {
+static tide_status move_state(tide__network *n, uint32_t index, moving m) {
     const tide_state *s = tide_step_state(n->step, index);
     const desk d = {malloc(TIDE__PIECE_BYTES), malloc(TIDE__PIECE_BYTES)};
     uint64_t size = stored_bytes(n, s);
@@ -82,19 +116,21 @@ static tide_status move_state(tide__network *n, uint32_t index, tide__piece_fn f
     tide_status status = d.stored && d.plain ? TIDE_OK : tide__fail_memory();
     for (uint64_t at = 0; at < size && status == TIDE_OK; at += piece.size_bytes) {
         status = next_piece(n, s, at, &piece);
-        if (status == TIDE_OK) status = move_piece(n, s, &piece, &d, fn, context, write);
+        if (status == TIDE_OK) status = move_piece(n, s, &piece, &d, &m);
     }
     free(d.stored);
     free(d.plain);
-    return status;
+    return status == TIDE_OK ? m.given : status;
 }
 
 tide_status tide__network_write_state(tide__network *n, uint32_t state, tide__piece_fn fill, void *context) {
-    return move_state(n, state, fill, context, true);
+    if (tide_step_state(n->step, state)->at_start == TIDE_NONE) return TIDE_OK;
+    return move_state(n, state, (moving){.way.write = true, .fn = fill, .context = context});
 }
 
-tide_status tide__network_read_state(tide__network *n, uint32_t state, tide__piece_fn take, void *context) {
-    return move_state(n, state, take, context, false);
+tide_status tide__network_read_state(tide__network *n, uint32_t state, const tide__far *far, tide__piece_fn take,
+                                     void *context) {
+    return move_state(n, state, (moving){.way.far = far, .fn = take, .context = context});
 }
 
 /* Dimensions from `whole` on are complete, so a row goes along the one before it and all of them. */
@@ -152,30 +188,37 @@ static tide_status draw_piece(void *context, const tide_state *s, const tide_pie
 }
 
 tide_status tide__network_init_state(tide__network *n, uint32_t index, uint64_t seed) {
-    if (tide_step_state(n->step, index)->at_start == TIDE_NONE) return TIDE_OK;
     tide_status status = tide__network_write_state(n, index, draw_piece, &seed);
     return status == TIDE_OK ? TIDE_OK : tide__fail_in(status, "state \"%s\"", tide_step_state(n->step, index)->name);
 }
 
 /* ---- as stored ---- */
 
-tide_status tide__network_hash(const tide__network *n, const tide_state *s, uint64_t size_bytes, uint64_t *hash) {
+tide_status tide__network_hash_part(const tide__network *n, tide_id value, uint64_t size_bytes, uint64_t size_of_all,
+                                    uint64_t *hash) {
     uint64_t h = *hash, part = 0;
     char *bytes = malloc(TIDE__PIECE_BYTES);
     tide_status status = bytes ? TIDE_OK : tide__fail_memory();
     for (uint64_t at = 0; at < size_bytes && status == TIDE_OK; at += part) {
         part = tide__min_u64(size_bytes - at, TIDE__PIECE_BYTES);
-        status = move_bytes(n, s, at, bytes, part, false);
+        status = tide__network_read_part(n, value, at, bytes, part);
         if (status == TIDE_OK) h = tide__hash_words(h, bytes, part);
     }
-    if (status == TIDE_OK) *hash = tide__hash_end(h, bytes + part - part % 8, size_bytes);
+    if (status == TIDE_OK) *hash = size_of_all ? tide__hash_end(h, bytes + part - part % 8, size_of_all) : h;
     free(bytes);
     return status;
 }
 
-tide_status tide__network_hash_state(const tide__network *n, uint32_t index, uint64_t *hash) {
+tide_status tide__network_hash_state(const tide__network *n, uint32_t index, const tide__far *far, uint64_t *hash) {
     const tide_state *s = tide_step_state(n->step, index);
-    return tide__network_hash(n, s, stored_bytes(n, s), hash);
+    const uint32_t last = part_count(s) - 1;
+    const uint64_t size = stored_bytes(n, s);
+    for (uint32_t i = 0; i <= last; i++) {
+        const tide_state_part p = part_of(n, s, i);
+        if (p.to != TIDE_NONE) TIDE_TRY(tide__network_hash_part(n, p.to, p.size_bytes, i == last ? size : 0, hash));
+        if (far) TIDE_TRY(far->pass(far->context, p.owner, hash, sizeof *hash));
+    }
+    return TIDE_OK;
 }
 
 tide_status tide__network_state_layout(const tide__network *n, uint32_t index, uint64_t *layout) {
@@ -190,56 +233,69 @@ tide_status tide__network_state_layout(const tide__network *n, uint32_t index, u
 
 /* ---- from another network ---- */
 
-/* *tensor: where `from` has the state of this name. The two store it in the same way, because the op that reads it first is
- * the same in both. */
-static tide_status find_source(const tide__network *to, uint32_t state, const tide__network *from, uint32_t *source,
-                               tide_id *tensor) {
-    const char *name = tide_step_state(to->step, state)->name;
-    uint64_t mine, its;
-    if (!tide__step_find_state(from->step, name, source))
-        return tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", name);
-    TIDE_TRY(tide__network_state_layout(to, state, &mine));
-    TIDE_TRY(tide__network_state_layout(from, *source, &its));
-    if (mine != its) return tide__fail(TIDE_E_INTERNAL, "the training step stores \"%s\" in another way", name);
-    *tensor = tide_step_state(from->step, *source)->at_start;
+/* Where `from` has the state of this name. The two store it in the same way, because the op that reads it first is the same in both,
+ * and in the same parts. */
+static tide_status find_source(const tide__network *to, uint32_t state, const tide__network *from, uint32_t *source) {
+    const tide_state *mine = tide_step_state(to->step, state), *its;
+    uint64_t my_layout, its_layout;
+    if (!tide__step_find_state(from->step, mine->name, source))
+        return tide__fail(TIDE_E_INTERNAL, "the training step has no state \"%s\"", mine->name);
+    TIDE_TRY(tide__network_state_layout(to, state, &my_layout));
+    TIDE_TRY(tide__network_state_layout(from, *source, &its_layout));
+    its = tide_step_state(from->step, *source);
+    if (my_layout != its_layout || mine->n_parts != its->n_parts)
+        return tide__fail(TIDE_E_INTERNAL, "the training step stores \"%s\" in another way", mine->name);
     return TIDE_OK;
 }
 
-static tide_status copy_value(tide__network *to, tide_id target, const tide__network *from, tide_id source,
-                              uint64_t size_bytes, void *bytes) {
-    for (uint64_t at = 0; at < size_bytes; at += TIDE__PIECE_BYTES) {
-        uint64_t part = tide__min_u64(size_bytes - at, TIDE__PIECE_BYTES);
-        TIDE_TRY(tide__network_read_part(from, source, at, bytes, part));
-        TIDE_TRY(tide__network_write_part(to, target, at, bytes, part));
+/* With each value here of `to` that of `from` that it comes from. */
+typedef tide_status (*value_fn)(tide__network *to, tide_id mine, const tide__network *from, tide_id its, void *context);
+
+static tide_status visit_values(tide__network *to, const tide__network *from, value_fn visit, void *context) {
+    uint32_t source = 0;
+    for (uint32_t i = 0; i < tide_step_state_count(to->step); i++) {
+        const tide_state *s = tide_step_state(to->step, i);
+        if (s->at_start == TIDE_NONE) continue;
+        TIDE_TRY(find_source(to, i, from, &source));
+        const tide_state *its = tide_step_state(from->step, source);
+        for (uint32_t k = 0; k < part_count(s); k++) {
+            const tide_id mine = part_of(to, s, k).to;
+            if (mine != TIDE_NONE) TIDE_TRY(visit(to, mine, from, part_of(from, its, k).to, context));
+        }
+    }
+    return TIDE_OK;
+}
+
+static tide_status copy_value(tide__network *to, tide_id mine, const tide__network *from, tide_id its, void *bytes) {
+    const uint64_t size = value_bytes(to, mine);
+    for (uint64_t at = 0; at < size; at += TIDE__PIECE_BYTES) {
+        uint64_t part = tide__min_u64(size - at, TIDE__PIECE_BYTES);
+        TIDE_TRY(tide__network_read_part(from, its, at, bytes, part));
+        TIDE_TRY(tide__network_write_part(to, mine, at, bytes, part));
     }
     return TIDE_OK;
 }
 
 tide_status tide__network_copy_states(tide__network *to, const tide__network *from) {
     void *bytes = malloc(TIDE__PIECE_BYTES);
-    tide_status status = bytes ? TIDE_OK : tide__fail_memory();
-    uint32_t source = 0;
-    tide_id tensor;
-    for (uint32_t i = 0; i < tide_step_state_count(to->step) && status == TIDE_OK; i++) {
-        const tide_state *s = tide_step_state(to->step, i);
-        if (s->at_start == TIDE_NONE) continue;
-        status = find_source(to, i, from, &source, &tensor);
-        if (status == TIDE_OK) status = copy_value(to, s->at_start, from, tensor, stored_bytes(to, s), bytes);
-    }
+    tide_status status = bytes ? visit_values(to, from, copy_value, bytes) : tide__fail_memory();
     free(bytes);
     return status;
 }
 
+static tide_status borrow_value(tide__network *to, tide_id mine, const tide__network *from, tide_id its,
+                                void *context) {
+    (void)from;
+    (void)context;
+    to->lent[mine] = its;
+    return TIDE_OK;
+}
+
 tide_status tide__network_borrow_states(tide__network *to, const tide__network *from) {
     size_t tensors = tide_program_tensor_count(to->program);
-    uint32_t source = 0;
     to->lender = from;
     to->lent = malloc((tensors + 1) * sizeof *to->lent);
     if (!to->lent) return tide__fail_memory();
     memset(to->lent, 0xff, tensors * sizeof *to->lent); /* TIDE_NONE in each */
-    for (uint32_t i = 0; i < tide_step_state_count(to->step); i++) {
-        tide_id mine = tide_step_state(to->step, i)->at_start;
-        if (mine != TIDE_NONE) TIDE_TRY(find_source(to, i, from, &source, &to->lent[mine]));
-    }
-    return TIDE_OK;
+    return visit_values(to, from, borrow_value, NULL);
 }

@@ -111,8 +111,14 @@ static tide_status tape_init(tide__tape *tape, const tide__graph *graph, const t
     tape->partials = malloc((graph->params.count + 1) * tape->n_levels * sizeof *tape->partials);
     if (!tape->nodes || !tape->weights || !tape->micros || !tape->partials) return tide__fail_memory();
     for (size_t i = 0; i < graph->params.count; i++)
-        tape->weights[i] = (tide__weight){TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE, TIDE_NONE, 0, 0};
-    return tide__tape_choose_owners(tape);
+        tape->weights[i] = (tide__weight){.start = TIDE_NONE,
+                                          .now = TIDE_NONE,
+                                          .grad = TIDE_NONE,
+                                          .state = TIDE_NONE,
+                                          .optimizer = TIDE_NONE,
+                                          .like = TIDE_NONE};
+    tide__tape_count_elements(tape);
+    return TIDE_OK;
 }
 
 static void free_names(char **names, size_t n) {
@@ -133,6 +139,8 @@ static void tape_deinit(tide__tape *tape) {
     free(tape->micros);
     free(tape->partials);
     free_states(tape->states.data, tape->states.count);
+    tide__vec_free(&tape->state_param);
+    tide__vec_free(&tape->stakes);
     tide__vec_free(&tape->reads);
     tide__vec_free(&tape->pending);
     tide__vec_free(&tape->statistics);
@@ -160,30 +168,55 @@ static tide_status unroll(tide__tape *tape) {
     return tide__tape_update(tape);
 }
 
+static tide_status keep(const tide__tape *tape, tide_id value) {
+    return tape->options->client_weights ? TIDE_OK : tide_program_builder_keep(tape->emit.builder, value);
+}
+
+/* Of weights at their owners the parts that are here. */
+static tide_status keep_owned(tide__tape *tape, const tide__weight *weight) {
+    tide_state *state = &tape->states.data[weight->state];
+    for (uint32_t i = 0; i < weight->n_stakes; i++) {
+        const tide_id now = tape->stakes.data[weight->first_stake + i].now;
+        state->parts[i].from = now;
+        if (now == TIDE_NONE) continue;
+        if (state->at_end == TIDE_NONE) state->at_end = now;
+        TIDE_TRY(keep(tape, now));
+    }
+    return TIDE_OK;
+}
+
+static tide_status carry(const tide__tape *tape, tide_id from, tide_id to) {
+    return to == TIDE_NONE ? TIDE_OK
+                           : tide_program_builder_carry(tape->emit.builder, (tide_carry){.from = from, .to = to});
+}
+
 /* The newest value of everything that was there at the start is there at the end. */
 static tide_status carry_states(tide__tape *tape) {
     for (size_t i = 0; i < tape->graph->params.count; i++) {
         tide__weight *weight = &tape->weights[i];
-        if (weight->now == TIDE_NONE) continue;
-        tape->states.data[weight->state].at_end = weight->now;
-        if (tape->options->client_weights) continue;
-        TIDE_TRY(tide_program_builder_keep(tape->emit.builder, weight->now));
+        if (weight->state == TIDE_NONE) continue;
+        if (tide__tape_is_gathered(tape, (uint32_t)i)) {
+            TIDE_TRY(keep_owned(tape, weight));
+        } else {
+            tape->states.data[weight->state].at_end = weight->now;
+            TIDE_TRY(keep(tape, weight->now));
+        }
     }
     for (size_t i = 0; i < tape->states.count && !tape->options->client_weights; i++) {
         const tide_state *s = &tape->states.data[i];
-        const tide_carry whole = {s->at_end, s->at_start};
-        if (whole.to == TIDE_NONE) continue;
-        for (uint32_t k = 0; k < (s->n_parts ? s->n_parts : 1); k++)
-            TIDE_TRY(tide_program_builder_carry(tape->emit.builder, s->n_parts ? s->parts[k] : whole));
+        if (s->n_parts == 0) TIDE_TRY(carry(tape, s->at_end, s->at_start));
+        for (uint32_t k = 0; k < s->n_parts; k++) TIDE_TRY(carry(tape, s->parts[k].from, s->parts[k].to));
     }
     return TIDE_OK;
 }
+
+static bool is_owned(const tide_state *s) { return s->n_parts > 0 && s->parts[0].owner != TIDE_NONE; }
 
 /* An optimizer state is stored like the parameter that its update reads first. */
 static void describe_optimizer_states(tide_step *step, const uint32_t *state_of) {
     for (uint32_t i = 0; i < step->n_states; i++) {
         tide_state *s = &step->states[i];
-        if (s->cls != TIDE_CLASS_OPTIMIZER || s->at_start == TIDE_NONE) continue;
+        if (s->cls != TIDE_CLASS_OPTIMIZER || is_owned(s)) continue;
         const tide_state *parameter = &step->states[state_of[tide_program_op(step->program, s->op)->reads[0]]];
         s->op = parameter->op;
         s->operand = parameter->operand;
@@ -197,7 +230,7 @@ static tide_status describe_states(tide_step *step) {
     if (!state_of) return tide__fail_memory();
     memset(state_of, 0xff, n_tensors * sizeof *state_of);
     for (uint32_t i = 0; i < step->n_states; i++) {
-        if (step->states[i].at_start == TIDE_NONE) continue;
+        if (is_owned(&step->states[i])) continue;
         state_of[step->states[i].at_start] = i;
         step->states[i].name = tide_program_tensor(step->program, step->states[i].at_start)->name;
     }
@@ -212,6 +245,15 @@ static tide_status describe_states(tide_step *step) {
     describe_optimizer_states(step, state_of);
     free(state_of);
     return TIDE_OK;
+}
+
+/* A state with owners is stored like the values of its parameter, which is read by an op of this kind at every rank. */
+static void describe_owned(const tide__tape *tape, tide_state *s, uint32_t param) {
+    const tide__origin *origin = &tape->emit.tensors.data[tape->weights[param].like];
+    tide_id op = 0;
+    while (op < tape->emit.ops.count && tape->emit.ops.data[op] != origin->recipe) op++;
+    s->op = op;
+    s->operand = origin->operand;
 }
 
 /* Hands the vectors of the tape over to the step. */
@@ -245,6 +287,8 @@ static tide_status build(const tide_model *model, const tide_step_options *optio
     TIDE_TRY_GOTO(carry_states(&tape), done);
     TIDE_TRY_GOTO(tide_program_builder_finish(builder, &step->program), done);
     builder = NULL;
+    for (size_t i = 0; i < tape.states.count; i++)
+        if (is_owned(&tape.states.data[i])) describe_owned(&tape, &tape.states.data[i], tape.state_param.data[i]);
     take_over(step, &tape);
     status = describe_states(step);
 done:

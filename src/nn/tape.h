@@ -20,15 +20,24 @@ typedef struct tide__node {
 
 /* One parameter of the graph, in the course of the step. */
 typedef struct tide__weight {
-    tide_id start;        /* its value at the start */
-    tide_id now;          /* its newest value: another one after an update or new running statistics */
-    tide_id grad;         /* of the micro-batch at hand, as far as it is there; in the end the sum over all of them */
-    uint32_t state;       /* its entry in `states` */
-    uint32_t owner;       /* the rank that updates it; TIDE_NONE: every rank does */
-    tide_id like;         /* the first of its values here, for the layout of those to come; TIDE_NONE: none as yet */
-    uint64_t grad_floats; /* of its gradient, as stored */
-    uint32_t uses;        /* how often it has gone from its owner to others */
+    tide_id start;      /* its value at the start */
+    tide_id now;        /* its newest value: another one after an update or new running statistics */
+    tide_id grad;       /* of the micro-batch at hand, as far as it is there */
+    uint32_t state;     /* its entry in `states` */
+    uint32_t optimizer; /* the first entry of its optimizer states; TIDE_NONE: none as yet */
+    tide_id like;       /* the first of its values here, for the layout of those to come; TIDE_NONE: none as yet */
+    uint32_t uses;      /* how often it has gone from its owners to others */
+    uint64_t before;    /* elements of trainable parameters before it */
+    uint32_t first_stake, n_stakes; /* 0 of them: how it is stored is not known as yet */
 } tide__weight;
+
+/* What one rank owns of a trainable parameter: all of it, or some of its floats. */
+typedef struct tide__stake {
+    uint32_t param, owner;  /* the rank that updates it; TIDE_NONE: every rank does */
+    uint64_t first, floats; /* as stored */
+    tide_id now;            /* with weights at their owners, here: its newest value */
+    tide_id grad;           /* where it is updated: the sum over all micro-batches */
+} tide__stake;
 
 /* Per micro-batch. */
 typedef struct tide__micro {
@@ -38,7 +47,7 @@ typedef struct tide__micro {
 
 /* A sum on its way to and from another rank. */
 typedef struct tide__exchange {
-    uint32_t slot, level;
+    uint32_t stake, level; /* TIDE_NONE: the loss */
     uint64_t size_bytes;
     tide_id own, received; /* TIDE_NONE: the sum is no longer here, or nothing comes */
 } tide__exchange;
@@ -59,6 +68,8 @@ typedef struct tide__tape {
     tide__emitter emit;
     tide__node *nodes;     /* per layer */
     tide__weight *weights; /* per parameter */
+    uint64_t n_elements;   /* of all trainable parameters */
+    TIDE_VEC(tide__stake) stakes;
     tide__micro *micros;
     TIDE_VEC(tide_id) reads; /* scratch: of the op being made */
     tide_id *partials;       /* per slot (a parameter, or behind them the loss): n_levels sums, see tree.c */
@@ -70,8 +81,9 @@ typedef struct tide__tape {
     size_t first_pending;                  /* those before are done */
     uint64_t pending_bytes;                /* of one direction */
     TIDE_VEC(tide__statistics) statistics; /* of several ranks: by micro-batch, then layer */
-    TIDE_VEC(tide_state) states;           /* names of those that are here, and ops, are filled in by step.c */
-    TIDE_VEC(char *) names;                /* of those that are not */
+    TIDE_VEC(tide_state) states;           /* ops, and names of those without owners, are filled in by step.c */
+    TIDE_VEC(uint32_t) state_param;        /* per state */
+    TIDE_VEC(char *) names;                /* of those with owners */
 } tide__tape;
 
 /* Forward ops of one micro-batch; fills nodes and micros. */
@@ -82,8 +94,8 @@ tide_status tide__tape_backward(tide__tape *tape);
 /* Clipping, then the updates of all parameters. */
 tide_status tide__tape_update(tide__tape *tape);
 
-/* Update of a parameter, if it is trainable. */
-tide_status tide__tape_update_param(tide__tape *tape, uint32_t param);
+/* Update of what one rank, or every rank, owns of a parameter. */
+tide_status tide__tape_update_stake(tide__tape *tape, uint32_t stake);
 
 /* The sum over this rank's micro-batches is there: it becomes the loss or the parameter's gradient, with fused updates an update; with
  * several ranks later, tide__tape_share_rest at the latest. */
@@ -95,25 +107,31 @@ tide_status tide__tape_chain_statistics(tide__tape *tape);
 
 /* ---- what lies at its owner; see shard.c ---- */
 
-/* Whole parameters, so that all ranks have about as many bytes. */
-tide_status tide__tape_choose_owners(tide__tape *tape);
-bool tide__tape_is_elsewhere(const tide__tape *tape, uint32_t param); /* another rank updates it */
-bool tide__tape_is_gathered(const tide__tape *tape, uint32_t param);  /* only its owner has it */
-/* A state that another rank has: name and role name it. */
-tide_status tide__tape_miss_state(tide__tape *tape, const tide__param *param, const char *name, const char *role,
-                                  tide_state state);
+/* Counts the elements of which each rank owns its share. */
+void tide__tape_count_elements(tide__tape *tape);
+/* Who owns what of a parameter that is stored as so many floats. */
+tide_status tide__tape_deal(tide__tape *tape, uint32_t param, uint64_t floats);
+bool tide__tape_has_owners(const tide__tape *tape, uint32_t param);
+bool tide__tape_is_gathered(const tide__tape *tape, uint32_t param); /* only its owners have it */
+bool tide__tape_is_here(const tide__tape *tape, const tide__stake *stake);
+bool tide__tape_is_cut(const tide__tape *tape, const tide__stake *stake); /* it is a part */
+/* The name of a parameter, or behind it which part this is. */
+void tide__tape_name_stake(const tide__tape *tape, uint32_t stake, char name[TIDE__PARAM_NAME_BYTES]);
+/* A state of the step; n_parts of its parts are to be filled in. role: NULL, its name is that of its tensor. */
+tide_status tide__tape_add_state(tide__tape *tape, uint32_t param, tide_state state, const char *role,
+                                 uint32_t n_parts);
+/* With weights at their owners: the parameter's state, and the parts of it that are here, in the layout of operand `operand` of `desc`. */
+tide_status tide__tape_add_owned(tide__tape *tape, uint32_t param, tide_state state, const tide_op_desc *desc,
+                                 uint32_t operand);
 /* With weights at their owners: the value of a parameter for one use, as operand `operand` of `desc`. Owners send it, others get it. */
 tide_status tide__tape_gather(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
                               tide_id *out);
-/* The newest value of a parameter goes from its owner to all, if all have it. */
-tide_status tide__tape_spread(tide__tape *tape, uint32_t param);
-/* A value on its way from one rank to another, or to all others (TIDE_NONE). There it is in the layout of `like`, or where that is
- * TIDE_NONE of operand `operand` of draft.desc. draft.again counts what else goes by this name. */
+/* The newest value of what is owned goes from its owner to all, if all have it. */
+tide_status tide__tape_spread(tide__tape *tape, uint32_t stake, tide_id value);
+/* A value on its way from one rank to another, or to all others (TIDE_NONE). draft.again counts what else goes by this name. */
 typedef struct tide__passing {
     tide__draft draft;
-    uint32_t operand;
-    tide_class cls;
-    tide_id like;
+    tide__arrival as;
     uint32_t from, to;
 } tide__passing;
 tide_status tide__tape_pass(tide__tape *tape, const tide__passing *passing, tide_id *value);

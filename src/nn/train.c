@@ -244,10 +244,7 @@ tide_status tide_trainer_hash(tide_trainer *t, uint64_t *hash) {
     TIDE_NEED(t, hash);
     const tide__network *n = &t->network;
     uint64_t h = t->step;
-    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) {
-        if (tide_step_state(n->step, i)->at_start != TIDE_NONE) TIDE_TRY(tide__network_hash_state(n, i, &h));
-        TIDE_TRY(tide__owner_tells(t, i, &h, sizeof h));
-    }
+    for (uint32_t i = 0; i < tide_step_state_count(n->step); i++) TIDE_TRY(tide__owner_hashes_state(t, i, &h));
     *hash = h;
     return TIDE_OK;
 }

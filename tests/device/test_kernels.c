@@ -175,6 +175,8 @@ static void visit_updates(visit_fn visit, void *context) {
                 d = update_desc(update_kinds[k], sizes[i], clipped), visit(&d, context);
         d = update_desc(TIDE_OP_ACCUMULATE, sizes[i], 0), visit(&d, context);
         d = update_desc(TIDE_OP_ZERO, sizes[i], 0), visit(&d, context);
+        d = (tide_op_desc){.kind = TIDE_OP_CUT, .elements = sizes[i], .part_first = sizes[i] / 3};
+        d.part_elements = sizes[i] - d.part_first, visit(&d, context);
     }
 }
 
@@ -484,6 +486,37 @@ static void test_update_in_parts(void **state) {
     rig_close(&rig);
 }
 
+/* ---- parts ---- */
+
+/* Cut into three and put together again, in place of the first: the same bytes. */
+static void test_cut_and_paste(void **state) {
+    enum { N = 1000, STRIDE = 4096, WHOLE = 4 * STRIDE, END = 5 * STRIDE };
+    static const uint64_t ends[4] = {0, 384, 385, N};
+    kernel_rig rig;
+    rig_open(&rig, *state);
+    memset(rig.bytes, 0, END);
+    for (int i = 0; i < N; i++) ((float *)(void *)rig.bytes)[i] = 1 - 2 * tide__random_unit(9, 0, (uint64_t)i);
+    rig_put(&rig, 0, END);
+    for (uint64_t i = 0; i < 3; i++) {
+        const uint64_t part = STRIDE * (1 + i);
+        tide_op_desc d = {
+            .kind = TIDE_OP_CUT, .elements = N, .part_first = ends[i], .part_elements = ends[i + 1] - ends[i]};
+        run_at(&rig, &d, NULL, (const uint64_t[]){0, part}, 2);
+        d.kind = TIDE_OP_PASTE;
+        d.has_prev = i > 0;
+        run_at(&rig, &d, NULL, i > 0 ? (const uint64_t[]){WHOLE, part, WHOLE} : (const uint64_t[]){part, WHOLE},
+               i > 0 ? 3 : 2);
+        rig_get(&rig, 0, END);
+        assert_memory_equal(rig.bytes, rig.bytes + WHOLE, ends[i + 1] * sizeof(float));
+        if (i < 2) assert_memory_not_equal(rig.bytes, rig.bytes + WHOLE, N * sizeof(float));
+    }
+    tide_op_desc d = {.kind = TIDE_OP_PASTE, .elements = N, .part_first = N - 10, .part_elements = 11};
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    d.part_elements = 0;
+    refuse(&rig, d, TIDE_E_ARGUMENT);
+    rig_close(&rig);
+}
+
 /* ---- what is refused ---- */
 
 static void test_refused_descriptors(void **state) {
@@ -640,6 +673,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_dropout_replays, &two),
         cmocka_unit_test_prestate(test_norm_in_groups, &one),
         cmocka_unit_test_prestate(test_update_in_parts, &one),
+        cmocka_unit_test_prestate(test_cut_and_paste, &one),
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
         cmocka_unit_test_prestate(test_wrong_label, &one),
@@ -655,6 +689,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_dropout_replays, &opencl),
         cmocka_unit_test_prestate(test_norm_in_groups, &opencl),
         cmocka_unit_test_prestate(test_update_in_parts, &opencl),
+        cmocka_unit_test_prestate(test_cut_and_paste, &opencl),
         cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
         cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
         cmocka_unit_test_prestate(test_wrong_label, &opencl),
@@ -678,6 +713,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_dropout_replays, &cuda),
         cmocka_unit_test_prestate(test_norm_in_groups, &cuda),
         cmocka_unit_test_prestate(test_update_in_parts, &cuda),
+        cmocka_unit_test_prestate(test_cut_and_paste, &cuda),
         cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
         cmocka_unit_test_prestate(test_refused_enqueues, &cuda),
         cmocka_unit_test_prestate(test_wrong_label, &cuda),

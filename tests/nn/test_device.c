@@ -31,7 +31,8 @@ static tide_step *make_step(tide_device *device, const char *spec, tide_step_opt
 
 /* Ops that work on stored floats whatever their layout. */
 static bool is_flat(tide_op_kind kind) {
-    return (kind >= TIDE_OP_SGD && kind <= TIDE_OP_ACCUMULATE) || kind == TIDE_OP_ZERO;
+    return (kind >= TIDE_OP_SGD && kind <= TIDE_OP_ACCUMULATE) || kind == TIDE_OP_ZERO || kind == TIDE_OP_CUT ||
+           kind == TIDE_OP_PASTE;
 }
 
 /* Size and layout of each tensor as the ops that touch it see it; 0 = nobody has said yet. */

@@ -118,6 +118,7 @@ ref_spec ref_spec_of(const tide_op_desc *d) {
     case TIDE_OP_GRAD_NORM: return spec(d->grad_elements, (int)d->n_grads, LIST(1));
     case TIDE_OP_ACCUMULATE: return spec(LIST(e, e), LIST(e));
     case TIDE_OP_ZERO: return spec(NULL, 0, LIST(e));
+    case TIDE_OP_CUT: return spec(LIST(e), LIST(d->part_elements));
     default: return d->kind >= TIDE_OP_LAYERNORM_FWD ? ref_token_spec(d) : spec_of_shape(d);
     }
 }
@@ -407,6 +408,10 @@ static void elementwise(const tide_op_desc *d, double *const *v, uint64_t n) {
         }
 }
 
+static void cut(const tide_op_desc *d, double *const *v) {
+    for (uint64_t i = 0; i < d->part_elements; i++) v[1][i] = v[0][d->part_first + i];
+}
+
 void ref_run(const tide_op_desc *d, const tide_step_args *args, double *const *v) {
     switch (d->kind) {
     case TIDE_OP_CONV_FWD:
@@ -439,6 +444,7 @@ void ref_run(const tide_op_desc *d, const tide_step_args *args, double *const *v
     case TIDE_OP_ADAM:
     case TIDE_OP_ADAMW: update(d, args, v); break;
     case TIDE_OP_GRAD_NORM: grad_norm(d, v); break;
+    case TIDE_OP_CUT: cut(d, v); break;
     case TIDE_OP_RELU_FWD:
     case TIDE_OP_RELU_BWD:
     case TIDE_OP_ADD:

@@ -1,4 +1,4 @@
-/* Ops that treat every stored float alike: relu, add, accumulate, zero. Any write may lie exactly on a read; layouts
+/* Ops that treat every stored float alike: relu, add, accumulate, zero, cut, paste. Any write may lie exactly on a read; layouts
  * do not matter, and zero padding stays zero. */
 #include <string.h>
 
@@ -89,5 +89,42 @@ static tide_status run_zero(const tide__cpu_kernel *k, const tide__call *call) {
 
 tide_status tide__build_zero(tide__cpu_kernel *k, const tide_op_desc *source) {
     k->run = run_zero;
+    return tide__add_floats(k, TIDE__WRITE, source->elements);
+}
+
+/* ---- cut, paste ---- */
+
+typedef struct copying {
+    const float *from;
+    float *to;
+} copying;
+
+static void copy_range(const void *context, int64_t begin, int64_t end) {
+    const copying *o = context;
+    memcpy(o->to + begin, o->from + begin, (size_t)(end - begin) * sizeof *o->to);
+}
+
+static tide_status run_cut(const tide__cpu_kernel *k, const tide__call *call) {
+    const copying o = {tide__floats(call, 0) + k->desc.part_first, tide__floats(call, 1)};
+    tide__for_ranges((int64_t)k->desc.part_elements, copy_range, &o);
+    return TIDE_OK;
+}
+
+tide_status tide__build_cut(tide__cpu_kernel *k, const tide_op_desc *source) {
+    TIDE_TRY(tide__add_floats(k, TIDE__READ, source->elements));
+    k->run = run_cut;
+    return tide__add_floats(k, TIDE__WRITE, source->part_elements);
+}
+
+static tide_status run_paste(const tide__cpu_kernel *k, const tide__call *call) {
+    const copying o = {tide__floats(call, k->n_reads - 1), tide__floats(call, k->n_reads) + k->desc.part_first};
+    tide__for_ranges((int64_t)k->desc.part_elements, copy_range, &o);
+    return TIDE_OK;
+}
+
+tide_status tide__build_paste(tide__cpu_kernel *k, const tide_op_desc *source) {
+    if (source->has_prev) TIDE_TRY(tide__add_floats(k, TIDE__READ, source->elements));
+    TIDE_TRY(tide__add_floats(k, TIDE__READ, source->part_elements));
+    k->run = run_paste;
     return tide__add_floats(k, TIDE__WRITE, source->elements);
 }

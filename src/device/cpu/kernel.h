@@ -127,6 +127,8 @@ tide_status tide__build_relu(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_add(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_accumulate(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_zero(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_cut(tide__cpu_kernel *k, const tide_op_desc *source);
+tide_status tide__build_paste(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_maxpool(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_avgpool(tide__cpu_kernel *k, const tide_op_desc *source);
 tide_status tide__build_bn(tide__cpu_kernel *k, const tide_op_desc *source);

@@ -2,7 +2,7 @@
  * finite.
  *
  * Squares are summed in double over blocks of fixed size, one partial sum each in the workspace, then in order. Where the
- * gradients come in groups, the sum goes from group to group: the same bits as of all at once. */
+ * gradients come in groups, the sum goes from group to group: the same bits as of all at once, also where a gradient is cut between two blocks. */
 #include <math.h>
 #include <string.h>
 
@@ -23,9 +23,8 @@ static double sum_of_squares(const float *x, int64_t n) {
     return sum;
 }
 
-static double norm_of_operand(const tide__operand *o, const float *x, double *partial) {
+static double add_norm(const tide__operand *o, const float *x, double *partial, double sum) {
     int64_t n = o->shape.n, blocks = block_count(o);
-    double sum = 0;
 #pragma omp parallel for schedule(static) if (n > TIDE__PARALLEL_FLOATS)
     for (int64_t b = 0; b < blocks; b++) {
         int64_t at = b * BLOCK_FLOATS;
@@ -39,7 +38,7 @@ static tide_status run_grad_norm(const tide__cpu_kernel *k, const tide__call *ca
     const uint32_t n = k->n_reads - (k->desc.has_prev ? 1 : 0);
     double sum = 0, *partial = tide__at(call, k->n_reads + 1);
     if (k->desc.has_prev) memcpy(&sum, tide__at(call, n), sizeof sum);
-    for (uint32_t i = 0; i < n; i++) sum += norm_of_operand(&k->operands.data[i], tide__floats(call, i), partial);
+    for (uint32_t i = 0; i < n; i++) sum = add_norm(&k->operands.data[i], tide__floats(call, i), partial, sum);
     if (k->desc.has_next) {
         memcpy(tide__at(call, k->n_reads), &sum, sizeof sum);
         return TIDE_OK;

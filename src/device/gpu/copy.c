@@ -71,3 +71,16 @@ tide_status tide__gpu_build_reorder(tide__gpu_kernel *k, const tide_op_desc *d) 
     TIDE_TRY(tide__gpu_writes(k, TIDE__F32, to.elements));
     return tide__gpu_copy(k, (tide__blocks_of){0, 0, 0}, (tide__blocks_of){1, 0, 0}, (int64_t)from.elements, 1);
 }
+
+/* Some floats of a whole, out of it or into it. */
+tide_status tide__gpu_build_cut(tide__gpu_kernel *k, const tide_op_desc *d) {
+    const bool out = d->kind == TIDE_OP_CUT;
+    const uint32_t before = !out && d->has_prev ? 1 : 0;
+    const int64_t n = (int64_t)d->part_elements;
+    const tide__blocks_of first = {.operand = before, .first = out ? (int64_t)d->part_first : 0, .stride = n};
+    const tide__blocks_of second = {.operand = before + 1, .first = out ? 0 : (int64_t)d->part_first, .stride = n};
+    if (before) TIDE_TRY(tide__gpu_reads(k, TIDE__F32, d->elements));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, out ? d->elements : d->part_elements));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, out ? d->part_elements : d->elements));
+    return tide__gpu_copy(k, first, second, n, 1);
+}

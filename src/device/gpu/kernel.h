@@ -164,6 +164,7 @@ tide_status tide__gpu_build_reorder(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_update(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_grad_norm(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_concat(tide__gpu_kernel *k, const tide_op_desc *d);
+tide_status tide__gpu_build_cut(tide__gpu_kernel *k, const tide_op_desc *d); /* paste, too */
 tide_status tide__gpu_build_steps(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_layernorm(tide__gpu_kernel *k, const tide_op_desc *d);
 tide_status tide__gpu_build_embedding(tide__gpu_kernel *k, const tide_op_desc *d);
