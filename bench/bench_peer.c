@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
     else
         code = measure(net, fd, data);
     if (code) tide_net_fail(net, TIDE_E_IO, "the benchmark failed");
-    (void)tide_lender_close(lender);
+    if (lender) (void)tide_lender_close(lender);
     tide_net_close(net);
     close(fd);
     free(data);

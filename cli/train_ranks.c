@@ -84,7 +84,7 @@ static tide_status status_of(int exit_code) {
 /* What others have here must not be taken away under them. */
 static void return_loan(train_ranks *r) {
     if (r->loan.net) (void)tide_loan_return(&r->loan);
-    (void)tide_lender_close(r->lender);
+    if (r->lender) (void)tide_lender_close(r->lender);
 }
 
 /* A training that was interrupted has ended on all ranks: that is no fault. */

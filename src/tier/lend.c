@@ -282,7 +282,7 @@ tide_status tide_lender_open(tide_net *net, const uint64_t *budget_bytes, tide_l
 }
 
 tide_status tide_lender_close(tide_lender *l) {
-    if (!l) return TIDE_OK;
+    TIDE_NEED(l);
     pthread_mutex_lock(&l->lock);
     while (l->n_pending > 0) pthread_cond_wait(&l->changed, &l->lock);
     pthread_mutex_unlock(&l->lock);

@@ -120,7 +120,8 @@ tide_status tide__tier_peer_create(const tide_loan *loan, uint64_t capacity_byte
 }
 
 tide_status tide_loan_return(const tide_loan *loan) {
-    TIDE_NEED(loan, loan->net);
+    TIDE_NEED(loan);
+    TIDE_NEED(loan->net);
     exchange x;
     return ask_once(loan, (tide__lend_ask){.kind = TIDE__LEND_RETURN}, &x);
 }

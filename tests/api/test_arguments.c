@@ -48,6 +48,15 @@ static void test_missing_arguments(void **state) {
     CALL(tide_net_allgather(NULL, SOME, 1, SOME));
     CALL(tide_net_allgather(SOME, NULL, 1, SOME));
     CALL(tide_net_allgather(SOME, SOME, 1, NULL));
+    CALL(tide_net_among(NULL, 1));
+    CALL(tide_lender_open(NULL, SOME, SOME));
+    CALL(tide_lender_open(SOME, NULL, SOME));
+    CALL(tide_lender_open(SOME, SOME, NULL));
+    CALL(tide_lender_close(NULL));
+    CALL(tide_loan_return(NULL));
+    CALL(tide_loan_return(SOME));
+    CALL(tide_machine_measure_loan(NULL, 1, SOME));
+    CALL(tide_machine_measure_loan(SOME, 1, NULL));
     CALL(tide_device_get_info(NULL, SOME));
     CALL(tide_device_get_info(SOME, NULL));
     CALL(tide_device_trust(NULL));
@@ -122,6 +131,7 @@ static void test_missing_arguments(void **state) {
     CALL(tide_heap_pin(SOME, 0, NULL));
     CALL(tide_machine_validate(NULL));
     CALL(tide_machine_add_peers(NULL, 1, 1));
+    CALL(tide_machine_add_lent(NULL, 1, 1, 1, 1));
     CALL(tide_machine_load(NULL, SOME));
     CALL(tide_machine_load(SOME, NULL));
     CALL(tide_machine_read_memory(NULL, 0, SOME, SOME));

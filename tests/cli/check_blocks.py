@@ -24,6 +24,8 @@ import tempfile
 ELSEWHERE = {
     "mpirun -n 4 tidemark train lenet --batch 64 --micro 8 --threads 1 --steps 20":
         "cli.test_ranks starts smaller ones, where Open MPI is installed",
+    "mpirun -n 3 tidemark train lenet --batch 64 --micro 8 --threads 1 --budget 60% --lenders 1 --peer-budget 64MiB":
+        "cli.test_lent starts smaller ones",
     "mpirun -n 2 --host first,second tidemark train lenet --batch 64 --micro 8 --threads 1":
         "needs two hosts with ssh; net.test_namespaces has two with namespaces",
     "tidemark train lenet --batch 64 --micro 8 --threads 1 --supervise 4 --checkpoint run.safetensors --every 100":

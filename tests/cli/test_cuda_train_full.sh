@@ -40,7 +40,7 @@ train_under_budgets resnet-cifar:1 --batch 2
 train_under_budgets unet:4 --batch 1 --input 1x16x16
 train_under_budgets gpt2:2,32,4,16,256 --batch 2
 
-for program in "device_test_conformance" "device_test_kernels cuda" "device_test_kernels_tokens cuda"; do
+for program in "device_test_conformance" "device_test_kernels cuda" "device_test_kernels_tokens cuda" "device_test_kernels_parts"; do
     # shellcheck disable=SC2086 # a program and its arguments
     "$build_dir"/tests/$program >"$work/log" 2>&1 || fail "$program: $(grep -m1 FAILED "$work/log")"
     [ ! -s report ] || fail "$program: the stand-in found: $(head -1 report)"

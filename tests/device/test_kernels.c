@@ -401,122 +401,6 @@ static void test_dropout_replays(void **state) {
     rig_close(&rig);
 }
 
-/* ---- norms in groups ---- */
-
-static void run_at(kernel_rig *rig, const tide_op_desc *d, const tide_step_args *args, const uint64_t *offsets,
-                   uint32_t n_offsets) {
-    tide_kernel *kernel = NULL;
-    assert_ok(tide_kernel_create(rig->device, d, &kernel));
-    assert_ok(tide_kernel_enqueue(kernel, 0, rig->queue, rig->arena, offsets, n_offsets, args));
-    assert_ok(tide_queue_sync(rig->queue));
-    tide_kernel_destroy(kernel);
-}
-
-/* Three gradients at once, and in two groups: the same factor. */
-static void test_norm_in_groups(void **state) {
-    enum { A = 0, B = 4096, C = 8192, SUM = 12288, WHOLE = 16384, GROUPED = 20480, WORK = 24576, END = 28672 };
-    static const uint64_t sizes[3] = {1000, 700, 33};
-    kernel_rig rig;
-    rig_open(&rig, *state);
-    memset(rig.bytes, 0, END);
-    for (int k = 0; k < 3; k++)
-        for (uint64_t i = 0; i < sizes[k]; i++)
-            ((float *)(void *)(rig.bytes + (uint64_t)k * B))[i] = 1 - 2 * tide__random_unit(5, (uint64_t)k, i);
-    rig_put(&rig, 0, END);
-    tide_op_desc whole = {.kind = TIDE_OP_GRAD_NORM, .n_grads = 3, .grad_elements = sizes, .clip_norm = 0.7f};
-    tide_op_desc first = whole, rest = whole;
-    first.n_grads = 2;
-    first.has_next = 1;
-    rest.n_grads = 1;
-    rest.grad_elements = sizes + 2;
-    rest.has_prev = 1;
-    run_at(&rig, &whole, NULL, (const uint64_t[]){A, B, C, WHOLE, WORK}, 5);
-    run_at(&rig, &first, NULL, (const uint64_t[]){A, B, SUM, WORK}, 4);
-    run_at(&rig, &rest, NULL, (const uint64_t[]){C, SUM, GROUPED, WORK}, 4);
-    rig_get(&rig, 0, END);
-    const float *at_once = (float *)(void *)(rig.bytes + WHOLE), *grouped = (float *)(void *)(rig.bytes + GROUPED);
-    assert_true(*at_once > 0 && *at_once < 1);
-    if (!strcmp(((const rig_config *)*state)->device, "cpu"))
-        assert_memory_equal(at_once, grouped, sizeof(float));
-    else
-        assert_true(fabsf(*at_once - *grouped) < 1e-6f);
-    rig_close(&rig);
-}
-
-/* ---- updates in parts ---- */
-
-enum { UPDATED = 1000, UPDATE_STRIDE = 4096, UPDATE_SCALE = 8 * UPDATE_STRIDE }; /* w, m, v, dw; the same; scale */
-
-/* n floats from `first` on, of the four values at `at`. */
-static void update_part(kernel_rig *rig, uint64_t at, uint64_t first, uint64_t n) {
-    const uint64_t m = at + UPDATE_STRIDE + first * sizeof(float), v = m + UPDATE_STRIDE, dw = at + 3 * UPDATE_STRIDE;
-    const tide_step_args args = {.step = 2, .learning_rate = 0.1f};
-    tide_op_desc d = update_desc(TIDE_OP_ADAMW, UPDATED, 1);
-    d.part_first = first;
-    d.part_elements = n < UPDATED ? n : 0;
-    run_at(rig, &d, &args, (const uint64_t[]){at, m, v, dw, UPDATE_SCALE, at, m, v}, 8);
-}
-
-/* Of everything, and of one part after the other with a state of its own each, in place: the same bits. */
-static void test_update_in_parts(void **state) {
-    enum { OTHER = 4 * UPDATE_STRIDE, END = UPDATE_SCALE + UPDATE_STRIDE };
-    kernel_rig rig;
-    rig_open(&rig, *state);
-    memset(rig.bytes, 0, END);
-    for (uint64_t k = 0; k < 4; k++)
-        for (uint64_t i = 0; i < UPDATED; i++) {
-            const float x = 1 - 2 * tide__random_unit(7, k, i);
-            ((float *)(void *)(rig.bytes + k * UPDATE_STRIDE))[i] = k == 2 ? fabsf(x) : x;
-        }
-    memcpy(rig.bytes + OTHER, rig.bytes, OTHER);
-    *(float *)(void *)(rig.bytes + UPDATE_SCALE) = 0.5f;
-    rig_put(&rig, 0, END);
-    update_part(&rig, 0, 0, UPDATED);
-    update_part(&rig, OTHER, 0, 384);
-    rig_get(&rig, 0, END);
-    assert_memory_equal(rig.bytes, rig.bytes + OTHER, 384 * sizeof(float));
-    assert_memory_not_equal(rig.bytes, rig.bytes + OTHER, UPDATED * sizeof(float));
-    update_part(&rig, OTHER, 384, UPDATED - 384);
-    rig_get(&rig, 0, END);
-    assert_memory_equal(rig.bytes, rig.bytes + OTHER, OTHER);
-    tide_op_desc d = update_desc(TIDE_OP_ADAMW, UPDATED, 1);
-    d.part_first = UPDATED - 10;
-    d.part_elements = 11;
-    refuse(&rig, d, TIDE_E_ARGUMENT);
-    rig_close(&rig);
-}
-
-/* ---- parts ---- */
-
-/* Cut into three and put together again, in place of the first: the same bytes. */
-static void test_cut_and_paste(void **state) {
-    enum { N = 1000, STRIDE = 4096, WHOLE = 4 * STRIDE, END = 5 * STRIDE };
-    static const uint64_t ends[4] = {0, 384, 385, N};
-    kernel_rig rig;
-    rig_open(&rig, *state);
-    memset(rig.bytes, 0, END);
-    for (int i = 0; i < N; i++) ((float *)(void *)rig.bytes)[i] = 1 - 2 * tide__random_unit(9, 0, (uint64_t)i);
-    rig_put(&rig, 0, END);
-    for (uint64_t i = 0; i < 3; i++) {
-        const uint64_t part = STRIDE * (1 + i);
-        tide_op_desc d = {
-            .kind = TIDE_OP_CUT, .elements = N, .part_first = ends[i], .part_elements = ends[i + 1] - ends[i]};
-        run_at(&rig, &d, NULL, (const uint64_t[]){0, part}, 2);
-        d.kind = TIDE_OP_PASTE;
-        d.has_prev = i > 0;
-        run_at(&rig, &d, NULL, i > 0 ? (const uint64_t[]){WHOLE, part, WHOLE} : (const uint64_t[]){part, WHOLE},
-               i > 0 ? 3 : 2);
-        rig_get(&rig, 0, END);
-        assert_memory_equal(rig.bytes, rig.bytes + WHOLE, ends[i + 1] * sizeof(float));
-        if (i < 2) assert_memory_not_equal(rig.bytes, rig.bytes + WHOLE, N * sizeof(float));
-    }
-    tide_op_desc d = {.kind = TIDE_OP_PASTE, .elements = N, .part_first = N - 10, .part_elements = 11};
-    refuse(&rig, d, TIDE_E_ARGUMENT);
-    d.part_elements = 0;
-    refuse(&rig, d, TIDE_E_ARGUMENT);
-    rig_close(&rig);
-}
-
 /* ---- what is refused ---- */
 
 static void test_refused_descriptors(void **state) {
@@ -671,9 +555,6 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_maxpool_ties, &one),
         cmocka_unit_test_prestate(test_nan_comes_through, &one),
         cmocka_unit_test_prestate(test_dropout_replays, &two),
-        cmocka_unit_test_prestate(test_norm_in_groups, &one),
-        cmocka_unit_test_prestate(test_update_in_parts, &one),
-        cmocka_unit_test_prestate(test_cut_and_paste, &one),
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
         cmocka_unit_test_prestate(test_wrong_label, &one),
@@ -687,9 +568,6 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_maxpool_ties, &opencl),
         cmocka_unit_test_prestate(test_nan_comes_through, &opencl),
         cmocka_unit_test_prestate(test_dropout_replays, &opencl),
-        cmocka_unit_test_prestate(test_norm_in_groups, &opencl),
-        cmocka_unit_test_prestate(test_update_in_parts, &opencl),
-        cmocka_unit_test_prestate(test_cut_and_paste, &opencl),
         cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
         cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
         cmocka_unit_test_prestate(test_wrong_label, &opencl),
@@ -711,9 +589,6 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_maxpool_ties, &cuda),
         cmocka_unit_test_prestate(test_nan_comes_through, &cuda),
         cmocka_unit_test_prestate(test_dropout_replays, &cuda),
-        cmocka_unit_test_prestate(test_norm_in_groups, &cuda),
-        cmocka_unit_test_prestate(test_update_in_parts, &cuda),
-        cmocka_unit_test_prestate(test_cut_and_paste, &cuda),
         cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
         cmocka_unit_test_prestate(test_refused_enqueues, &cuda),
         cmocka_unit_test_prestate(test_wrong_label, &cuda),
