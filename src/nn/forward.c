@@ -18,15 +18,20 @@ static tide_status stored_floats(tide__tape *tape, const tide_op_desc *desc, uin
     return TIDE_OK;
 }
 
+tide_tensor tide__tape_weight_leaf(const tide__tape *tape, tide_class cls) {
+    const tide_step_options *o = tape->options;
+    return (tide_tensor){.cls = cls,
+                         .start = o->client_weights ? TIDE_START_CLIENT : TIDE_START_PRESENT,
+                         .keep = o->inference && !o->client_weights};
+}
+
 static tide_status add_whole(tide__tape *tape, uint32_t param, tide_state state, const tide_op_desc *desc,
                              uint32_t operand) {
     tide__weight *weight = &tape->weights[param];
     const tide__param *p = &tape->graph->params.data[param];
     tide__leaf leaf = {.desc = desc, .operand = operand, .name = tide__layer_name(tape->graph, p->layer)};
     leaf.role = p->role;
-    leaf.tensor = (tide_tensor){.cls = state.cls,
-                                .start = tape->options->client_weights ? TIDE_START_CLIENT : TIDE_START_PRESENT,
-                                .keep = tape->options->inference && !tape->options->client_weights};
+    leaf.tensor = tide__tape_weight_leaf(tape, state.cls);
     TIDE_TRY(tide__emit_leaf(&tape->emit, &leaf, &weight->now));
     weight->start = weight->like = state.at_start = weight->now;
     return tide__tape_add_state(tape, param, state, NULL, 0);

@@ -123,8 +123,7 @@ tide_status tide__tape_add_owned(tide__tape *tape, uint32_t param, tide_state st
             tide__tape_name_stake(tape, w->first_stake + i, name);
             tide__leaf leaf = {.desc = desc, .operand = operand, .name = name};
             leaf.part_bytes = s->floats * sizeof(float);
-            leaf.tensor =
-                (tide_tensor){.cls = state.cls, .start = TIDE_START_PRESENT, .keep = tape->options->inference};
+            leaf.tensor = tide__tape_weight_leaf(tape, state.cls);
             TIDE_TRY(tide__emit_leaf(&tape->emit, &leaf, &s->now));
             if (added->at_start == TIDE_NONE) added->at_start = s->now;
         }

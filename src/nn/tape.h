@@ -86,6 +86,9 @@ typedef struct tide__tape {
     TIDE_VEC(char *) names;                /* of those with owners */
 } tide__tape;
 
+/* A parameter, or what is here of it, at the start of the step. */
+tide_tensor tide__tape_weight_leaf(const tide__tape *tape, tide_class cls);
+
 /* Forward ops of one micro-batch; fills nodes and micros. */
 tide_status tide__tape_forward(tide__tape *tape);
 /* Backward ops of one micro-batch: adds to the gradients of all parameters. With fused updates the last micro-batch

@@ -290,6 +290,31 @@ static void messages_match(void **state) {
     tide_model_destroy(model);
 }
 
+/* An evaluation for which a small arena has no room borrows the weights of the training: each rank has those that it owns. */
+static void weights_at_owners_are_borrowed(void **state) {
+    (void)state;
+    tide_model *model;
+    tide_step *steps[2];
+    const tide_program *programs[2];
+    assert_ok(tide_model_create("lenet", NULL, &model));
+    for (uint32_t r = 0; r < 2; r++) {
+        tide_step_options o;
+        tide_step_options_init(&o);
+        o.inference = o.client_weights = true;
+        o.accumulate = 2;
+        o.micro_count = 1;
+        o.first_micro = r;
+        o.shard = TIDE_SHARD_ALL;
+        assert_ok(tide_step_create(model, &o, &steps[r]));
+        programs[r] = tide_step_program(steps[r]);
+        for (tide_id t = 0; t < tide_program_tensor_count(programs[r]); t++)
+            assert_true(tide_program_tensor(programs[r], t)->start != TIDE_START_PRESENT);
+    }
+    assert_ok(tide_program_match_messages(programs, 2));
+    for (uint32_t r = 0; r < 2; r++) tide_step_destroy(steps[r]);
+    tide_model_destroy(model);
+}
+
 /* Bytes of a rank's weights and optimizer states. */
 static uint64_t bytes_of_rank(const tide_model *model, uint32_t rank, uint32_t n, tide_shard shard) {
     tide_step_options o;
@@ -352,6 +377,7 @@ static void shares_that_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_at_owners_are_borrowed),
         cmocka_unit_test(messages_match),
         cmocka_unit_test(ranks_own_equal_shares),
         cmocka_unit_test(shares_that_are_refused),
