@@ -54,18 +54,21 @@ static void end_post(tide_lender *l) {
     pthread_mutex_unlock(&l->lock);
 }
 
-static tide_status post(loan *b, tide__net_post message) {
-    message.peer = b->to;
-    begin_post(b->lender);
-    tide_status status = tide__net_post_message(b->lender->net, &message, NULL);
-    if (status != TIDE_OK) end_post(b->lender);
-    return status;
-}
-
 /* This rank cannot keep what it has promised. */
 static void give_up(const loan *b, tide_status status) {
     tide_net *net = b->lender->net;
     tide__net_fault_set(net, net->rank, status, atomic_load(&net->step), "it cannot serve the memory that it lends");
+}
+
+/* What cannot be posted would be waited for: then the job ends. */
+static tide_status post(loan *b, tide__net_post message) {
+    message.peer = b->to;
+    begin_post(b->lender);
+    tide_status status = tide__net_post_message(b->lender->net, &message, NULL);
+    if (status == TIDE_OK) return TIDE_OK;
+    give_up(b, status);
+    end_post(b->lender);
+    return status;
 }
 
 static transfer *new_transfer(loan *b, uint32_t at, uint64_t number) {
@@ -185,6 +188,7 @@ static void change(loan *b, const tide__lend_ask *ask) {
 
 /* Nothing that a borrower says makes this rank touch other memory. */
 static bool makes_sense(const loan *b, const tide__lend_ask *ask) {
+    if (ask->number > TIDE__LEND_MAX_NUMBER) return false;
     if (ask->kind == TIDE__LEND_OPEN || ask->kind == TIDE__LEND_RETURN) return true;
     if (ask->kind > TIDE__LEND_RETURN || ask->region >= TIDE__LEND_REGIONS) return false;
     const region *r = &b->region[ask->region];
@@ -273,8 +277,7 @@ tide_status tide_lender_open(tide_net *net, const uint64_t *budget_bytes, tide_l
     for (uint32_t i = 0; i < l->n_loans; i++) {
         tide_status status = await_ask(&l->loans[i]);
         if (status == TIDE_OK) continue;
-        give_up(&l->loans[i], status); /* so that what is posted ends */
-        (void)tide_lender_close(l);
+        (void)tide_lender_close(l); /* waits for those before, which end with the job */
         return status;
     }
     *out = l;

@@ -33,6 +33,7 @@ typedef struct tide__lend_answer {
     uint32_t status, region; /* of OPEN: the new one */
 } tide__lend_answer;
 
+#define TIDE__LEND_MAX_NUMBER ((UINT64_C(1) << 61) - 1)        /* so that tags stay apart */
 #define TIDE__LEND_ASK (UINT64_C(7) << 61)                     /* the tag of asks */
 #define TIDE__LEND_TO(number) (UINT64_C(3) << 62 | (number))   /* of bytes to the lender */
 #define TIDE__LEND_FROM(number) (UINT64_C(5) << 61 | (number)) /* of answers and bytes from it */

@@ -31,14 +31,25 @@ static tide_status post(const tide_loan *loan, exchange *x, bool sends, uint64_t
     return TIDE_OK;
 }
 
-static tide_status begin(const tide_loan *loan, exchange *x, tide__lend_ask ask, char *data) {
-    *x = (exchange){.ask = ask};
-    x->ask.number = atomic_fetch_add(&loan->net->n_asks, 1);
+static tide_status post_all(const tide_loan *loan, exchange *x, char *data) {
+    const tide__lend_ask ask = x->ask;
     TIDE_TRY(post(loan, x, true, TIDE__LEND_ASK, &x->ask, sizeof x->ask));
     if (ask.kind == TIDE__LEND_RETURN) return TIDE_OK;
-    if (ask.kind == TIDE__LEND_LOAD) return post(loan, x, false, TIDE__LEND_FROM(x->ask.number), data, ask.size_bytes);
-    if (ask.kind == TIDE__LEND_SAVE) TIDE_TRY(post(loan, x, true, TIDE__LEND_TO(x->ask.number), data, ask.size_bytes));
-    return post(loan, x, false, TIDE__LEND_FROM(x->ask.number), &x->answer, sizeof x->answer);
+    if (ask.kind == TIDE__LEND_LOAD) return post(loan, x, false, TIDE__LEND_FROM(ask.number), data, ask.size_bytes);
+    if (ask.kind == TIDE__LEND_SAVE) TIDE_TRY(post(loan, x, true, TIDE__LEND_TO(ask.number), data, ask.size_bytes));
+    return post(loan, x, false, TIDE__LEND_FROM(ask.number), &x->answer, sizeof x->answer);
+}
+
+/* Of an ask of which only a part could be posted both sides would wait for the rest: then the job ends. */
+static tide_status begin(const tide_loan *loan, exchange *x, tide__lend_ask ask, char *data) {
+    tide_net *net = loan->net;
+    *x = (exchange){.ask = ask};
+    x->ask.number = atomic_fetch_add(&net->n_asks, 1);
+    tide_status status = post_all(loan, x, data);
+    if (status != TIDE_OK && x->n_tickets > 0)
+        tide__net_fault_set(net, net->rank, status, atomic_load(&net->step),
+                            "it cannot use the memory that it borrows");
+    return status;
 }
 
 /* Of everything that was posted, so that nobody touches the bytes any more. */

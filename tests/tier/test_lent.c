@@ -152,6 +152,7 @@ static void test_misuse(void **state) {
         {.kind = TIDE__LEND_SAVE, .region = TIDE__LEND_REGIONS, .size_bytes = 1},
         {.kind = TIDE__LEND_CLOSE, .region = 3},
         {.kind = 0},
+        {.kind = TIDE__LEND_OPEN, .number = TIDE__LEND_MAX_NUMBER + 1},
         {.kind = TIDE__LEND_RETURN + 1},
         {.kind = TIDE__LEND_LOAD, .region = 0, .offset = UINT64_MAX, .size_bytes = 2},
         {.kind = TIDE__LEND_LOAD, .region = 0, .offset = 99, .size_bytes = 2},
@@ -161,7 +162,7 @@ static void test_misuse(void **state) {
         tide__tier *tier = NULL;
         tide_net_ticket ticket;
         start(&j, &tide__net_local, 1000);
-        if (i >= 5) assert_ok(open_tier(j.nets[0], 100, &tier));
+        if (i >= 6) assert_ok(open_tier(j.nets[0], 100, &tier));
         const tide__net_post ask = {.is_send = true,
                                     .peer = LENDER,
                                     .tag = TIDE__LEND_ASK,
