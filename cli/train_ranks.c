@@ -196,8 +196,8 @@ static uint32_t lender_of(const train_ranks *r, uint32_t rank) {
 
 /* What one of them gets; those of one lender get the same. */
 static uint64_t bytes_for(const train_ranks *r, const train_options *o, uint32_t rank) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < r->n_trainers; i++) n += lender_of(r, i) == lender_of(r, rank);
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < r->n_trainers; i++) n += i != rank && lender_of(r, i) == lender_of(r, rank);
     return o->lent.budget.bytes / n;
 }
 

@@ -152,23 +152,23 @@ tide_status tide__tape_pass(tide__tape *tape, const tide__passing *p, tide_id *v
 }
 
 /* A stake goes from its owner to all, and where it is a part into *whole. */
-static tide_status pass_stake(tide__tape *tape, uint32_t stake, tide__passing *p, tide_id value, tide_id *whole) {
+static tide_status pass_stake(tide__tape *tape, uint32_t stake, tide__passing p, tide_id value, tide_id *whole) {
     const tide__stake *s = &tape->stakes.data[stake];
     const tide__weight *w = &tape->weights[s->param];
     char name[TIDE__PARAM_NAME_BYTES];
     tide__tape_name_stake(tape, stake, name);
-    p->draft.name = name;
-    p->as.like = w->like;
-    p->as.cls = TIDE_CLASS_WEIGHT;
-    p->as.part_bytes = s->floats * sizeof(float);
-    p->from = s->owner;
-    p->to = TIDE_NONE;
-    TIDE_TRY(tide__tape_pass(tape, p, &value));
+    p.draft.name = name;
+    p.as.like = w->like;
+    p.as.cls = TIDE_CLASS_WEIGHT;
+    p.as.part_bytes = s->floats * sizeof(float);
+    p.from = s->owner;
+    p.to = TIDE_NONE;
+    TIDE_TRY(tide__tape_pass(tape, &p, &value));
     const bool replaces =
         *whole != TIDE_NONE && s->owner != tape->rank; /* in place: both at once would need its place */
     if (!tide__tape_is_cut(tape, s) && !replaces) return *whole = value, TIDE_OK;
     const tide__stake *last = &tape->stakes.data[w->first_stake + w->n_stakes - 1];
-    return tide__emit_paste(&tape->emit, p->draft, value, s->first, last->first + last->floats, whole);
+    return tide__emit_paste(&tape->emit, p.draft, value, s->first, last->first + last->floats, whole);
 }
 
 tide_status tide__tape_gather(tide__tape *tape, uint32_t param, const tide_op_desc *desc, uint32_t operand,
@@ -178,7 +178,7 @@ tide_status tide__tape_gather(tide__tape *tape, uint32_t param, const tide_op_de
     p.draft = (tide__draft){.desc = desc, .phase = TIDE_FORWARD, .again = 1 + w->uses++};
     *out = TIDE_NONE;
     for (uint32_t i = 0; i < w->n_stakes; i++)
-        TIDE_TRY(pass_stake(tape, w->first_stake + i, &p, tape->stakes.data[w->first_stake + i].now, out));
+        TIDE_TRY(pass_stake(tape, w->first_stake + i, p, tape->stakes.data[w->first_stake + i].now, out));
     if (w->like == TIDE_NONE) w->like = *out;
     return TIDE_OK;
 }
@@ -188,5 +188,5 @@ tide_status tide__tape_spread(tide__tape *tape, uint32_t stake, tide_id value) {
     tide__weight *w = &tape->weights[s->param];
     if (s->owner == TIDE_NONE || tide__tape_is_gathered(tape, s->param)) return TIDE_OK;
     tide__passing p = {.draft = {.phase = TIDE_UPDATE, .again = 1 + w->uses++}};
-    return pass_stake(tape, stake, &p, value, &w->now);
+    return pass_stake(tape, stake, p, value, &w->now);
 }

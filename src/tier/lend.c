@@ -272,10 +272,11 @@ tide_status tide_lender_open(tide_net *net, const uint64_t *budget_bytes, tide_l
     TIDE_NEED(net, budget_bytes, out);
     tide_lender *l = create(net);
     if (!l) return tide__fail_memory();
-    for (uint32_t r = 0; r < net->count; r++)
-        if (budget_bytes[r] > 0) l->loans[l->n_loans++] = (loan){.lender = l, .to = r, .budget_bytes = budget_bytes[r]};
-    for (uint32_t i = 0; i < l->n_loans; i++) {
-        tide_status status = await_ask(&l->loans[i]);
+    for (uint32_t r = 0; r < net->count; r++) {
+        if (budget_bytes[r] == 0) continue;
+        loan *b = &l->loans[l->n_loans++];
+        *b = (loan){.lender = l, .to = r, .budget_bytes = budget_bytes[r]};
+        tide_status status = await_ask(b);
         if (status == TIDE_OK) continue;
         (void)tide_lender_close(l); /* waits for those before, which end with the job */
         return status;
