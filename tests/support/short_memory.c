@@ -61,6 +61,12 @@ void __wrap_free(void *block) {
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
+void refuse_one(long after) {
+    atomic_store(&fails_at, -1);
+    atomic_store(&calls, 0);
+    atomic_store(&fails_at, after);
+}
+
 /* ---- trying with one call less each time ---- */
 
 static void refuse_every(long stride, task_fn task, void *context) {

@@ -12,5 +12,7 @@ typedef tide_status (*task_fn)(void *context);
 void exhaust(task_fn task, void *context);
 /* The same with about n_tries of them, evenly spread; for tasks that are long. */
 void exhaust_some(task_fn task, void *context, long n_tries);
+/* From now on one allocation is refused, after `after` others; -1: none. For what is not a task by itself. */
+void refuse_one(long after);
 
 #endif
