@@ -40,7 +40,9 @@ tide_status tide_machine_measure_loan(const tide_loan *loan, uint64_t capacity_b
     const tide__tier_options options = {
         .kind = TIDE_TIER_LENT, .capacity_bytes = size_bytes, .block_bytes = 1, .loan = loan};
     tide__tier *tier;
-    if (size_bytes < SMALL_BYTES) return tide__fail(TIDE_E_ARGUMENT, "so little lent memory is of no use");
+    if (size_bytes < SMALL_BYTES)
+        return tide__fail(TIDE_E_ARGUMENT, "rank %u lends %llu bytes to rank %u: fewer than %d are of no use",
+                          loan->from, (unsigned long long)capacity_bytes, tide_net_rank(loan->net), (int)SMALL_BYTES);
     TIDE_TRY(tide__tier_open(&options, &tier));
     void *data = calloc(1, size_bytes);
     tide_status status = data ? measure(tier, data, size_bytes, rate, &latency_ns) : tide__fail_memory();
