@@ -8,6 +8,7 @@ import pytest
 
 import tidemark
 from tidemark._abi import ffi
+from tidemark.machine import TIER_KINDS
 from tidemark.plan import KINDS
 
 
@@ -43,6 +44,8 @@ def test_declarations_are_those_of_the_headers(tmp_path):
                 f'_Static_assert(offsetof({name}, {field}) == {at.offset}, "{name}.{field}");' for field, at in type_.fields
             ]
     lines += [f'_Static_assert(TIDE_{kind.upper()} == {i}, "{kind}");' for i, kind in enumerate(KINDS)]
+    lines += [f'_Static_assert(TIDE_TIER_{kind.upper()} == {i}, "{kind}");' for i, kind in enumerate(TIER_KINDS)]
+    lines += [f"#define COUNT(...) +1\n_Static_assert(0 TIDE_TIER_TABLE(COUNT) == {len(TIER_KINDS)}, \"tiers\");"]
     assert len(lines) > 100
     (tmp_path / "layout.c").write_text("\n".join(lines))
     subprocess.run(["cc", "-fsyntax-only", f"-I{include}", str(tmp_path / "layout.c")], check=True)

@@ -7,7 +7,7 @@ import os
 from ._abi import NONE, ffi, lib
 from .errors import check
 
-TIER_KINDS = ("ram", "disk", "client")
+TIER_KINDS = ("ram", "disk", "client", "peer", "lent")
 
 
 class Machine:
