@@ -448,7 +448,7 @@ static bool take_memory(tide__place_exact_state *s) {
            TAKE(s->failures, s->n_slots) && TAKE(s->bounds, n) && TAKE(s->placed, n) && TAKE(s->level, n) &&
            TAKE(s->closed, s->n_words) && TAKE(s->offsets, n) && TAKE(s->rests_reason, n) &&
            TAKE(s->placed_reason, n) && TAKE(s->sets, s->sets_room * s->n_words) && TAKE(s->conflict, s->n_words) &&
-           TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n);
+           TAKE(s->dirty, s->n_slots) && TAKE(s->queue, n) && TAKE(s->seen, n) && tide__place_exact_make_room(s);
 }
 
 tide_status tide__place_exact_state_init(tide__place_exact_state *s, const tide__place_problem *p, uint64_t capacity) {
