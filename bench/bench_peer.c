@@ -59,7 +59,8 @@ static int by_value(const void *a, const void *b) {
 
 static double rate(uint64_t *ns) {
     qsort(ns, ROUNDS, sizeof *ns, by_value);
-    return (double)BYTES / (double)ns[ROUNDS / 2];
+    const uint64_t median = ns[ROUNDS / 2];
+    return (double)BYTES / (double)median;
 }
 
 static int measure(tide_net *net, int fd, char *data) {
@@ -88,17 +89,16 @@ static int measure(tide_net *net, int fd, char *data) {
     return tide_loan_return(&loan) == TIDE_OK ? 0 : failed("return");
 }
 
-int main(int argc, char **argv) {
+static int run(const char *host, char *data) {
     tide_net *net;
     tide_lender *lender = NULL;
     const uint64_t budgets[2] = {BYTES, 0};
-    char *data = malloc(BYTES);
     int code = 0;
-    if (!data || tide_net_open(NULL, &net) != TIDE_OK) return failed("joining");
+    if (tide_net_open(NULL, &net) != TIDE_OK) return failed("joining");
     if (tide_net_count(net) != 2) return failed("two ranks are needed");
     memset(data, 1, BYTES);
     bool lends = tide_net_rank(net) == 1;
-    int fd = open_socket(argc > 1 ? argv[1] : "127.0.0.1", lends, net);
+    int fd = open_socket(host, lends, net);
     if (fd < 0) return failed("the socket");
     if (lends && tide_lender_open(net, budgets, &lender) != TIDE_OK) return failed("lending");
     if (lends)
@@ -109,6 +109,12 @@ int main(int argc, char **argv) {
     if (lender) (void)tide_lender_close(lender);
     tide_net_close(net);
     close(fd);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    char *data = malloc(BYTES);
+    int code = data ? run(argc > 1 ? argv[1] : "127.0.0.1", data) : failed("memory");
     free(data);
     return code;
 }
