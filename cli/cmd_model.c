@@ -95,6 +95,7 @@ static void recipe_json(json_out *j, const tide_training_recipe *r) {
     json_text(j, "optimizer", optimizer_name(r->optimizer));
     json_number(j, "learning_rate", (double)r->learning_rate);
     json_u64(j, "base_batch", r->base_batch);
+    json_bool(j, "rate_by_root", r->rate_by_root);
     json_u64(j, "warmup_steps", r->warmup_steps);
     json_number(j, "weight_decay", (double)r->weight_decay);
     json_number(j, "clip_norm", (double)r->clip_norm);

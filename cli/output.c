@@ -48,8 +48,9 @@ const char *show_op(const tide_program *program, tide_id op) {
 
 const char *show_recipe(const tide_training_recipe *r) {
     char *out = next_buffer();
-    int n = snprintf(out, BUFFER_BYTES, "%s, rate %g per %u samples, warm-up %" PRIu64 " steps",
-                     optimizer_name(r->optimizer), (double)r->learning_rate, r->base_batch, r->warmup_steps);
+    int n = snprintf(out, BUFFER_BYTES, "%s, rate %g per %u samples%s, warm-up %" PRIu64 " steps",
+                     optimizer_name(r->optimizer), (double)r->learning_rate, r->base_batch,
+                     r->rate_by_root ? " (by the root of the batch)" : "", r->warmup_steps);
     if (r->weight_decay > 0)
         n += snprintf(out + n, (size_t)(BUFFER_BYTES - n), ", weight decay %g", (double)r->weight_decay);
     if (r->clip_norm > 0) snprintf(out + n, (size_t)(BUFFER_BYTES - n), ", clip norm %g", (double)r->clip_norm);

@@ -204,7 +204,7 @@ refuse 2 'is no log' report run.jsonl run.csv -o loss.html
 run 0 model gpt2:1,16,2,8,256 --json
 out_has '"optimizer": "adamw"'
 run 0 model gpt2:1,16,2,8,256
-out_has 'adamw, rate 0.0006 per 32 samples, warm-up 500 steps, weight decay 0.1, clip norm 1'
+out_has 'adamw, rate 0.0006 per 32 samples (by the root of the batch), warm-up 500 steps, weight decay 0.1, clip norm 1'
 run 0 train gpt2:1,16,2,8,256 --steps 2 --batch 4 --test-samples 8 --threads 1 --fused-update
 run 0 train gpt2:1,16,2,8,256 --steps 20 --batch 8 --test-samples 8 --threads 1 --log rate.jsonl
 sed -n 2p rate.jsonl | grep -q '"step":1,.*"rate":0.000100000' || fail 'no warm-up over a tenth of the steps'
