@@ -45,8 +45,8 @@ enum { RELOCATE_PART = 50 };
 enum { LOOKS = 1600 };
 
 static tide_status relocate(const tide__policy_input *in, const tide_budgets *budgets, const tide__evaluate_options *o,
-                            uint64_t runs_ns, tide_plan *plan) {
-    uint64_t limit = tide__min_u64(runs_ns / RELOCATE_PART, o->worth_ns - runs_ns);
+                            uint64_t least_ns, tide_plan *plan) {
+    uint64_t limit = tide__min_u64(least_ns / RELOCATE_PART, o->worth_ns - least_ns);
     bool fits;
     return tide__relocate_fit(in->program, in->machine, budgets, limit, LOOKS * o->place_work, plan, &fits);
 }
@@ -59,40 +59,72 @@ static tide_status estimate_runs(const tide__policy_input *in, const tide__evalu
     return TIDE_OK;
 }
 
+/* What the step takes at least: runs that become faster save no more than their own time. */
+static tide_status estimate_step(const tide__policy_input *in, uint64_t runs_ns, tide_plan *plan, uint64_t *out) {
+    tide_prediction p;
+    *out = runs_ns;
+    if (plan->copies.count == 0) return TIDE_OK;
+    TIDE_TRY(tide__sync_data(plan));
+    TIDE_TRY(tide__plan_predict_times(plan, in->program, in->machine, &p));
+    uint64_t saved = sum_runs(in->program, plan) - runs_ns;
+    *out = tide__max_u64(runs_ns, p.step_ns - tide__min_u64(saved, p.step_ns));
+    return TIDE_OK;
+}
+
+static bool is_wanted(const tide__evaluate_options *o, uint64_t arena_bytes, uint64_t step_ns) {
+    return !o->is_wanted || o->is_wanted(o->self, arena_bytes, step_ns);
+}
+
+/* The rest is not found out. */
+static void give_up(tide_plan *plan) { plan->prediction.step_ns = UINT64_MAX; }
+static bool is_given_up(const tide_plan *plan) { return plan->prediction.step_ns == UINT64_MAX; }
+
 static tide_status place_within(const tide__policy_input *in, bool keep_everything, const tide__evaluate_options *o,
                                 tide_plan *plan) {
     tide_budgets budgets = in->options->budgets;
     tide__place_answer answer;
-    uint64_t runs_ns;
+    uint64_t runs_ns, least_ns;
     TIDE_TRY(estimate_runs(in, o, plan, &runs_ns));
-    bool is_worth = runs_ns < o->worth_ns;
+    TIDE_TRY(estimate_step(in, runs_ns, plan, &least_ns));
+    bool is_worth = least_ns < o->worth_ns;
     budgets.arena_bytes = o->capacity_bytes;
     TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, is_worth ? o->place_work : 0,
                                      plan, &answer));
     if (answer == TIDE__PLACE_TOO_SMALL) {
         budgets.arena_bytes = UINT64_MAX; /* above the capacity in any case: a first answer will do */
+        if (!is_wanted(o, plan->arena_bytes, least_ns)) {
+            give_up(plan);
+            return TIDE_OK;
+        }
         return tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, 0, plan, &answer);
     }
     bool is_high = plan->arena_bytes > o->capacity_bytes && !keep_everything;
-    return is_high && is_worth && o->relocates ? relocate(in, &budgets, o, runs_ns, plan) : TIDE_OK;
+    return is_high && is_worth && o->relocates ? relocate(in, &budgets, o, least_ns, plan) : TIDE_OK;
 }
 
 /* Within the load, or as near to it as the work gets. */
-static tide_status place_low(const tide__policy_input *in, bool keep_everything, uint64_t work, tide_plan *plan) {
+static tide_status place_low(const tide__policy_input *in, bool keep_everything, const tide__evaluate_options *o,
+                             tide_plan *plan) {
     tide_budgets budgets = in->options->budgets;
     tide__place_answer answer;
+    uint64_t least_ns;
     budgets.arena_bytes = 0;
-    TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, work, plan, &answer));
+    TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, o->place_work, plan, &answer));
     if (answer != TIDE__PLACE_TOO_SMALL) return TIDE_OK; /* of nothing */
+    TIDE_TRY(estimate_step(in, sum_runs(in->program, plan), plan, &least_ns));
+    if (!is_wanted(o, plan->arena_bytes, least_ns)) {
+        give_up(plan);
+        return TIDE_OK;
+    }
     budgets.arena_bytes = plan->arena_bytes;
-    return tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, work, plan, &answer);
+    return tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, o->place_work, plan, &answer);
 }
 
 static tide_status find_places(const tide__policy_input *in, bool keep_everything, const tide__evaluate_options *o,
                                tide_plan *plan) {
     tide_budgets budgets = in->options->budgets;
     budgets.arena_bytes = UINT64_MAX;
-    if (o->capacity_bytes == 0) return place_low(in, keep_everything, o->place_work, plan);
+    if (o->capacity_bytes == 0) return place_low(in, keep_everything, o, plan);
     TIDE_TRY(o->capacity_bytes == UINT64_MAX
                  ? tide__place_plan(in->program, in->machine, keep_everything, &budgets, plan)
                  : place_within(in, keep_everything, o, plan));
@@ -129,8 +161,9 @@ static tide_status schedule(const tide__policy_input *in, const tide__decisions 
 
 /* What follows the places; takes the plan over on failure. */
 static tide_status finish(const tide__policy_input *in, tide_status status, tide_plan *plan, tide_plan **out) {
-    if (status == TIDE_OK) status = tide__sync(plan);
-    if (status == TIDE_OK) status = tide__plan_predict_times(plan, in->program, in->machine, &plan->prediction);
+    bool given_up = is_given_up(plan);
+    if (status == TIDE_OK && !given_up) status = tide__sync(plan);
+    if (status == TIDE_OK && !given_up) status = tide__plan_predict_times(plan, in->program, in->machine, &plan->prediction);
     if (status == TIDE_OK)
         *out = plan;
     else

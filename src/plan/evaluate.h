@@ -12,12 +12,16 @@ typedef struct tide__evaluate_options {
     uint64_t
         capacity_bytes; /* of the arena; 0: the load, or as near to it as the work gets; UINT64_MAX: as small as can be */
     uint64_t place_work; /* what getting within it is worth (place_plan.h), in units of about a microsecond */
-    uint64_t worth_ns;   /* that work is taken only where the runs alone are faster than this */
+    uint64_t worth_ns;   /* that work is taken only where the step may be faster than this */
     bool relocates;      /* where it is missed, values may be copied inside the arena */
     bool fills;          /* runs take faster variants as far as their workspaces go into what is left of it */
+    /* Does anybody want a plan with at least so many bytes that takes at least so long? NULL: yes. */
+    bool (*is_wanted)(const void *self, uint64_t arena_bytes, uint64_t step_ns);
+    const void *self;
 } tide__evaluate_options;
 
 /* A plan for the input's program, machine and tier budgets, in an arena of the capacity if it can be, in a larger one if not.
+ * Where nobody wants it, the rest is not found out: its arena is its load, its step never ends (UINT64_MAX), nothing has a place.
  * Decisions that cannot be carried out are TIDE_E_ARGUMENT, or TIDE_E_UNSUPPORTED where a carried value and its successor would
  * need one place at the same time. */
 tide_status tide__evaluate(const tide__policy_input *in, const tide__decisions *decisions,

@@ -48,10 +48,17 @@ static void add_begun(filler *f, uint32_t action) {
     const tide_residency *r = f->plan->residencies.data;
     for (; f->n_begun < f->n_given && r[f->by_begin[f->n_begun]].begin <= action; f->n_begun++) {
         tide_id id = f->by_begin[f->n_begun];
+        if (r[id].end <= action) continue;
         size_t i = f->n_live++;
         for (; i > 0 && r[f->live[i - 1]].offset_bytes > r[id].offset_bytes; i--) f->live[i] = f->live[i - 1];
         f->live[i] = id;
     }
+}
+
+/* Actions between this one and the last that was walked to are passed over. */
+static void walk_to(filler *f, uint32_t action) {
+    remove_ended(f, action);
+    add_begun(f, action);
 }
 
 /* ---- holes ---- */
@@ -114,7 +121,9 @@ static tide_status fill_run(filler *f, uint32_t i) {
     const tide_variant *v = &op->variants[variant], *had = &op->variants[a->variant];
     if (v->cost_ns >= had->cost_ns || v->workspace_bytes < had->workspace_bytes) return TIDE_OK;
     a->variant = variant;
-    return v->workspace_bytes ? set_workspace(f, i, find_hole(f, own), v->workspace_bytes, own) : TIDE_OK;
+    if (!v->workspace_bytes) return TIDE_OK;
+    walk_to(f, i);
+    return set_workspace(f, i, find_hole(f, own), v->workspace_bytes, own);
 }
 
 static bool has_choice(const filler *f, const tide__action *a) {
@@ -123,11 +132,6 @@ static bool has_choice(const filler *f, const tide__action *a) {
 
 static void begin_walk(filler *f) { f->n_begun = f->n_live = 0; }
 
-static void walk_to(filler *f, uint32_t action) {
-    remove_ended(f, action);
-    add_begun(f, action);
-}
-
 /* The action's uses as they become; then they are no longer in the plan's own list. */
 static tide_status fill_action(filler *f, uint32_t i) {
     tide__action *a = &f->plan->actions.data[i];
@@ -135,7 +139,6 @@ static tide_status fill_action(filler *f, uint32_t i) {
     TIDE_TRY(tide__vec_reserve(&f->uses, a->n_uses));
     if (a->n_uses) memcpy(&f->uses.data[first], &f->plan->uses.data[a->uses], a->n_uses * sizeof *f->uses.data);
     f->uses.count += a->n_uses;
-    walk_to(f, i);
     if (has_choice(f, a)) TIDE_TRY(fill_run(f, i));
     a->uses = first;
     a->n_uses = (uint32_t)(f->uses.count - first);
@@ -149,8 +152,9 @@ static tide_status fill(filler *f) {
     TIDE_TRY(sort_by_begin(f));
     begin_walk(f);
     for (uint32_t i = 0; i < n; i++) {
+        if (!has_choice(f, &f->plan->actions.data[i])) continue;
         walk_to(f, i);
-        if (has_choice(f, &f->plan->actions.data[i])) measure_run(f, &f->plan->actions.data[i]);
+        measure_run(f, &f->plan->actions.data[i]);
     }
     begin_walk(f);
     for (uint32_t i = 0; i < n; i++) TIDE_TRY(fill_action(f, i));

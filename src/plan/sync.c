@@ -48,12 +48,13 @@ static void evicted_copy(void *context, uint32_t owner) {
 
 static tide_status occupy_residency(syncer *s, tide_id id) {
     const tide_residency *r = &s->plan->residencies.data[id];
+    if (!s->arena) return TIDE_OK;
     return tide__span_map_assign(s->arena, r->offset_bytes, r->offset_bytes + r->size_bytes, id, evicted_residency, s);
 }
 
 static tide_status occupy_copy(syncer *s, tide_id id) {
     const tide_copy *c = &s->plan->copies.data[id];
-    if (!s->tier[c->tier]) return TIDE_OK; /* a client tier */
+    if (!s->tier[c->tier]) return TIDE_OK; /* a client tier, or for data alone */
     return tide__span_map_assign(s->tier[c->tier], c->offset_bytes, c->offset_bytes + c->size_bytes, id, evicted_copy,
                                  s);
 }
@@ -177,6 +178,12 @@ static tide_status init(syncer *s) {
     for (size_t i = 0; i < p->actions.count; i++) counts[p->actions.data[i].queue]++;
     for (uint32_t q = 0; q < s->n_queues; q++)
         if (!(s->queue_action[q] = zeros(counts[q], 1))) return tide__fail_memory();
+    return TIDE_OK;
+}
+
+/* What lies where. */
+static tide_status init_maps(syncer *s) {
+    const tide_plan *p = s->plan;
     bool used[TIDE_MACHINE_MAX_TIERS] = {false};
     for (size_t i = 0; i < p->copies.count; i++)
         used[p->copies.data[i].tier] = p->tier_bytes[p->copies.data[i].tier] > 0;
@@ -196,10 +203,15 @@ static void deinit(syncer *s) {
     tide__span_map_destroy(s->arena);
 }
 
-tide_status tide__sync(tide_plan *plan) {
+static tide_status run(tide_plan *plan, bool reuse) {
     syncer s = {.plan = plan};
     tide_status status = init(&s);
+    if (status == TIDE_OK && reuse) status = init_maps(&s);
     if (status == TIDE_OK) status = walk(&s);
     deinit(&s);
     return status;
 }
+
+tide_status tide__sync(tide_plan *plan) { return run(plan, true); }
+
+tide_status tide__sync_data(tide_plan *plan) { return run(plan, false); }

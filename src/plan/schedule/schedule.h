@@ -25,5 +25,7 @@ tide_status tide__plan_load(const tide_program *program, const tide_machine *mac
 
 /* The waits: data dependencies across queues, and what address reuse needs; none that others imply. */
 tide_status tide__sync(tide_plan *plan);
+/* The waits for data alone, before anything has a place: what the plan takes then, it takes at least. */
+tide_status tide__sync_data(tide_plan *plan);
 
 #endif
