@@ -109,7 +109,8 @@ static tide_status place_low(const tide__policy_input *in, bool keep_everything,
     tide__place_answer answer;
     uint64_t least_ns;
     budgets.arena_bytes = 0;
-    TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, o->place_work, plan, &answer));
+    TIDE_TRY(
+        tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, o->place_work, plan, &answer));
     if (answer != TIDE__PLACE_TOO_SMALL) return TIDE_OK; /* of nothing */
     TIDE_TRY(estimate_step(in, sum_runs(in->program, plan), plan, &least_ns));
     if (!is_wanted(o, plan->arena_bytes, least_ns)) {
@@ -163,7 +164,8 @@ static tide_status schedule(const tide__policy_input *in, const tide__decisions 
 static tide_status finish(const tide__policy_input *in, tide_status status, tide_plan *plan, tide_plan **out) {
     bool given_up = is_given_up(plan);
     if (status == TIDE_OK && !given_up) status = tide__sync(plan);
-    if (status == TIDE_OK && !given_up) status = tide__plan_predict_times(plan, in->program, in->machine, &plan->prediction);
+    if (status == TIDE_OK && !given_up)
+        status = tide__plan_predict_times(plan, in->program, in->machine, &plan->prediction);
     if (status == TIDE_OK)
         *out = plan;
     else

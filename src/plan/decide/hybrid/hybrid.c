@@ -45,7 +45,7 @@ typedef struct lane {
     tide__generation g;
     tide_effort effort;
     tide__descent descent, waits[N_STRETCHES], rooms[N_ROOMS];
-    bool passed;   /* passes, or shuttles, have been offered */
+    bool passed;   /* passes have been offered */
     uint32_t band; /* that is filled */
 } lane;
 
@@ -115,10 +115,11 @@ static tide_status make_room(lane *l) {
 /* Below where descents end: what gets through at any price. */
 static tide_status pass(lane *l) {
     tide__generation *g = &l->g;
-    if (l->passed || !l->descent.is_down) return TIDE_OK;
+    if (!l->descent.is_down || (g->moves && (g->reruns || l->effort != TIDE_EFFORT_LOW))) return TIDE_OK;
+    if (g->moves) return tide__ways_shuttle(g, floor_of(l, l->band), l->band ? floor_of(l, l->band - 1) : UINT64_MAX);
+    if (l->passed) return TIDE_OK;
     l->passed = true;
-    if (!g->moves) return tide__ways_pass(g, l->descent.options.most);
-    return l->effort == TIDE_EFFORT_LOW && !g->reruns ? tide__ways_shuttle(g) : TIDE_OK;
+    return tide__ways_pass(g, l->descent.options.most);
 }
 
 typedef struct generator {

@@ -116,10 +116,12 @@ static tide_status shuttle_at(tide__generation *g, uint64_t bytes) {
     return plan ? tide__plans_offer_whole(g->plans, &plan) : TIDE_OK;
 }
 
-tide_status tide__ways_shuttle(tide__generation *g) {
+tide_status tide__ways_shuttle(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes) {
     uint64_t align = g->in.machine->align_bytes, bytes;
     if (!tide__align_up(g->floor_bytes, align, &bytes)) return TIDE_OK;
-    for (uint64_t step = bytes / 64 + 1; bytes < g->whole_bytes; bytes += step, step += step / 2) {
+    ceiling_bytes = tide__min_u64(ceiling_bytes, g->whole_bytes);
+    for (uint64_t step = bytes / 64 + 1; bytes < ceiling_bytes; bytes += step, step += step / 2) {
+        if (bytes < floor_bytes) continue;
         if (tide__plans_time(g->plans, bytes) / SLOW_TIMES <= g->least_ns) break;
         TIDE_TRY(shuttle_at(g, bytes));
     }

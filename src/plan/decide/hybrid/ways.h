@@ -11,8 +11,9 @@ tide_status tide__ways_keep(tide__generation *g);
  * for which what is known is slow: those that move, re-run or do both, as the generation does. quick: only those that decide quickly. */
 tide_status tide__ways_papers(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes, bool quick);
 
-/* Shuttles (shuttle.h) from the proved floor up, as long as they are faster than what is known there, or the only ones. */
-tide_status tide__ways_shuttle(tide__generation *g);
+/* Shuttles (shuttle.h) in steps from the proved floor up, those from floor_bytes up and below ceiling_bytes, as long as they are
+ * faster than what is known there, or the only ones. */
+tide_status tide__ways_shuttle(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes);
 
 /* Below the smallest that is known, by re-runs alone: several passes (passes.h). work: of one search. */
 tide_status tide__ways_pass(tide__generation *g, uint64_t work);
