@@ -13,7 +13,7 @@
 
 #include "progress.h"
 
-enum { LAST_WORDS_MS = 500, LAST_BYTES = 4096, FINGERPRINT_BYTES = 256 };
+enum { LAST_WORDS_S = 1, LAST_BYTES = 4096, FINGERPRINT_BYTES = 256 };
 
 /* ---- who speaks ---- */
 
@@ -66,7 +66,7 @@ static int end_with_fault(const train_ranks *r, bool untold) {
     tide_net_fault_info fault = tide_net_fault(r->net);
     uint32_t speaker = fault.status != TIDE_E_PEER ? fault.rank : fault.rank == 0;
     if (tide_net_rank(r->net) != speaker)
-        nanosleep(&(struct timespec){.tv_nsec = LAST_WORDS_MS * 1000000L}, NULL);
+        nanosleep(&(struct timespec){.tv_sec = LAST_WORDS_S}, NULL);
     else if (untold || r->captured_fd >= 0)
         tell_fault(r, &fault);
     return tide_status_exit_code(fault.status);
