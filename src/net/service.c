@@ -297,24 +297,30 @@ static void keep_alive(tide_net *net) {
 
 /* ---- the loop ---- */
 
-static bool move_streams(tide_net *net, bool *busy) {
+/* What a stream of sends needs of this thread is little: it may nap between, so that the one that takes checksums has the core. */
+typedef struct traffic {
+    bool in, out;
+} traffic;
+
+static bool move_streams(tide_net *net, traffic *busy) {
     bool moved = false;
     for (uint32_t r = 0; r < net->count; r++) {
         tide__net_peer *peer = &net->peers[r];
         if (!peer->out.queue.first && !peer->in.queue.first) continue;
-        *busy = true;
+        busy->in |= peer->in.queue.first != NULL;
+        busy->out |= peer->out.queue.first != NULL;
         moved |= tide__net_stream_move(net, r, &peer->out);
         moved |= tide__net_stream_move(net, r, &peer->in);
     }
     return moved;
 }
 
-static void nap(tide_net *net, uint32_t idle, bool busy) {
-    if (busy && idle < SPINS) {
+static void nap(tide_net *net, uint32_t idle, traffic busy) {
+    if (busy.in && idle < SPINS) {
         sched_yield();
         return;
     }
-    uint32_t shift = busy ? 0 : idle < 6 ? idle : 6;
+    uint32_t shift = busy.in || busy.out ? 0 : idle < 6 ? idle : 6;
     uint64_t us = (uint64_t)MIN_NAP_US << shift, until = tide__now_ns() + 1000 * (us < MAX_NAP_US ? us : MAX_NAP_US);
     struct timespec t = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
     pthread_mutex_lock(&net->lock);
@@ -340,7 +346,8 @@ static void work(tide_net *net) {
     uint32_t idle = 0;
     net->looked_ns = net->beat_ns = tide__now_ns();
     while (!tide__net_faulty(net)) {
-        bool busy = false, moved = take_posts(net);
+        traffic busy = {0};
+        bool moved = take_posts(net);
         moved |= take_frames(net);
         moved |= move_streams(net, &busy);
         sweep_frames(net);

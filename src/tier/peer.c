@@ -7,7 +7,7 @@
 #include "tier/lend.h"
 #include "tier/tier_kind.h"
 
-enum { PIECE_BYTES = 4 << 20, DEPTH = 4 };
+enum { PIECE_BYTES = 1 << 20, DEPTH = 8 };
 
 typedef struct peer_tier {
     tide__tier base;
