@@ -58,7 +58,8 @@ static double bytes_over(const tide__sketch *s, uint64_t size, uint32_t from, ui
 
 /* Does holding these bytes add more than `most` to the excess? */
 static bool adds_more(const tide__sketch *s, uint64_t size, uint32_t from, uint32_t to, double most) {
-    if (is_long(from, to)) return bytes_over(s, size, from, to) > most;
+    if (bytes_over(s, size, from, to) > most) return true; /* there no byte of it has room */
+    if (is_long(from, to)) return false;
     double sum = 0;
     for (uint32_t e = from; e <= to && sum <= most; e++) {
         uint64_t room = s->target_bytes - tide__min_u64(s->load[e], s->target_bytes);
@@ -265,7 +266,7 @@ static double relief_of_changes(tally *t) {
         if (bytes == 0) continue;
         uint64_t load = t->s->load[e], target = t->s->target_bytes;
         uint64_t then = bytes < 0 ? load - tide__min_u64(load, (uint64_t)-bytes) : load + (uint64_t)bytes;
-        relief += (double)(tide__max_u64(load, target) - target) - (double)(tide__max_u64(then, target) - target);
+        relief += (double)(int64_t)(tide__max_u64(load, target) - tide__max_u64(then, target));
     }
     t->c->change[t->high] = 0;
     return relief;
