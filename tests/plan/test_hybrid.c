@@ -178,10 +178,36 @@ static void nothing_costs(void **state) {
     tide_model_destroy(model);
 }
 
+/* An input that is used twice, on a machine that moves nothing but inputs: it may leave, as the client still has it. */
+static void inputs_come_twice(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"tidemark\":\"program\",\"version\":1,\"kind\":\"one-shot\"}\n"
+        "{\"tensor\":0,\"bytes\":1000,\"class\":\"input\",\"start\":\"client\"}\n"
+        "{\"tensor\":1,\"bytes\":10}\n{\"tensor\":2,\"bytes\":1000}\n{\"tensor\":3,\"bytes\":10}\n"
+        "{\"tensor\":4,\"bytes\":10,\"keep\":true}\n"
+        "{\"op\":0,\"phase\":\"forward\",\"reads\":[0],\"writes\":[1],\"cost\":9}\n"
+        "{\"op\":1,\"phase\":\"forward\",\"reads\":[1],\"writes\":[2],\"cost\":9}\n"
+        "{\"op\":2,\"phase\":\"forward\",\"reads\":[2],\"writes\":[3],\"cost\":9}\n"
+        "{\"op\":3,\"phase\":\"forward\",\"reads\":[0,3],\"writes\":[4],\"cost\":9}\n"
+        "{\"end\":{\"tensors\":5,\"ops\":4,\"carries\":0}}\n";
+    tide_machine m;
+    tide_program *p;
+    tide_plan *plan;
+    tide_machine_init_default(&m);
+    tide_machine_without(&m, TIDE_TIER_RAM, &m);
+    assert_ok(tide_program_read_memory(text, sizeof text - 1, "text", &p));
+    assert_ok(try_policy(p, &m, "hybrid", TIDE_EFFORT_LOW, 1020, &plan));
+    tide_plan_destroy(plan);
+    assert_status(try_policy(p, &m, "hybrid:nomove", TIDE_EFFORT_LOW, 1020, &plan), TIDE_E_FIT);
+    tide_program_destroy(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_programs),  cmocka_unit_test(sketch_loads), cmocka_unit_test(moves_beside_reruns),
-        cmocka_unit_test(workspaces_count), cmocka_unit_test(arguments),    cmocka_unit_test(nothing_costs),
+        cmocka_unit_test(random_programs),   cmocka_unit_test(sketch_loads), cmocka_unit_test(moves_beside_reruns),
+        cmocka_unit_test(workspaces_count),  cmocka_unit_test(arguments),    cmocka_unit_test(nothing_costs),
+        cmocka_unit_test(inputs_come_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ enum { PLACE_WORK = 3000 };
 
 tide_status tide__generation_init(const tide__policy_input *in, tide__plans *plans, tide__generation *g) {
     *g = (tide__generation){.in = *in, .plans = plans, .place_work = PLACE_WORK, .phase = ""};
-    g->moves = !tide__policy_has(in->argument, "nomove") && tide__tiers_with_room(in).n > 0;
+    g->moves = !tide__policy_has(in->argument, "nomove") && tide__tiers_allow_moves(in);
     g->reruns = !tide__policy_has(in->argument, "norerun");
     tide_status status = build(g);
     if (status != TIDE_OK) tide__generation_deinit(g);
@@ -154,16 +154,25 @@ static tide_status fill_variants(const tide__generation *g, const tide__sketch *
     return status;
 }
 
-/* A copy of the decisions, in the capacity; d stays. */
-static tide_status offer(tide__generation *g, const tide__decisions *d, uint64_t capacity_bytes, bool relocates,
+/* Empties *d. Where a carried value and its successor would need one place at the same time, no arena is large enough. */
+static tide_status offer(tide__generation *g, tide__decisions *d, const tide__evaluate_options *placed,
                          tide__plans_outcome *out) {
+    tide_status status = tide__plans_offer(g->plans, d, placed, out);
+    if (status != TIDE_E_UNSUPPORTED) return status;
+    *out = (tide__plans_outcome){.arena_bytes = UINT64_MAX, .step_ns = UINT64_MAX};
+    return TIDE_OK;
+}
+
+/* A copy of the decisions, in the capacity; d stays. */
+static tide_status offer_copy(tide__generation *g, const tide__decisions *d, uint64_t capacity_bytes, bool relocates,
+                              tide__plans_outcome *out) {
     tide__evaluate_options placed = {.capacity_bytes = capacity_bytes,
                                      .place_work = g->place_work,
                                      .relocates = relocates,
                                      .fills = g->has_variants};
     tide__decisions copy = {0};
     TIDE_TRY(tide__decisions_copy(d, &copy));
-    return tide__plans_offer(g->plans, &copy, &placed, out);
+    return offer(g, &copy, &placed, out);
 }
 
 /* What placement may lose of the capacity where large workspaces are placed beside everything else. */
@@ -179,11 +188,11 @@ static tide_status propose(tide__generation *g, const tide__sketch *s, tide__dec
         tide__decisions filled = {0};
         tide_status status = tide__decisions_copy(d, &filled);
         if (status == TIDE_OK) status = fill_variants(g, s, capacity_bytes - capacity_bytes / LOSS_PART, &filled);
-        if (status == TIDE_OK) status = offer(g, &filled, capacity_bytes, false, out);
+        if (status == TIDE_OK) status = offer_copy(g, &filled, capacity_bytes, false, out);
         tide__decisions_free(&filled);
         TIDE_TRY(status);
     }
-    return out->arena_bytes > capacity_bytes ? offer(g, d, capacity_bytes, true, out) : TIDE_OK;
+    return out->arena_bytes > capacity_bytes ? offer_copy(g, d, capacity_bytes, true, out) : TIDE_OK;
 }
 
 tide_status tide__generation_propose(tide__generation *g, tide__decisions *d, uint64_t capacity_bytes,
@@ -219,7 +228,7 @@ tide_status tide__generation_try_load(tide__generation *g, const tide__sketch *s
     tide__decisions d = {0};
     tide_status status = moves ? tide__swaps_decide(&moves->swaps, moves->chosen, &d) : TIDE_OK;
     if (status == TIDE_OK) status = tide__generation_add_reruns(s, &d);
-    if (status == TIDE_OK) status = tide__plans_offer(g->plans, &d, &placed, out);
+    if (status == TIDE_OK) status = offer(g, &d, &placed, out);
     tide__decisions_free(&d);
     return status;
 }

@@ -254,7 +254,7 @@ tide_status tide__generate_hybrid(const tide__policy_input *in, tide__plans *pla
     static const char *const kinds[N_KINDS] = {"nomove", "norerun", ""};
     tide__policy_input inputs[N_KINDS] = {*in, *in, *in};
     TIDE_TRY(check_argument(in->argument));
-    size_t n = in->argument[0] ? 1 : tide__tiers_with_room(in).n > 0 ? N_KINDS : 1;
+    size_t n = !in->argument[0] && tide__tiers_allow_moves(in) ? N_KINDS : 1;
     for (size_t i = 0; i < n && !in->argument[0]; i++) inputs[i].argument = kinds[i];
     filler *fillers = calloc(N_EFFORTS, sizeof *fillers);
     if (!fillers) return tide__fail_memory();

@@ -113,11 +113,21 @@ static bool is_saved(const tide__decisions *d, tide_id tensor, uint32_t tier, ui
     return false;
 }
 
+/* Where a value of the program goes: back to the client, or to the first tier with room. */
+static uint32_t tier_for(const tide__policy_input *in, tide_id tensor) {
+    tide__tiers tiers = tide__tiers_with_room(in);
+    if (tide_program_tensor(in->program, tensor)->start == TIDE_START_CLIENT)
+        return tide_machine_find_tier(in->machine, TIDE_TIER_CLIENT);
+    return tiers.n ? tiers.tier[0] : TIDE_NONE;
+}
+
 /* Between a use in slot `from` and the next in slot `to`, the value was made in slot `made`. */
-static tide_status list_gap(const tide__decisions *d, tide__swap w, uint32_t made, uint32_t from, uint32_t to,
-                            tide__edits *out) {
-    tide__edit e = {.kind = TIDE__EDIT_MOVE, .swap = w};
-    bool saved = is_saved(d, w.tensor, w.tier, from + 1);
+static tide_status list_gap(const tide__policy_input *in, const tide__decisions *d, tide_id tensor, uint32_t made,
+                            uint32_t from, uint32_t to, tide__edits *out) {
+    tide__edit e = {.kind = TIDE__EDIT_MOVE, .swap = {.tensor = tensor, .tier = tier_for(in, tensor)}};
+    bool saved = tide_program_tensor(in->program, tensor)->start == TIDE_START_CLIENT ||
+                 is_saved(d, tensor, e.swap.tier, from + 1);
+    if (e.swap.tier == TIDE_NONE) return TIDE_OK;
     e.swap.needed_slot = to;
     for (e.swap.load_slot = from + 2; e.swap.load_slot <= to; e.swap.load_slot++) {
         e.swap.save_slot = saved ? TIDE_NONE : from + 1;
@@ -129,8 +139,8 @@ static tide_status list_gap(const tide__decisions *d, tide__swap w, uint32_t mad
 }
 
 /* Walks over the uses of a plan that is scheduled. made, last: per residency, slots. */
-static tide_status list_gaps(const tide_plan *plan, const tide__decisions *d, uint32_t tier, uint32_t *made,
-                             uint32_t *last, tide__edits *out) {
+static tide_status list_gaps(const tide__policy_input *in, const tide_plan *plan, const tide__decisions *d,
+                             uint32_t *made, uint32_t *last, tide__edits *out) {
     uint32_t slot = 0;
     for (uint32_t i = 0; i < plan->actions.count; i++) {
         const tide__action *a = &plan->actions.data[i];
@@ -139,7 +149,7 @@ static tide_status list_gaps(const tide_plan *plan, const tide__decisions *d, ui
             const tide_residency *at = &plan->residencies.data[r];
             if (at->begin == i) made[r] = last[r] = slot;
             if (at->tensor != TIDE_NONE && !at->at_start && slot > last[r] + 1)
-                TIDE_TRY(list_gap(d, (tide__swap){.tensor = at->tensor, .tier = tier}, made[r], last[r], slot, out));
+                TIDE_TRY(list_gap(in, d, at->tensor, made[r], last[r], slot, out));
             last[r] = slot;
         }
         if (a->kind == TIDE_RUN && a->op == slot) slot++;
@@ -148,15 +158,13 @@ static tide_status list_gaps(const tide_plan *plan, const tide__decisions *d, ui
 }
 
 static tide_status list_moves(const tide__policy_input *in, const tide__decisions *d, tide__edits *out) {
-    tide__tiers tiers = tide__tiers_with_room(in);
     tide_plan *plan;
-    if (tiers.n == 0) return TIDE_OK;
     TIDE_TRY(tide__evaluate_begin(in, &plan));
     tide_status status = tide__schedule(in->program, in->machine, d, plan);
     size_t n = plan->residencies.count;
     uint32_t *slots = status == TIDE_OK ? calloc(2 * n + 1, sizeof *slots) : NULL;
     if (status == TIDE_OK && !slots) status = tide__fail_memory();
-    if (status == TIDE_OK) status = list_gaps(plan, d, tiers.tier[0], slots, slots + n, out);
+    if (status == TIDE_OK) status = list_gaps(in, plan, d, slots, slots + n, out);
     free(slots);
     tide_plan_destroy(plan);
     return status;

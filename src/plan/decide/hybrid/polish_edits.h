@@ -19,8 +19,8 @@ typedef struct tide__edit {
 } tide__edit;
 typedef TIDE_VEC(tide__edit) tide__edits;
 
-/* All of them, those of what is decided first; d can be carried out and has a variant for each op. New moves go to the
- * first tier with room. */
+/* All of them, those of what is decided first; d can be carried out and has a variant for each op. New moves of
+ * inputs are from the client, others go to the first tier with room. */
 tide_status tide__edits_list(const tide__policy_input *in, const tide__decisions *d, bool moves, bool reruns,
                              tide__edits *out);
 /* Both change the same thing. */

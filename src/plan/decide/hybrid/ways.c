@@ -62,6 +62,7 @@ static tide_status ask_paper(tide__generation *g, const tide__policy *policy, ui
         tide_status status = policy->decide(&in, &d);
         if (status == TIDE_OK) status = tide__generation_propose(g, &d, bytes, &o);
         tide__decisions_free(&d);
+        if (status == TIDE_E_UNSUPPORTED) break;
         TIDE_TRY(status);
         if (o.arena_bytes <= bytes) break;
         step = tide__max_u64(2 * step, o.arena_bytes - bytes);

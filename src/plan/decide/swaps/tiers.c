@@ -33,6 +33,15 @@ tide__tiers tide__tiers_with_room(const tide__policy_input *in) {
     return found;
 }
 
+bool tide__tiers_allow_moves(const tide__policy_input *in) {
+    uint32_t client = tide_machine_find_tier(in->machine, TIDE_TIER_CLIENT);
+    if (tide__tiers_with_room(in).n > 0) return true;
+    if (client == TIDE_NONE || tide_machine_queue(in->machine, client, false) == TIDE_NONE) return false;
+    for (tide_id t = 0; t < tide_program_tensor_count(in->program); t++)
+        if (tide_program_tensor(in->program, t)->start == TIDE_START_CLIENT) return true;
+    return false;
+}
+
 bool tide__tiers_hold(const tide__policy_input *in, const uint64_t *tier_bytes) {
     for (uint32_t t = 0; t < in->machine->n_tiers; t++)
         if (tier_bytes[t] > limit_of(in, t)) return false;

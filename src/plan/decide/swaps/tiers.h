@@ -20,6 +20,9 @@ uint64_t tide__tier_room(const tide__policy_input *in, uint32_t tier);
 /* Those of the machine that have room at all. */
 tide__tiers tide__tiers_with_room(const tide__policy_input *in);
 
+/* Has any value a way out of the arena and back: to a tier with room, or because the client still has it? */
+bool tide__tiers_allow_moves(const tide__policy_input *in);
+
 /* After placement: every tier is within its budget and capacity. */
 bool tide__tiers_hold(const tide__policy_input *in, const uint64_t *tier_bytes);
 /* After placement: is a tier above its room? Then the next decisions get less of it, by as much. */
