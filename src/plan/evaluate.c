@@ -45,8 +45,8 @@ enum { RELOCATE_PART = 50 };
 enum { LOOKS = 1600 };
 
 static tide_status relocate(const tide__policy_input *in, const tide_budgets *budgets, const tide__evaluate_options *o,
-                            uint64_t least_ns, tide_plan *plan) {
-    uint64_t limit = tide__min_u64(least_ns / RELOCATE_PART, o->worth_ns - least_ns);
+                            uint64_t runs_ns, uint64_t least_ns, tide_plan *plan) {
+    uint64_t limit = tide__min_u64(least_ns / RELOCATE_PART, o->worth_ns - runs_ns);
     bool fits;
     return tide__relocate_fit(in->program, in->machine, budgets, limit, LOOKS * o->place_work, plan, &fits);
 }
@@ -99,7 +99,7 @@ static tide_status place_within(const tide__policy_input *in, bool keep_everythi
         return tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, 0, plan, &answer);
     }
     bool is_high = plan->arena_bytes > o->capacity_bytes && !keep_everything;
-    return is_high && is_worth && o->relocates ? relocate(in, &budgets, o, least_ns, plan) : TIDE_OK;
+    return is_high && is_worth && o->relocates ? relocate(in, &budgets, o, runs_ns, least_ns, plan) : TIDE_OK;
 }
 
 /* Within the load, or as near to it as the work gets. */
