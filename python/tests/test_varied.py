@@ -297,6 +297,26 @@ def test_values_that_each_step_replaces():
     assert check(make, whole * 9 // 10, 5).arena_bytes + replaced <= whole * 9 // 10
 
 
+def test_what_a_step_leaves_is_computed_again_at_its_end():
+    """It was dropped in mid-step, and no op needs it any more."""
+
+    def make():
+        model = mlp(64, 64, 64, 64, 10)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def step(x, y):
+            wide = (x * 2).repeat(1, 4)
+            classify(model, x, y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return wide
+
+        return [model], [optimizer], step, labelled(256, 64, 10)
+
+    plan = check(make, "70%", 6, disk_budget=0).plan
+    assert plan.actions()[-1].kind == "run" and plan.actions()[-1].op < plan.program.n_ops - 1
+
+
 def test_two_optimizers_that_take_turns():
     def make():
         maker = nn.Sequential(nn.Linear(8, 64), nn.BatchNorm1d(64), nn.LeakyReLU(0.2, inplace=True), nn.Linear(64, 32))

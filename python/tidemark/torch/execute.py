@@ -266,6 +266,12 @@ class Executor(TorchDispatchMode):
         try:
             if self._following and (error is not None or self._next_call < len(self._calls)):
                 self._leave("an exception" if error is not None else "the step ended early")
+            elif self._following:
+                self._reach(None)  # what the step leaves may have been dropped meanwhile
+        except BaseException:
+            if self._following:
+                self._leave("an exception")
+            raise
         finally:
             self._lib.tidemark_torch_mode(allocator.OFF)
         if self._following:
@@ -358,29 +364,35 @@ class Executor(TorchDispatchMode):
 
     def _compute(self, op: int, func: Any, args: tuple, kwargs: dict) -> Any:
         """Everything up to this op, and the op."""
-        turns, at, lib = self._schedule.turns, self._next_turn, self._lib
         self._computing = True
         if op in self._schedule.reruns:
             self._save(op, func, args, kwargs)
-        while True:
+        turn = self._reach(op)
+        result = func._op(*args, **kwargs)
+        self._lib.tidemark_torch_disarm()
+        self._handed = self._computing = False
+        self._next_turn += 1
+        if turn.new:
+            self._take_results(turn, result)
+        return result
+
+    def _reach(self, op: int | None) -> Turn | None:
+        """Carries the plan out up to an op's first run, which is next then; None: to its end."""
+        turns, at, begin_turn = self._schedule.turns, self._next_turn, self._lib.tidemark_torch_begin_turn
+        while at < len(turns):
             turn = turns[at]
-            status = lib.tidemark_torch_begin_turn(self._follower, at)
+            status = begin_turn(self._follower, at)
             if status:
                 check(status)
             self._handed = True
             if turn.op == op and not turn.rerun:
-                break
+                self._next_turn = at
+                return turn
             if turn.rerun:
                 self._run_again(turn)
             self._handed = False
             at += 1
-        result = func._op(*args, **kwargs)
-        lib.tidemark_torch_disarm()
-        self._handed = self._computing = False
-        self._next_turn = at + 1
-        if turn.new:
-            self._take_results(turn, result)
-        return result
+        return None
 
     def _save(self, op: int, func: Any, args: tuple, kwargs: dict) -> None:
         """Notes what running this op again will take."""
