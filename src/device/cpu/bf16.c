@@ -1,39 +1,18 @@
 /* See bf16.h. */
 #include "device/cpu/bf16.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "device/cpu/wide.h"
 
 /* ---- numbers ---- */
 
-/* NaN stays NaN: rounding could carry it to infinity. */
-static inline uint16_t round_one(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t nearest = bits + 0x7fff + (bits >> 16 & 1), quiet = bits | 0x400000;
-    return (uint16_t)((isnan(x) ? quiet : nearest) >> 16);
-}
-
-static inline float widen_one(uint16_t x) {
-    const uint32_t bits = (uint32_t)x << 16;
-    float wide;
-    memcpy(&wide, &bits, sizeof wide);
-    return wide;
-}
-
-uint16_t tide__bf16_of(float x) { return round_one(x); }
-float tide__float_of(uint16_t x) { return widen_one(x); }
-
 TIDE__WIDE void tide__bf16_widen(const uint16_t *from, int64_t n, float *to) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) to[i] = widen_one(from[i]);
+    for (int64_t i = 0; i < n; i++) to[i] = tide__float_of(from[i]);
 }
 
 TIDE__WIDE void tide__bf16_round(const float *from, int64_t n, uint16_t *to) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) to[i] = round_one(from[i]);
+    for (int64_t i = 0; i < n; i++) to[i] = tide__bf16_of(from[i]);
 }
 
 typedef struct conversion {
@@ -94,13 +73,19 @@ static void run_tiles(const void *context, int64_t begin, int64_t end) {
     }
 }
 
-void tide__run_pointwise(const tide__cpu_kernel *k, const tide__call *call, tide__range_fn fn) {
+void tide__run_pointwise(const tide__cpu_kernel *k, const tide__call *call, tide__range_fn fn,
+                         tide__range_fn short_fn) {
     const bool two = k->n_reads > 1, is_bf16 = k->operands.data[0].type == dnnl_bf16;
     const int64_t n = (int64_t)(k->operands.data[0].size_bytes / (is_bf16 ? 2 : 4));
     if (!is_bf16) {
         const tide__pointwise o = {tide__floats(call, 0), two ? tide__floats(call, 1) : NULL,
                                    tide__floats(call, k->n_reads)};
         tide__for_ranges(n, fn, &o);
+        return;
+    }
+    if (short_fn) {
+        const tide__pointwise_bf16 o = {tide__at(call, 0), two ? tide__at(call, 1) : NULL, tide__at(call, k->n_reads)};
+        tide__for_ranges(n, short_fn, &o);
         return;
     }
     tiles t = {.a = tide__values_of(k, call, 0), .out = tide__values_of(k, call, k->n_reads), .fn = fn};

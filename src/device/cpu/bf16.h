@@ -6,13 +6,29 @@
 #ifndef TIDE_DEVICE_CPU_BF16_H
 #define TIDE_DEVICE_CPU_BF16_H
 
+#include <math.h>
+#include <string.h>
+
 #include "device/cpu/kernel.h"
 #include "device/cpu/rows.h"
 
 #define TIDE__TILE_FLOATS 512 /* of a tile on the stack: three of them stay in the nearest cache */
 
-uint16_t tide__bf16_of(float x);
-float tide__float_of(uint16_t x);
+/* NaN stays NaN: rounding could carry it to infinity. */
+static inline uint16_t tide__bf16_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t nearest = bits + 0x7fff + (bits >> 16 & 1), quiet = bits | 0x400000;
+    return (uint16_t)((isnan(x) ? quiet : nearest) >> 16);
+}
+
+static inline float tide__float_of(uint16_t x) {
+    const uint32_t bits = (uint32_t)x << 16;
+    float wide;
+    memcpy(&wide, &bits, sizeof wide);
+    return wide;
+}
+
 /* n numbers; the second two on all threads. */
 void tide__bf16_widen(const uint16_t *from, int64_t n, float *to);
 void tide__bf16_round(const float *from, int64_t n, uint16_t *to);
@@ -41,11 +57,17 @@ static inline float *tide__values_write(tide__values v, float *tile) {
 }
 void tide__values_stored(tide__values v, int64_t n, const float *tile);
 
-/* Ops on single numbers: one or two reads, then a write, which may lie on either. `fn` has a tide__pointwise as its context. */
+/* Ops on single numbers: one or two reads, then a write, which may lie on either. `fn` has a tide__pointwise as its context. Of bf16 it
+ * goes over tiles, or `short_fn` does all with a tide__pointwise_bf16 as its context. */
 typedef struct tide__pointwise {
     const float *a, *b; /* b: NULL if there is but one */
     float *out;
 } tide__pointwise;
-void tide__run_pointwise(const tide__cpu_kernel *k, const tide__call *call, tide__range_fn fn);
+typedef struct tide__pointwise_bf16 {
+    const uint16_t *a, *b;
+    uint16_t *out;
+} tide__pointwise_bf16;
+void tide__run_pointwise(const tide__cpu_kernel *k, const tide__call *call, tide__range_fn fn,
+                         tide__range_fn short_fn /* NULL: none */);
 
 #endif

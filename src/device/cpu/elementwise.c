@@ -27,13 +27,33 @@ TIDE__WIDE static void relu_backward_range(const void *context, int64_t begin, i
     }
 }
 
+/* bf16 is compared as it lies: 0x8000 is -0, from 0xff81 on it is NaN; 0x7f80 is infinity. */
+TIDE__WIDE static void relu_bf16_range(const void *context, int64_t begin, int64_t end) {
+    const tide__pointwise_bf16 *o = context;
+    const uint16_t *x = o->a;
+    uint16_t *y = o->out;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) y[i] = x[i] > 0x8000 && x[i] <= 0xff80 ? 0 : x[i];
+}
+
+TIDE__WIDE static void relu_backward_bf16_range(const void *context, int64_t begin, int64_t end) {
+    const tide__pointwise_bf16 *o = context;
+    const uint16_t *y = o->a, *dy = o->b;
+    uint16_t *dx = o->out;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) {
+        uint16_t slope = dy[i];
+        dx[i] = y[i] > 0 && y[i] <= 0x7f80 ? slope : 0;
+    }
+}
+
 static tide_status run_relu_forward(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__run_pointwise(k, call, relu_range);
+    tide__run_pointwise(k, call, relu_range, relu_bf16_range);
     return TIDE_OK;
 }
 
 static tide_status run_relu_backward(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__run_pointwise(k, call, relu_backward_range);
+    tide__run_pointwise(k, call, relu_backward_range, relu_backward_bf16_range);
     return TIDE_OK;
 }
 
@@ -55,8 +75,16 @@ TIDE__WIDE static void sum_range(const void *context, int64_t begin, int64_t end
     for (int64_t i = begin; i < end; i++) y[i] = a[i] + b[i];
 }
 
+TIDE__WIDE static void sum_bf16_range(const void *context, int64_t begin, int64_t end) {
+    const tide__pointwise_bf16 *o = context;
+    const uint16_t *a = o->a, *b = o->b;
+    uint16_t *y = o->out;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) y[i] = tide__bf16_of(tide__float_of(a[i]) + tide__float_of(b[i]));
+}
+
 static tide_status run_sum(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__run_pointwise(k, call, sum_range);
+    tide__run_pointwise(k, call, sum_range, sum_bf16_range);
     return TIDE_OK;
 }
 

@@ -29,12 +29,12 @@ TIDE__WIDE static void backward_range(const void *context, int64_t begin, int64_
 
 /* Padding is zero, and so is what becomes of it. */
 static tide_status run_forward(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__run_pointwise(k, call, forward_range);
+    tide__run_pointwise(k, call, forward_range, NULL);
     return TIDE_OK;
 }
 
 static tide_status run_backward(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__run_pointwise(k, call, backward_range);
+    tide__run_pointwise(k, call, backward_range, NULL);
     return TIDE_OK;
 }
 

@@ -1,10 +1,10 @@
-/* Inner loops that are worth wide vectors: compiled twice, for any x86-64 and for AVX2, and chosen when the program is
+/* Inner loops that are worth wide vectors: compiled for any x86-64, for AVX2 and for AVX-512, and chosen when the program is
  * loaded. Sanitizers do not like code that runs so early, so their builds have the plain version only; so have clang's,
  * whose callers in other files do not find such functions before version 16.
  *
  * Loops marked TIDE__WIDE contain no OpenMP but `simd` (the outlined bodies of others would not be cloned): a parallel
  * loop outside hands ranges to them. `simd` is for writes that may lie exactly on a read: element i depends on element i
- * only, which compilers cannot know. Both versions give the same bits: contraction to fused multiply-add is off, and no sum is reordered. */
+ * only, which compilers cannot know. All versions give the same bits: contraction to fused multiply-add is off, and no sum is reordered. */
 #ifndef TIDE_DEVICE_CPU_WIDE_H
 #define TIDE_DEVICE_CPU_WIDE_H
 
@@ -21,7 +21,11 @@
 #endif
 
 #if defined(__x86_64__) && !defined(TIDE__SANITIZED) && !defined(__clang__)
+#if __GNUC__ >= 12 /* earlier ones do not know that name */
+#define TIDE__WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
 #define TIDE__WIDE __attribute__((target_clones("avx2", "default")))
+#endif
 #else
 #define TIDE__WIDE
 #endif
