@@ -87,6 +87,60 @@ static void test_rounding(void **state) {
     rig_close(&rig);
 }
 
+static void run_numbers(kernel_rig *rig, const tide_op_desc *d, const float *numbers, int n, float *out) {
+    const uint32_t reads = info_of(rig, d).n_reads;
+    rig_case c;
+    rig_case_init(&c, d, 1);
+    for (uint32_t r = 0; r < reads; r++)
+        for (int i = 0; i < n * n; i++) c.plain[r][i] = numbers[r ? i / n : i % n];
+    rig_run(rig, &c, &(rig_options){.in_place_read = -1});
+    memcpy(out, c.plain[reads], sizeof *out * (size_t)(n * n));
+    rig_case_deinit(&c);
+}
+
+/* Signs, infinities and what is no number: ops that look at bf16 as it lies see the same as those of float32. */
+static void test_numbers(void **state) {
+    static const float numbers[] = {0, -0.0f, 1, -1, 1e-40f, -1e-40f, INFINITY, -INFINITY, NAN, -NAN, 3e38f, -3e38f};
+    static const tide_op_kind kinds[] = {TIDE_OP_RELU_FWD, TIDE_OP_RELU_BWD, TIDE_OP_ADD};
+    enum { N = COUNT(numbers) };
+    float wide[N * N], half[N * N];
+    kernel_rig rig;
+    rig_open(&rig, *state);
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        tide_op_desc d = {.kind = kinds[k], .x = {1, N * N, 1, 1}, .y = {1, N * N, 1, 1}};
+        float short_ones[N];
+        for (int i = 0; i < N; i++) short_ones[i] = nearest_bf16(numbers[i]);
+        run_numbers(&rig, &d, short_ones, N, wide);
+        d.bf16 = 1;
+        run_numbers(&rig, &d, short_ones, N, half);
+        for (int i = 0; i < N * N; i++) {
+            const float expected = nearest_bf16(wide[i]);
+            assert_int_equal(isnan(half[i]), isnan(expected));
+            if (!isnan(expected)) assert_memory_equal(&half[i], &expected, sizeof expected);
+        }
+    }
+    rig_close(&rig);
+}
+
+/* Winograd's method has a workspace of its own: with a bias the same, and with bf16, which it reads by itself. */
+static void test_winograd(void **state) {
+    kernel_rig rig;
+    rig_open(&rig, *state);
+    for (int k = 0; k < 3; k++) {
+        tide_op_desc d = window((tide_op_kind)(TIDE_OP_CONV_FWD + k), (tide_shape){8, 64, 28, 28}, 128, 3, 1);
+        const uint64_t with_bias = info_of(&rig, &d).variant[0].workspace_bytes;
+        d.bias = 0;
+        assert_int_equal(with_bias, info_of(&rig, &d).variant[0].workspace_bytes);
+#if defined(__x86_64__)
+        const bool works = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        assert_true(!works || with_bias > 1 << 20);
+        d.bf16 = 1;
+        if (works) assert_int_equal(with_bias, info_of(&rig, &d).variant[0].workspace_bytes);
+#endif
+    }
+    rig_close(&rig);
+}
+
 static void test_refused_elsewhere(void **state) {
     tide_op_desc d = window(TIDE_OP_CONV_FWD, (tide_shape){2, 3, 8, 8}, 4, 3, 1);
     kernel_rig rig;
@@ -108,6 +162,7 @@ int main(void) {
         cmocka_unit_test_prestate(test_cut, &two),
 #endif
         cmocka_unit_test_prestate(test_workspace, &one), cmocka_unit_test_prestate(test_rounding, &two),
+        cmocka_unit_test_prestate(test_numbers, &one),   cmocka_unit_test_prestate(test_winograd, &two),
         cmocka_unit_test(test_refused_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

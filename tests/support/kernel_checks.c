@@ -130,7 +130,7 @@ void check_in_place(const tide_op_desc *d, void *context) {
 
 /* ---- bf16 ---- */
 
-static float nearest_bf16(float x) {
+float nearest_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;

@@ -29,6 +29,7 @@ void check_threads(const tide_op_desc *d, void *context);
 
 /* bf16 on the CPU: what the kernel of float32 makes of the same numbers, rounded; again, elsewhere and in place the same bits.
  * Nothing for ops that bf16 does not change, and for REORDER, whose operands are those of others. */
+float nearest_bf16(float x); /* rounded as bf16 is */
 void check_all_bf16(const rig_config *config, visit_all_fn visit_all);
 
 /* One backward op against differences of its forward op: d(sum of weight * write)/d(read), where `weight` is the

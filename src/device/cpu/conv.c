@@ -175,9 +175,12 @@ static tide_status build_by_primitive(tide__cpu_kernel *k, const tide_op_desc *s
     return status;
 }
 
+/* Winograd's method reads and writes bf16 by itself. */
 tide_status tide__build_conv(tide__cpu_kernel *k, const tide_op_desc *source) {
     tide__md stored;
-    if (!tide__winograd_is_for(source)) return build_by_primitive(k, source);
-    TIDE_TRY(stored_weights(k, source, TIDE_OP_CONV_FWD, &stored));
-    return tide__winograd_reads(source, stored) ? tide__winograd_build(k, stored) : build_by_primitive(k, source);
+    if (tide__winograd_is_for(source)) {
+        TIDE_TRY(stored_weights(k, source, TIDE_OP_CONV_FWD, &stored));
+        if (tide__winograd_reads(source, stored)) return tide__winograd_build(k, stored);
+    }
+    return source->bf16 ? tide__build_widened(k, source) : build_by_primitive(k, source);
 }

@@ -105,7 +105,7 @@ static inline float *tide__floats(const tide__call *call, uint32_t i) { return t
 /* The OpenMP setting of this thread, exchanged while oneDNN creates or runs something. Returns the old one. */
 int tide__set_threads(int threads);
 
-/* Of kernels of bf16 that leave the work to one of float32 (widened.c): instead of its builder. */
+/* Of kernels of bf16 that leave the work to one of float32 (widened.c): instead of its builder, or called by it. */
 tide_status tide__build_widened(tide__cpu_kernel *k, const tide_op_desc *source);
 bool tide__is_widened(const tide_op_desc *d);
 void tide__widened_destroy(tide__widened *w); /* NULL is fine */

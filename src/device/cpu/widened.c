@@ -50,9 +50,6 @@ struct tide__widened {
 bool tide__is_widened(const tide_op_desc *d) {
     if (!d->bf16) return false;
     switch (d->kind) {
-    case TIDE_OP_CONV_FWD:
-    case TIDE_OP_CONV_BWD_DATA:
-    case TIDE_OP_CONV_BWD_WEIGHTS:
     case TIDE_OP_FC_FWD:
     case TIDE_OP_FC_BWD_DATA:
     case TIDE_OP_FC_BWD_WEIGHTS:

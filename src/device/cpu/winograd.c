@@ -12,6 +12,7 @@
  * threads. */
 #include "device/cpu/winograd.h"
 
+#include "device/cpu/bf16.h"
 #include "device/cpu/linear.h"
 #include "device/cpu/wide.h"
 #include "device/cpu/winograd_math.h"
@@ -63,11 +64,12 @@ static uint64_t workspace_floats(const cut *c) {
 /* What one call works on. */
 typedef struct work {
     cut c;
-    const float *x, *dy; /* what is read in patches; backward-weights: the gradient beside it */
-    const float *w;      /* weights */
-    const float *bias;   /* of forward; NULL: none */
-    float *y, *dw;       /* what is written: one of them */
-    float *dbias;        /* of backward-weights; NULL: none */
+    tide__values x, dy; /* what is read in patches; backward-weights: the gradient beside it */
+    const float *w;     /* weights */
+    const float *bias;  /* of forward; NULL: none */
+    tide__values y;     /* what is written: y, or dw */
+    float *dw;
+    float *dbias; /* of backward-weights; NULL: none */
     float *v, *block, *m;
 } work;
 
@@ -76,9 +78,9 @@ static tide__tile tile_of(const cut *c, int64_t tile) {
     return (tide__tile){c->h, c->w, at / c->across * TILE, at % c->across * TILE};
 }
 
-/* First float of plane `block` (8 channels) of the image of a tile, among `channels`. */
-static int64_t plane_of(const cut *c, int64_t channels, int64_t tile, int64_t block) {
-    return (tile / c->per_image * (channels / 8) + block) * c->h * c->w * 8;
+/* Plane `block` (8 channels) of the image of a tile, among `channels`. */
+static tide__values plane_of(tide__values v, const cut *c, int64_t channels, int64_t tile, int64_t block) {
+    return tide__values_from(v, (tile / c->per_image * (channels / 8) + block) * c->h * c->w * 8);
 }
 
 /* ---- forward and backward-data ---- */
@@ -120,7 +122,7 @@ static void transform_patches(const work *k, int64_t first, int64_t n) {
 #pragma omp parallel for schedule(static)
     for (int64_t t = 0; t < n; t++)
         for (int64_t b = 0; b < c->inputs / 8; b++)
-            tide__winograd_patch(k->x + plane_of(c, c->inputs, first + t, b), tile_of(c, first + t),
+            tide__winograd_patch(plane_of(k->x, c, c->inputs, first + t, b), tile_of(c, first + t),
                                  k->v + t * c->inputs + b * 8, c->v_apart);
 }
 
@@ -149,7 +151,7 @@ static void write_tiles(const work *k, int64_t first_output, int64_t first, int6
     for (int64_t t = 0; t < n; t++)
         for (int64_t b = 0; b < c->wide / 8; b++)
             tide__winograd_tile(k->m + t * c->wide + b * 8, c->m_apart, k->bias ? k->bias + first_output + b * 8 : NULL,
-                                tile_of(c, first + t), k->y + plane_of(c, c->outputs, first + t, first_output / 8 + b));
+                                tile_of(c, first + t), plane_of(k->y, c, c->outputs, first + t, first_output / 8 + b));
 }
 
 /* Patches of a single chunk serve all outputs. */
@@ -174,10 +176,10 @@ static void transform_pairs(const work *k, bool patches, int64_t first_output, i
     for (int64_t t = 0; t < n; t++) {
         tide__tile tile = tile_of(c, first + t);
         for (int64_t b = 0; patches && b < c->inputs / 8; b++)
-            tide__winograd_patch(k->x + plane_of(c, c->inputs, first + t, b), tile, k->v + (b * c->chunk + t) * 8,
+            tide__winograd_patch(plane_of(k->x, c, c->inputs, first + t, b), tile, k->v + (b * c->chunk + t) * 8,
                                  c->v_apart);
         for (int64_t b = 0; b < c->wide / 8; b++)
-            tide__winograd_gradient(k->dy + plane_of(c, c->outputs, first + t, first_output / 8 + b), tile,
+            tide__winograd_gradient(plane_of(k->dy, c, c->outputs, first + t, first_output / 8 + b), tile,
                                     k->m + (b / 2 * c->chunk + t) * STRIP + b % 2 * 8, c->m_apart);
     }
 }
@@ -220,6 +222,14 @@ TIDE__WIDE static void add_pixels(const float *plane, int64_t pixels, double sum
         for (int l = 0; l < 8; l++) sum[l] += (double)plane[p * 8 + l];
 }
 
+static void add_plane(tide__values plane, int64_t floats, double sum[8]) {
+    float tile[TIDE__TILE_FLOATS];
+    for (int64_t at = 0, n; at < floats; at += n) {
+        n = tide__tile_of(plane, floats - at);
+        add_pixels(tide__values_read(tide__values_from(plane, at), n, tile), n / 8, sum);
+    }
+}
+
 /* Image by image, pixel by pixel. */
 static void sum_bias(const work *k) {
     const cut *c = &k->c;
@@ -227,7 +237,7 @@ static void sum_bias(const work *k) {
     for (int64_t b = 0; b < c->outputs / 8; b++) {
         double sum[8] = {0};
         for (int64_t tile = 0; tile < c->tiles; tile += c->per_image)
-            add_pixels(k->dy + plane_of(c, c->outputs, tile, b), c->h * c->w, sum);
+            add_plane(plane_of(k->dy, c, c->outputs, tile, b), c->h * c->w * 8, sum);
         for (int l = 0; l < 8; l++) k->dbias[b * 8 + l] = (float)sum[l];
     }
 }
@@ -251,28 +261,26 @@ static void gather_weights(const work *k) {
 static tide_status run(const tide__cpu_kernel *k, const tide__call *call) {
     work a = {.c = cut_of(&k->desc)};
     const bool back = k->desc.kind == TIDE_OP_CONV_BWD_DATA;
-    float *const out = tide__floats(call, k->n_reads);
     a.v = tide__floats(call, (uint32_t)k->operands.count);
     a.block = a.v + PLACES * a.c.v_apart;
     a.m = a.block + PLACES * a.c.block_apart;
-    a.x = tide__floats(call, back ? 1 : 0);
+    a.x = tide__values_of(k, call, back ? 1 : 0);
     if (a.c.weights) {
-        a.dy = tide__floats(call, 1);
-        a.dw = out;
+        a.dy = tide__values_of(k, call, 1);
+        a.dw = tide__floats(call, k->n_reads);
         a.dbias = k->desc.bias ? tide__floats(call, k->n_reads + 1) : NULL;
         gather_weights(&a);
     } else {
         a.w = tide__floats(call, back ? 0 : 1);
         a.bias = k->desc.bias && !back ? tide__floats(call, 2) : NULL;
-        a.y = out;
+        a.y = tide__values_of(k, call, k->n_reads);
         convolve(&a, back);
     }
     return TIDE_OK;
 }
 
 bool tide__winograd_is_for(const tide_op_desc *d) {
-    if (d->kernel_h != 3 || d->kernel_w != 3 || d->stride != 1 || d->pad_h != 1 || d->pad_w != 1 || d->bias)
-        return false;
+    if (d->kernel_h != 3 || d->kernel_w != 3 || d->stride != 1 || d->pad_h != 1 || d->pad_w != 1) return false;
     if (d->x.c < LEAST_CHANNELS || d->y.c < LEAST_CHANNELS || d->x.c % STRIP || d->y.c % STRIP) return false;
     int64_t tiles = d->x.n * ((d->x.h + TILE - 1) / TILE) * ((d->x.w + TILE - 1) / TILE);
     return d->x.h > TILE && d->x.w > TILE && tiles >= LEAST_TILES && tide__winograd_works();

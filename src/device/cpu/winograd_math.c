@@ -70,13 +70,42 @@ INLINE void window_gradient_line(const __m256 *s, __m256 *g, int step) {
 
 /* ---- in two: lines down, then across; all arrays are 6 wide ---- */
 
+INLINE __m256 widened(const uint16_t *from) {
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+/* As tide__bf16_of does. */
+INLINE void store_rounded(__m256 x, uint16_t *to) {
+    const __m256i bits = _mm256_castps_si256(x),
+                  odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i nearest = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(nearest, quiet, nan), 16);
+    const __m128i low = _mm256_castsi256_si128(upper), high = _mm256_extracti128_si256(upper, 1);
+    _mm_storeu_si128((__m128i *)(void *)to, _mm_packus_epi32(low, high));
+}
+
+INLINE __m256 load_values(tide__values v, int64_t i) {
+    return v.is_bf16 ? widened((const uint16_t *)(const void *)v.data + i)
+                     : _mm256_loadu_ps((const float *)(const void *)v.data + i);
+}
+
+INLINE void store_values(__m256 x, tide__values v, int64_t i) {
+    if (v.is_bf16)
+        store_rounded(x, (uint16_t *)(void *)v.data + i);
+    else
+        _mm256_storeu_ps((float *)(void *)v.data + i, x);
+}
+
 /* rows x columns pixels at (top, left); zeros outside the image. */
-INLINE void load_pixels(const float *plane, const tide__tile *t, int64_t top, int64_t left, int side, __m256 *to) {
+INLINE void load_pixels(tide__values plane, const tide__tile *t, int64_t top, int64_t left, int side, __m256 *to) {
     bool inside = top >= 0 && left >= 0 && top + side <= t->h && left + side <= t->w;
     for (int r = 0; r < side; r++)
         for (int c = 0; c < side; c++) {
             bool there = inside || (top + r >= 0 && top + r < t->h && left + c >= 0 && left + c < t->w);
-            to[r * SIDE + c] = there ? _mm256_loadu_ps(plane + ((top + r) * t->w + left + c) * 8) : _mm256_setzero_ps();
+            to[r * SIDE + c] = there ? load_values(plane, ((top + r) * t->w + left + c) * 8) : _mm256_setzero_ps();
         }
 }
 
@@ -84,7 +113,7 @@ INLINE void store_places(const __m256 *from, float *to, int64_t apart) {
     for (int i = 0; i < TIDE__WINOGRAD_PLACES; i++) _mm256_storeu_ps(to + i * apart, from[i]);
 }
 
-FMA void tide__winograd_patch(const float *plane, tide__tile t, float *to, int64_t apart) {
+FMA void tide__winograd_patch(tide__values plane, tide__tile t, float *to, int64_t apart) {
     __m256 d[SIDE * SIDE], half[SIDE * SIDE];
     load_pixels(plane, &t, t.top - 1, t.left - 1, SIDE, d);
     for (int c = 0; c < SIDE; c++) patch_line(d + c, half + c, SIDE);
@@ -92,7 +121,7 @@ FMA void tide__winograd_patch(const float *plane, tide__tile t, float *to, int64
     store_places(d, to, apart);
 }
 
-FMA void tide__winograd_gradient(const float *plane, tide__tile t, float *to, int64_t apart) {
+FMA void tide__winograd_gradient(tide__values plane, tide__tile t, float *to, int64_t apart) {
     __m256 d[SIDE * SIDE], half[SIDE * SIDE];
     load_pixels(plane, &t, t.top, t.left, TIDE__WINOGRAD_TILE, d);
     for (int c = 0; c < TIDE__WINOGRAD_TILE; c++) gradient_line(d + c, half + c, SIDE);
@@ -100,7 +129,7 @@ FMA void tide__winograd_gradient(const float *plane, tide__tile t, float *to, in
     store_places(d, to, apart);
 }
 
-FMA void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, float *plane) {
+FMA void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, tide__values plane) {
     __m256 m[SIDE * SIDE], half[SIDE * SIDE];
     const __m256 more = bias ? _mm256_loadu_ps(bias) : _mm256_setzero_ps();
     for (int i = 0; i < TIDE__WINOGRAD_PLACES; i++) m[i] = _mm256_loadu_ps(from + i * apart);
@@ -108,7 +137,7 @@ FMA void tide__winograd_tile(const float *from, int64_t apart, const float *bias
     for (int r = 0; r < TIDE__WINOGRAD_TILE; r++) tile_line(half + r * SIDE, m + r * SIDE, 1);
     for (int r = 0; r < TIDE__WINOGRAD_TILE && t.top + r < t.h; r++)
         for (int c = 0; c < TIDE__WINOGRAD_TILE && t.left + c < t.w; c++)
-            _mm256_storeu_ps(plane + ((t.top + r) * t.w + t.left + c) * 8, add(m[r * SIDE + c], more));
+            store_values(add(m[r * SIDE + c], more), plane, ((t.top + r) * t.w + t.left + c) * 8);
 }
 
 FMA void tide__winograd_window(const float *window, bool turned, float *to, int64_t apart) {
@@ -167,9 +196,9 @@ FMA void tide__winograd_multiply(const tide__strip *s, bool more, float *c, int6
 #else
 
 bool tide__winograd_works(void) { return false; }
-void tide__winograd_patch(const float *plane, tide__tile t, float *to, int64_t apart) {}
-void tide__winograd_gradient(const float *plane, tide__tile t, float *to, int64_t apart) {}
-void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, float *plane) {}
+void tide__winograd_patch(tide__values plane, tide__tile t, float *to, int64_t apart) {}
+void tide__winograd_gradient(tide__values plane, tide__tile t, float *to, int64_t apart) {}
+void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, tide__values plane) {}
 void tide__winograd_window(const float *window, bool turned, float *to, int64_t apart) {}
 void tide__winograd_window_gradient(const float *from, int64_t apart, float *window) {}
 void tide__winograd_multiply(const tide__strip *s, bool more, float *c, int64_t stride) {}

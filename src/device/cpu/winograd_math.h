@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/cpu/bf16.h"
+
 #define TIDE__WINOGRAD_TILE 4
 #define TIDE__WINOGRAD_PLACES 36
 #define TIDE__WINOGRAD_ROWS 6     /* of a product */
@@ -25,10 +27,10 @@ typedef struct tide__tile {
     int64_t h, w, top, left; /* of the image; of the tile */
 } tide__tile;
 
-void tide__winograd_patch(const float *plane, tide__tile t, float *to, int64_t apart);    /* B' d B */
-void tide__winograd_gradient(const float *plane, tide__tile t, float *to, int64_t apart); /* A dy A' */
+void tide__winograd_patch(tide__values plane, tide__tile t, float *to, int64_t apart);    /* B' d B */
+void tide__winograd_gradient(tide__values plane, tide__tile t, float *to, int64_t apart); /* A dy A' */
 /* A' m A, plus 8 biases unless that is NULL. */
-void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, float *plane);
+void tide__winograd_tile(const float *from, int64_t apart, const float *bias, tide__tile t, tide__values plane);
 
 /* A window's 9 places are 64 floats apart, 8 channels in each. `turned`: by 180 degrees. */
 void tide__winograd_window(const float *window, bool turned, float *to, int64_t apart); /* G g G' */
