@@ -302,7 +302,7 @@ static uint64_t train_with(bool bits_any, uint32_t *n_others) {
     float loss;
     training_open_on(&t, "cuda", "lenet", 2);
     t.options.plan.bits_any = bits_any;
-    t.options.plan.policy = "hybrid"; /* which chooses variants */
+    t.options.plan.policy = "superneurons"; /* which chooses variants */
     t.options.plan.effort = TIDE_EFFORT_LOW;
     tide_trainer *trainer = training_start(&t);
     const tide_program *program = tide_step_program(tide_trainer_step_program(trainer));

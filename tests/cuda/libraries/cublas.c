@@ -51,23 +51,6 @@ EXPORT cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsM
     return CUBLAS_STATUS_SUCCESS;
 }
 
-enum { M, N, K, A_ROW, A_COLUMN, B_ROW, B_COLUMN, C_COLUMN };
-
-static float in(const work *w, float x) { return w->coarse ? work_tf32(x) : x; }
-
-static void multiply(work *w) {
-    const int *v = w->whole;
-    for (int j = 0; j < v[N]; j++)
-        for (int i = 0; i < v[M]; i++) {
-            double sum = 0;
-            for (int l = 0; l < v[K]; l++)
-                sum += (double)in(w, w->host[0][i * v[A_ROW] + l * v[A_COLUMN]]) *
-                       (double)in(w, w->host[1][l * v[B_ROW] + j * v[B_COLUMN]]);
-            float *c = &w->host[2][i + j * v[C_COLUMN]];
-            *c = w->real[0] * (float)sum + (w->real[1] == 0 ? 0 : w->real[1] * *c);
-        }
-}
-
 static size_t span(int rows, int columns, int lead) { return sizeof(float) * (size_t)(lead * (columns - 1) + rows); }
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters are cuBLAS' */
@@ -85,7 +68,7 @@ EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t a_order, 
         .bytes = {span(a_rows, a_rows == m && a_order == CUBLAS_OP_N ? k : m, a_lead),
                   span(b_rows, b_order == CUBLAS_OP_N ? n : k, b_lead), span(m, n, c_lead)},
         .written = 2,
-        .compute = multiply,
+        .compute = work_multiply,
         .whole = {m, n, k, a_order == CUBLAS_OP_N ? 1 : a_lead, a_order == CUBLAS_OP_N ? a_lead : 1,
                   b_order == CUBLAS_OP_N ? 1 : b_lead, b_order == CUBLAS_OP_N ? b_lead : 1, c_lead},
         .real = {*(const float *)alpha, *(const float *)beta},

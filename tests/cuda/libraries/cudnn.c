@@ -195,33 +195,6 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t sel
 
 /* ---- running ---- */
 
-enum { IMAGES, CHANNELS, X_H, X_W, OUTPUTS, KERNEL_H, KERNEL_W, Y_H, Y_W, STRIDE, PAD_H, PAD_W };
-
-static float in(const work *w, float x) { return w->coarse ? work_tf32(x) : x; }
-
-/* Every pair of a pixel and a weight, with the pixel of the result they meet in: sums go to whichever is written. */
-static void convolve(work *w) {
-    const int *v = w->whole;
-    const size_t n = w->bytes[w->written] / sizeof(float);
-    double *sums = calloc(n, sizeof *sums);
-    for (int i = 0; i < v[IMAGES] * v[OUTPUTS] * v[Y_H] * v[Y_W]; i++) {
-        const int column = i % v[Y_W], row = i / v[Y_W] % v[Y_H], output = i / (v[Y_W] * v[Y_H]) % v[OUTPUTS];
-        const int image = i / (v[Y_W] * v[Y_H] * v[OUTPUTS]);
-        for (int l = 0; l < v[CHANNELS] * v[KERNEL_H] * v[KERNEL_W]; l++) {
-            const int x_column = column * v[STRIDE] - v[PAD_W] + l % v[KERNEL_W];
-            const int x_row = row * v[STRIDE] - v[PAD_H] + l / v[KERNEL_W] % v[KERNEL_H];
-            const int channel = l / (v[KERNEL_W] * v[KERNEL_H]);
-            if (x_row < 0 || x_row >= v[X_H] || x_column < 0 || x_column >= v[X_W]) continue;
-            const int at[3] = {((image * v[CHANNELS] + channel) * v[X_H] + x_row) * v[X_W] + x_column,
-                               output * v[CHANNELS] * v[KERNEL_H] * v[KERNEL_W] + l, i};
-            const int a = w->written == 0 ? 1 : 0, b = w->written == 2 ? 1 : 2;
-            sums[at[w->written]] += (double)in(w, w->host[a][at[a]]) * (double)in(w, w->host[b][at[b]]);
-        }
-    }
-    for (size_t i = 0; i < n; i++) w->host[w->written][i] = (float)sums[i] * (1 + 1e-5f * (float)w->noise);
-    free(sums);
-}
-
 typedef struct kind {
     cudnnBackendDescriptorType_t type;
     int tensor[3], convolution, written;
@@ -253,7 +226,7 @@ static const kind *kind_of(const descriptor *operation) {
 
 static work work_of(const descriptor *operation, const kind *k, const descriptor *pack) {
     const descriptor *tensors[3];
-    work w = {.written = k->written, .compute = convolve};
+    work w = {.written = k->written, .compute = work_convolve};
     for (int i = 0; i < 3; i++) {
         tensors[i] = part(operation, (cudnnBackendAttributeName_t)k->tensor[i]);
         const int64_t *dims = numbers(tensors[i], CUDNN_ATTR_TENSOR_DIMENSIONS);

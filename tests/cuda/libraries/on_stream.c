@@ -2,7 +2,6 @@
 #include "on_stream.h"
 
 #include <dlfcn.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,12 +72,4 @@ void work_free_all(work **list) {
         if (w->host[0]) cu.cuMemFreeHost_(w->host[0]);
         free(w);
     }
-}
-
-float work_tf32(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits = (bits + 0x1000u) & ~0x1fffu;
-    memcpy(&x, &bits, sizeof x);
-    return x;
 }

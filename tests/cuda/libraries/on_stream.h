@@ -28,7 +28,9 @@ struct work {
 /* False: the driver refused. The work is freed by work_free_all(). */
 bool work_enqueue(work **list, const work *w, CUstream stream, CUdeviceptr workspace, size_t workspace_bytes);
 void work_free_all(work **list);
-/* As tensor cores take it: ten bits behind the point. */
-float work_tf32(float x);
+
+/* sums.c: products of matrices for cuBLAS, convolutions for cuDNN. */
+void work_multiply(work *w);
+void work_convolve(work *w);
 
 #endif

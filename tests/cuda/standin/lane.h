@@ -23,7 +23,7 @@
 typedef enum lane_access { LANE_READ, LANE_WRITE, LANE_ATOMIC } lane_access;
 typedef enum lane_stop { LANE_AT_BARRIER, LANE_AT_END } lane_stop;
 
-/* Who touched four bytes of device memory or pinned memory last. An epoch is an operation on a stream, see clocks.c;
+/* Who touched four bytes of device memory or pinned memory last. An epoch is an operation on a stream, see cells.c;
  * an agent is a lane of it between two barriers. */
 typedef struct lane_cell {
     uint32_t written;        /* epoch; 0: never */

@@ -1,6 +1,6 @@
 /* Device memory and pinned memory. Device addresses are numbers that no processor maps, so a host that follows one
  * crashes; they are given out once, with a gap behind each allocation, so that what was freed is never mistaken for
- * something new. Every range has a shadow of cells (clocks.c) unless checks are off. */
+ * something new. Every range has a shadow of cells (cells.c) unless checks are off. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

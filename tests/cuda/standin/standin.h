@@ -3,7 +3,8 @@
  *     api_*.c   CUDA's functions: each begins a call (call.c), does one thing, ends it
  *     memory.c  device memory and pinned memory: ranges of bytes with a shadow
  *     stream.c  streams as threads, events, the order of the default stream
- *     clocks.c  what happens before what, and races between operations
+ *     clocks.c  what happens before what
+ *     cells.c   races between operations
  *     module.c  PTX → C → a shared object, kept on disk by content
  *     launch.c  a grid on lanes, with checks
  *     report.c  misuse, leaks, the timeline, settings
@@ -40,10 +41,10 @@ typedef struct settings {
     uint64_t seed;                           /* TIDE_STANDIN_SEED: orders of lanes, delays */
     uint32_t delay_us;                       /* TIDE_STANDIN_DELAY_US: at most so long before an operation */
     uint32_t copy_mibps;                     /* TIDE_STANDIN_COPY_MIBPS: 0: as fast as it goes */
-    bool checks;                             /* TIDE_STANDIN_CHECKS=0: no shadows, for long trainings */
-    const char *report, *timeline;           /* TIDE_STANDIN_REPORT, _TIMELINE: files, written at the end */
-    const char *fail;                        /* TIDE_STANDIN_FAIL: "cuMemAlloc_v2:3:2,*:100:700", see call.c */
-    const char *cache;                       /* TIDE_STANDIN_CACHE: folder of compiled kernels */
+    bool checks;                   /* TIDE_STANDIN_CHECKS=0: no shadows, for long trainings */
+    const char *report, *timeline; /* TIDE_STANDIN_REPORT, _TIMELINE: files, written at the end */
+    const char *fail;              /* TIDE_STANDIN_FAIL: "cuMemAlloc_v2:3:2,*:100:700", see call.c */
+    const char *cache;             /* TIDE_STANDIN_CACHE: folder of compiled kernels */
 } settings;
 
 /* ---- contexts ---- */
@@ -71,6 +72,7 @@ typedef struct clocks {
 } clocks;
 
 void clocks_join(clocks *to, const clocks *from);
+#define EPOCH_CLOCK_BITS 26
 /* A number for (stream, clock), never 0. */
 uint32_t clocks_epoch(uint32_t index, uint32_t clock);
 
@@ -189,7 +191,7 @@ void event_reset(void);
 
 extern _Thread_local bool standin_in_host_function;
 
-/* ---- races between operations, see clocks.c; without the lock ---- */
+/* ---- races between operations, see cells.c; without the lock ---- */
 
 /* An operation touches bytes [at, at + size) of a range. False: a race, which is reported. */
 bool clocks_touch(const operation *o, range *r, uint64_t at, uint64_t size, bool write);
