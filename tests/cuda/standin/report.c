@@ -149,6 +149,8 @@ static void read_settings(settings *s) {
         .seed = number("TIDE_STANDIN_SEED", 1),
         .delay_us = (uint32_t)number("TIDE_STANDIN_DELAY_US", 0),
         .copy_mibps = (uint32_t)number("TIDE_STANDIN_COPY_MIBPS", 0),
+        .kernel_us = (uint32_t)number("TIDE_STANDIN_KERNEL_US", 0),
+        .in_turn = number("TIDE_STANDIN_IN_TURN", 0) != 0,
         .checks = number("TIDE_STANDIN_CHECKS", 1) != 0,
         .report = getenv("TIDE_STANDIN_REPORT"),
         .timeline = getenv("TIDE_STANDIN_TIMELINE"),

@@ -41,6 +41,8 @@ typedef struct settings {
     uint64_t seed;                           /* TIDE_STANDIN_SEED: orders of lanes, delays */
     uint32_t delay_us;                       /* TIDE_STANDIN_DELAY_US: at most so long before an operation */
     uint32_t copy_mibps;                     /* TIDE_STANDIN_COPY_MIBPS: 0: as fast as it goes */
+    uint32_t kernel_us;                      /* TIDE_STANDIN_KERNEL_US: at least so long takes a kernel */
+    bool in_turn;                  /* TIDE_STANDIN_IN_TURN: one operation at a time, as if all went to one stream */
     bool checks;                   /* TIDE_STANDIN_CHECKS=0: no shadows, for long trainings */
     const char *report, *timeline; /* TIDE_STANDIN_REPORT, _TIMELINE: files, written at the end */
     const char *fail;              /* TIDE_STANDIN_FAIL: "cuMemAlloc_v2:3:2,*:100:700", see call.c */

@@ -41,8 +41,6 @@ static CUresult run_copy(const operation *o) {
                       "the host wrote to %p, or freed it, before operation %u of stream %u had copied it",
                       (void *)o->from.bytes, o->clock, o->stream->index);
     memmove(o->to.bytes, o->from.bytes, o->size);
-    if (the_standin.settings.copy_mibps)
-        sleep_ns(o->size * 1000 / the_standin.settings.copy_mibps * 1000000 / (1 << 20));
     return CUDA_SUCCESS;
 }
 
@@ -99,6 +97,26 @@ static void complete(stream *s, operation *o, CUresult result) {
     pthread_cond_broadcast(&the_standin.changed);
 }
 
+/* How long it takes at least, so that a timeline is the same on a busy machine. */
+static uint64_t least_ns(const operation *o) {
+    const settings *s = &the_standin.settings;
+    if (o->kind == OP_KERNEL) return (uint64_t)s->kernel_us * 1000;
+    return o->kind == OP_COPY && s->copy_mibps ? o->size * 1000 / s->copy_mibps * 1000000 / (1 << 20) : 0;
+}
+
+static CUresult run_timed(const operation *o) {
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    const bool in_turn = the_standin.settings.in_turn;
+    if (in_turn) pthread_mutex_lock(&turn);
+    const uint64_t begin_ns = report_now_ns();
+    const CUresult result = run_operation(o);
+    const uint64_t took_ns = report_now_ns() - begin_ns, least = least_ns(o);
+    if (took_ns < least) sleep_ns(least - took_ns);
+    report_time(o, begin_ns, report_now_ns());
+    if (in_turn) pthread_mutex_unlock(&turn);
+    return result;
+}
+
 static void run_first(stream *s, uint64_t *random) {
     operation *o = s->first;
     const bool skipped = s->owner.context->error != CUDA_SUCCESS && o->kind != OP_RECORD;
@@ -108,9 +126,7 @@ static void run_first(stream *s, uint64_t *random) {
     s->running = o;
     pthread_mutex_unlock(&the_standin.lock);
     if (delay_us) sleep_ns(random_next(random) % delay_us * 1000);
-    const uint64_t begin_ns = report_now_ns();
-    const CUresult result = skipped ? CUDA_SUCCESS : run_operation(o);
-    report_time(o, begin_ns, report_now_ns());
+    const CUresult result = skipped ? CUDA_SUCCESS : run_timed(o);
     pthread_mutex_lock(&the_standin.lock);
     complete(s, o, result);
 }
