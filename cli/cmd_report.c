@@ -106,10 +106,28 @@ static tide_status make_plan(const report_options *o, subject *s, tide_fit_repor
     return status;
 }
 
+static tide_status judge_plan(const tide_plan *plan, const tide_program *program, const tide_machine *machine,
+                              const tide_budgets *budgets) {
+    tide_verdict verdict;
+    tide_status status = tide_plan_verify(plan, program, machine, budgets, &verdict);
+    if (status == TIDE_E_PLAN)
+        complain(status, "the plan is not valid (rule %s): %s", verdict.rule, show_name(verdict.message));
+    return status;
+}
+
+/* Of the other ranks of a record. */
+static tide_status prove_ranks(const tide_record *run) {
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 1; run && i < tide_record_rank_count(run) && status == TIDE_OK; i++) {
+        const tide_record *rank = tide_record_of_rank(run, i);
+        status = judge_plan(tide_record_plan(rank), tide_record_program(rank), tide_record_machine(rank), NULL);
+    }
+    return status;
+}
+
 /* A plan from a file; one that ran was made for the budget of its run. */
 static tide_status prove_plan(const report_options *o, subject *s) {
     tide_plan_options options;
-    tide_verdict verdict;
     const tide_program *program = s->program.program;
     if (o->planning.budgets.arena.budget.kind == TIDE_BUDGET_SMALLEST)
         return complain(TIDE_E_ARGUMENT, "--budget min is for programs; this is a plan");
@@ -117,10 +135,8 @@ static tide_status prove_plan(const report_options *o, subject *s) {
     if (status != TIDE_OK) return status;
     s->budgets = options.budgets;
     if (s->run && !o->planning.budgets.arena.given) s->budgets.arena_bytes = tide_record_budget_bytes(s->run);
-    status = tide_plan_verify(s->plan, program, &s->machine, &s->budgets, &verdict);
-    if (status == TIDE_E_PLAN)
-        complain(status, "the plan is not valid (rule %s): %s", verdict.rule, show_name(verdict.message));
-    return status;
+    status = judge_plan(s->plan, program, &s->machine, &s->budgets);
+    return status == TIDE_OK ? prove_ranks(s->run) : status;
 }
 
 static tide_status open_subject(const char *name, const report_options *o, subject *s, tide_fit_report *fit) {

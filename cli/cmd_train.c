@@ -161,6 +161,7 @@ static tide_status load_weights(const session *s, tide_trainer *trainer) {
 static tide_status take_step(tide_trainer *trainer, outcome *out, bool last, float *loss, tide_step_report *report) {
     if (!last || !out->record) return tide_trainer_step(trainer, loss, report);
     tide_status status = tide_trainer_step_traced(trainer, loss, report, &out->record->timeline);
+    if (status == TIDE_OK) out->record->begin_ns = now_ns() - report->step_ns;
     if (status != TIDE_E_UNSUPPORTED) return status;
     out->record = NULL;
     out->unrecorded = true;
@@ -306,6 +307,7 @@ static tide_status train_once(session *s, const char *policy, bool budgeted, tid
     if (status == TIDE_OK) status = train_steps(s, trainer, out);
     if (status == TIDE_OK) status = save_weights(s, trainer, out);
     if (status == TIDE_OK && out->record) status = record_begin(out->record, trainer);
+    if (status == TIDE_OK && out->record) status = record_gather(out->record, &s->ranks);
     if (status == TIDE_OK) status = tide_trainer_hash(trainer, &out->hash);
     if (status == TIDE_OK) status = judge(s, trainer, out);
     if (status == TIDE_OK) status = ranks_gather(&s->ranks, out);
@@ -337,7 +339,7 @@ static int finish(const session *s, outcome *runs, int n) {
         print_runs_json(stdout, tide_model_name(s->model), runs, n, steps);
     else
         print_runs(runs, n, steps);
-    if (runs[n - 1].record) {
+    if (runs[n - 1].record && s->options->record) {
         tide_status status =
             record_write(runs[n - 1].record, s->options->record, tide_model_name(s->model), runs, n, steps);
         if (status != TIDE_OK) return report_failure(status);
@@ -367,7 +369,7 @@ static int run_all(session *s, const run_list *list) {
     tide_fit_report fit = {.op = TIDE_NONE};
     train_record record = {0};
     int exit_code = 0;
-    if (o->record) runs[list->n - 1].record = &record;
+    if (o->record || s->ranks.records) runs[list->n - 1].record = &record;
     for (int i = 0; i < list->n && exit_code == 0; i++) {
         bool reference = o->verify_bits && i == 0;
         tide_status status = train_once(s, list->policy[i], !reference, &fit, &runs[i]);

@@ -15,7 +15,9 @@ static bool has_bytes(tide_shape s, const tide_tensor *tensor) {
     return s.n > 0 && (uint64_t)s.n * (uint64_t)s.c * (uint64_t)s.h * (uint64_t)s.w * unit == tensor->size_bytes;
 }
 
+/* TIDE_NONE: another rank has it. */
 static void set(const shaper *s, tide_id tensor, tide_shape shape) {
+    if (tensor == TIDE_NONE) return;
     if (s->shapes[tensor].n == 0 && has_bytes(shape, tide_program_tensor(s->program, tensor)))
         s->shapes[tensor] = shape;
 }

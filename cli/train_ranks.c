@@ -154,6 +154,7 @@ tide_status ranks_fit_options(train_ranks *r, train_options *o) {
                 o->threads, o->threads == 1 ? "" : "s", o->threads);
     }
     r->saves_weights = o->save_weights != NULL;
+    r->records = o->record != NULL;
     if (tide_net_rank(r->net) > 0) {
         o->save = (save_args){0};
         o->log = o->record = o->save_weights = NULL;

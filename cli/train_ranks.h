@@ -12,6 +12,7 @@ typedef struct train_ranks {
     tide_lender *lender;                      /* NULL: this rank lends nothing */
     tide_loan loan;                           /* net NULL: it borrows nothing */
     bool saves_weights;                       /* rank 0 does, at the end */
+    bool records;                             /* rank 0 writes what all measured */
     _Atomic uint64_t sent_bytes, messages_ns; /* of all messages of steps so far */
     int stderr_fd;                            /* what it was */
     int captured_fd;                          /* where the others' messages go; -1: nowhere */

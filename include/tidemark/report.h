@@ -30,6 +30,10 @@ TIDE_API const tide_program *tide_record_program(const tide_record *record);
 TIDE_API const tide_plan *tide_record_plan(const tide_record *record); /* as it was read: verify it */
 TIDE_API uint64_t tide_record_budget_bytes(const tide_record *record); /* of the arena; UINT64_MAX: none */
 
+/* Of several ranks, each with a program, a plan and times of its own; the record itself is that of rank 0. NULL: there is no such rank. */
+TIDE_API uint32_t tide_record_rank_count(const tide_record *record); /* at least 1 */
+TIDE_API const tide_record *tide_record_of_rank(const tide_record *record, uint32_t rank);
+
 /* What is written; everything is borrowed. */
 typedef struct tide_record_parts {
     size_t size; /* sizeof(tide_record_parts) */
@@ -45,6 +49,15 @@ TIDE_API tide_status tide_record_begin(const tide_record_parts *parts, char **te
 /* The whole file: what begin gave, and what `tidemark train --json` prints, as text. */
 TIDE_API tide_status tide_record_write(const char *begun, size_t begun_size, const char *measured, size_t measured_size,
                                        const char *path);
+/* The same of several ranks, from rank 0 on, in one file. */
+typedef struct tide_record_rank {
+    const char *begun; /* by tide_record_begin, on that rank */
+    size_t begun_size;
+    const char *host;
+    uint64_t begin_ns; /* of its step, by a clock of all: the earliest is at 0 */
+} tide_record_rank;
+TIDE_API tide_status tide_record_write_ranks(const tide_record_rank *ranks, uint32_t n_ranks, const char *measured,
+                                             size_t measured_size, const char *path);
 
 /* ---- the model ---- */
 

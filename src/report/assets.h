@@ -11,7 +11,8 @@ typedef struct tide__asset {
 } tide__asset;
 
 /* In the order in which they depend on each other. */
-#define TIDE__REPORT_SCRIPTS "decode.js", "model.js", "scale.js", "map.js", "charts.js", "tables.js", "page.js"
+#define TIDE__REPORT_SCRIPTS \
+    "decode.js", "model.js", "scale.js", "map.js", "charts.js", "tables.js", "ranks.js", "page.js"
 
 extern const tide__asset tide__assets[]; /* ends with a name of NULL */
 /* Never NULL for a file that is there when the library is built, which a test checks. */

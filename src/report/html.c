@@ -108,12 +108,25 @@ static uint64_t choice_peak(const void *r, size_t i) { return choice_at(r, i)->a
 static uint64_t load_at(const void *r, size_t i) { return ((const tide_report *)r)->timeline->t_ns[i]; }
 static uint64_t load_bytes(const void *r, size_t i) { return ((const tide_report *)r)->timeline->load_bytes[i]; }
 
+static const tide__rank_act *rank_act_at(const void *r, size_t i) {
+    return &((const tide_report *)r)->rank_acts.data[i];
+}
+static uint64_t rank_of(const void *r, size_t i) { return rank_act_at(r, i)->rank; }
+static uint64_t rank_queue(const void *r, size_t i) { return rank_act_at(r, i)->queue; }
+static uint64_t rank_kind(const void *r, size_t i) { return rank_act_at(r, i)->kind; }
+static uint64_t rank_phase(const void *r, size_t i) { return rank_act_at(r, i)->phase; }
+static uint64_t rank_start(const void *r, size_t i) { return rank_act_at(r, i)->start_ns; }
+static uint64_t rank_time(const void *r, size_t i) { return rank_act_at(r, i)->time_ns; }
+static uint64_t rank_wait(const void *r, size_t i) { return rank_act_at(r, i)->wait_ns; }
+static uint64_t rank_cause(const void *r, size_t i) { return or_zero(rank_act_at(r, i)->cause); }
+static uint64_t rank_peer(const void *r, size_t i) { return or_zero(rank_act_at(r, i)->peer); }
+
 static uint64_t shape_n(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].n; }
 static uint64_t shape_c(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].c; }
 static uint64_t shape_h(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].h; }
 static uint64_t shape_w(const void *r, size_t i) { return (uint64_t)((const tide_report *)r)->shapes[i].w; }
 
-typedef enum rows { TENSORS, OPS, ACTIONS, STAYS, COPIES, CHOICES, POINTS, SHAPES } rows;
+typedef enum rows { TENSORS, OPS, ACTIONS, STAYS, COPIES, CHOICES, POINTS, SHAPES, RANK_ACTS } rows;
 
 static size_t row_count(const tide_report *r, rows of) {
     switch (of) {
@@ -124,6 +137,7 @@ static size_t row_count(const tide_report *r, rows of) {
     case COPIES: return tide_plan_copy_count(r->plan);
     case CHOICES: return r->choices.count;
     case POINTS: return r->timeline->n_points;
+    case RANK_ACTS: return r->rank_acts.count;
     case SHAPES: return r->shapes ? tide_program_tensor_count(r->program) : 0;
     }
     return 0;
@@ -187,6 +201,15 @@ static const column columns[] = {
     {"choice.peak", CHOICES, 0, choice_peak},
     {"load.at", POINTS, 1, load_at},
     {"load.bytes", POINTS, 1, load_bytes},
+    {"rank.of", RANK_ACTS, 1, rank_of},
+    {"rank.queue", RANK_ACTS, 0, rank_queue},
+    {"rank.kind", RANK_ACTS, 0, rank_kind},
+    {"rank.phase", RANK_ACTS, 0, rank_phase},
+    {"rank.start", RANK_ACTS, 1, rank_start},
+    {"rank.time", RANK_ACTS, 0, rank_time},
+    {"rank.wait", RANK_ACTS, 0, rank_wait},
+    {"rank.cause", RANK_ACTS, 1, rank_cause},
+    {"rank.peer", RANK_ACTS, 0, rank_peer},
 };
 
 /* What a run that was measured has of its own; absent without one. */
@@ -200,6 +223,7 @@ static const column ran_columns[] = {
 
 static const char *tensor_name(const void *r, size_t i) { return tensor_at(r, i)->name; }
 static const char *op_name(const void *r, size_t i) { return op_at(r, i)->name; }
+static const char *rank_name(const void *r, size_t i) { return rank_act_at(r, i)->name; }
 
 static void pack_columns(const tide_report *r, const column *list, size_t n_columns, tide__pack *p, FILE *directory) {
     for (size_t i = 0; i < n_columns; i++) {
@@ -213,8 +237,10 @@ static void pack_columns(const tide_report *r, const column *list, size_t n_colu
 static void pack_all(const tide_report *r, tide__pack *p, FILE *directory) {
     fprintf(directory, "\"names\":{\"tensor\":[%zu,%zu]", p->bytes.count, row_count(r, TENSORS));
     tide__pack_names(p, r, tensor_name, row_count(r, TENSORS));
-    fprintf(directory, ",\"op\":[%zu,%zu]},\"columns\":{", p->bytes.count, row_count(r, OPS));
+    fprintf(directory, ",\"op\":[%zu,%zu]", p->bytes.count, row_count(r, OPS));
     tide__pack_names(p, r, op_name, row_count(r, OPS));
+    fprintf(directory, ",\"rank\":[%zu,%zu]},\"columns\":{", p->bytes.count, row_count(r, RANK_ACTS));
+    tide__pack_names(p, r, rank_name, row_count(r, RANK_ACTS));
     pack_columns(r, columns, sizeof columns / sizeof *columns, p, directory);
     if (r->ran) {
         fputc(',', directory);
@@ -273,12 +299,12 @@ static tide_status gather(const tide_report *r, tide__pack *data, char **meta, s
     FILE *stream = open_memstream(meta, meta_size);
     if (!stream) return tide__fail_memory();
     fputc('{', stream);
-    tide__report_write_meta(r, stream);
+    tide_status status = tide__report_write_meta(r, stream);
     fputc(',', stream);
     pack_all(r, data, stream);
     fputc('}', stream);
     int failed = ferror(stream);
-    if (fclose(stream) != 0 || failed || data->status != TIDE_OK) return tide__fail_memory();
+    if (fclose(stream) != 0 || failed || status != TIDE_OK || data->status != TIDE_OK) return tide__fail_memory();
     return TIDE_OK;
 }
 

@@ -193,7 +193,7 @@ static void write_compared(const tide__compared *c, FILE *f) {
     fputs("]}", f);
 }
 
-void tide__report_write_meta(const tide_report *r, FILE *f) {
+tide_status tide__report_write_meta(const tide_report *r, FILE *f) {
     member_text(f, "version", tide_version());
     fputc(',', f);
     write_program(r, f);
@@ -203,4 +203,5 @@ void tide__report_write_meta(const tide_report *r, FILE *f) {
     write_measured(tide__report_measured(r), f);
     write_ran(r->ran, f);
     write_compared(&r->compared, f);
+    return tide__report_write_ranks(r, f);
 }

@@ -7,6 +7,6 @@
 #include "report/report.h"
 
 /* `"key":value,...` without the braces around; errors stay in the stream. */
-void tide__report_write_meta(const tide_report *r, FILE *f);
+tide_status tide__report_write_meta(const tide_report *r, FILE *f);
 
 #endif

@@ -152,26 +152,26 @@ static tide_status derive(tide_report *r) {
     return tide__report_find_choices(r);
 }
 
-static tide_status derive_ran(tide_report *r, const uint64_t *start_ns, const uint64_t *end_ns) {
-    r->ran = malloc(sizeof *r->ran);
-    if (!r->ran) return tide__fail_memory();
-    *r->ran = (tide_report){.program = r->program,
-                            .machine = r->machine,
-                            .plan = r->plan,
-                            .shapes = r->shapes,
-                            .budget_bytes = r->budget_bytes,
-                            .whole_bytes = r->whole_bytes,
-                            .whole_ns = r->whole_ns,
-                            .peak_action = TIDE_NONE};
-    TIDE_TRY(tide_timeline_create(r->plan, r->program, r->machine, start_ns, end_ns, &r->ran->timeline));
-    return derive(r->ran);
+tide_status tide__report_ran(const tide_record *record, tide_report **out) {
+    tide_report *ran = *out = malloc(sizeof *ran);
+    if (!ran) return tide__fail_memory();
+    *ran = (tide_report){.program = record->program,
+                         .machine = &record->machine,
+                         .plan = record->plan,
+                         .shapes = record->shapes.data,
+                         .budget_bytes = record->budget_bytes,
+                         .peak_action = TIDE_NONE};
+    TIDE_TRY(tide_timeline_create(ran->plan, ran->program, ran->machine, record->start_ns.data, record->end_ns.data,
+                                  &ran->timeline));
+    return derive(ran);
 }
 
 static tide_status derive_all(tide_report *r) {
-    const tide_record *record = r->record;
     TIDE_TRY(tide_plan_simulate(r->plan, r->program, r->machine, &r->timeline));
     TIDE_TRY(derive(r));
-    return record ? derive_ran(r, record->start_ns.data, record->end_ns.data) : TIDE_OK;
+    if (!r->record) return TIDE_OK;
+    TIDE_TRY(tide__report_ran(r->record, &r->ran));
+    return tide__report_find_ranks(r);
 }
 
 void tide_report_options_init(tide_report_options *options) {
@@ -215,6 +215,9 @@ tide_status tide_report_create(const tide_program *program, const tide_machine *
 
 void tide_report_destroy(tide_report *r) {
     if (!r) return;
+    for (size_t i = 1; i < r->ranks.count; i++) tide_report_destroy(r->ranks.data[i].ran);
+    tide__vec_free(&r->ranks);
+    tide__vec_free(&r->rank_acts);
     tide_report_destroy(r->ran);
     tide_timeline_destroy(r->timeline);
     tide_liveness_destroy(r->liveness);

@@ -41,8 +41,8 @@ static void write_part(FILE *f, const tide_record_parts *r, int part) {
     }
 }
 
-static void append_part(FILE *f, int part, const char *text, size_t size) {
-    fprintf(f, "{\"part\":\"%s\",\"bytes\":%zu}\n", part_names[part], size);
+static void append_part(FILE *f, const char *name, const char *text, size_t size) {
+    fprintf(f, "{\"part\":\"%s\",\"bytes\":%zu}\n", name, size);
     fwrite(text, 1, size, f);
 }
 
@@ -55,7 +55,7 @@ static tide_status add_part(FILE *f, const tide_record_parts *r, int part) {
     write_part(stream, r, part);
     int failed = ferror(stream);
     failed |= fclose(stream);
-    if (!failed) append_part(f, part, text, size);
+    if (!failed) append_part(f, part_names[part], text, size);
     free(text);
     return failed ? tide__fail_memory() : TIDE_OK;
 }
@@ -91,15 +91,48 @@ tide_status tide_record_begin(const tide_record_parts *record, char **text, size
     return TIDE_OK;
 }
 
+/* Who they are, then what all but the first have begun. */
+static tide_status append_ranks(FILE *f, const tide_record_rank *ranks, uint32_t n) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return tide__fail_memory();
+    for (uint32_t i = 0; i < n; i++) {
+        fputs("{\"host\":", stream);
+        tide__json_write_string(stream, ranks[i].host);
+        fprintf(stream, ",\"begin_ns\":%" PRIu64 "}\n", ranks[i].begin_ns);
+    }
+    int failed = ferror(stream);
+    failed |= fclose(stream);
+    if (!failed) append_part(f, "ranks", text, size);
+    free(text);
+    for (uint32_t i = 1; i < n && !failed; i++) append_part(f, "rank", ranks[i].begun, ranks[i].begun_size);
+    return failed ? tide__fail_memory() : TIDE_OK;
+}
+
+tide_status tide_record_write_ranks(const tide_record_rank *ranks, uint32_t n_ranks, const char *measured,
+                                    size_t measured_size, const char *path) {
+    TIDE_NEED(ranks, measured, path);
+    tide__writer w;
+    if (n_ranks == 0) return tide__fail(TIDE_E_ARGUMENT, "a record is of one rank at least");
+    for (uint32_t i = 0; i < n_ranks; i++) TIDE_NEED(ranks[i].begun, ranks[i].host);
+    TIDE_TRY(tide__writer_open(&w, path));
+    fwrite(ranks[0].begun, 1, ranks[0].begun_size, w.stream);
+    tide_status status = n_ranks > 1 ? append_ranks(w.stream, ranks, n_ranks) : TIDE_OK;
+    if (status != TIDE_OK) {
+        tide__writer_abort(&w);
+        return status;
+    }
+    append_part(w.stream, part_names[MEASURED], measured, measured_size);
+    fprintf(w.stream, "{\"end\":{\"parts\":%u}}\n", N_PARTS + (n_ranks > 1 ? n_ranks : 0));
+    return tide__writer_commit(&w);
+}
+
 tide_status tide_record_write(const char *begun, size_t begun_size, const char *measured, size_t measured_size,
                               const char *path) {
     TIDE_NEED(begun, measured, path);
-    tide__writer w;
-    TIDE_TRY(tide__writer_open(&w, path));
-    fwrite(begun, 1, begun_size, w.stream);
-    append_part(w.stream, MEASURED, measured, measured_size);
-    fprintf(w.stream, "{\"end\":{\"parts\":%d}}\n", N_PARTS);
-    return tide__writer_commit(&w);
+    const tide_record_rank alone = {.begun = begun, .begun_size = begun_size, .host = ""};
+    return tide_record_write_ranks(&alone, 1, measured, measured_size, path);
 }
 
 /* ---- reading: the parts that have no reader of their own ---- */
@@ -204,25 +237,93 @@ static tide_status read_head(reader *r, tide_record *out) {
     return budget ? tide__json_u64(&r->doc, budget, "budget_bytes", UINT64_MAX, &out->budget_bytes) : TIDE_OK;
 }
 
-static tide_status read_next_part(reader *r, int part, tide_record *out) {
+static bool is_part(const reader *r, const char *part) {
+    return tide__json_is(&r->doc, tide__json_get(&r->doc, 0, "part"), part);
+}
+
+/* The part behind the line at hand. */
+static tide_status take_part(reader *r, const char *part, const char **text, size_t *bytes) {
     static const char *const keys[] = {"part", "bytes", NULL};
-    char name[256];
     uint64_t size = 0;
-    TIDE_TRY(next_line(r));
-    if (!tide__json_is(&r->doc, tide__json_get(&r->doc, 0, "part"), part_names[part]))
-        return tide__fail(TIDE_E_FORMAT, "%s: part \"%s\" is missing", r->name, part_names[part]);
+    if (!is_part(r, part)) return tide__fail(TIDE_E_FORMAT, "%s: part \"%s\" is missing", r->name, part);
     TIDE_TRY(tide__json_only(&r->doc, 0, keys));
     TIDE_TRY(tide__json_u64(&r->doc, tide__json_get(&r->doc, 0, "bytes"), "bytes", UINT64_MAX, &size));
     if (size > r->size - r->at) return tide__fail(TIDE_E_FORMAT, "%s: the record is cut short", r->name);
-    snprintf(name, sizeof name, "%s, part %s", r->name, part_names[part]);
-    const char *text = r->text + r->at;
+    *text = r->text + r->at;
+    *bytes = size;
     r->at += size;
+    return TIDE_OK;
+}
+
+static tide_status read_this_part(reader *r, int part, tide_record *out) {
+    char name[256];
+    const char *text;
+    size_t size;
+    TIDE_TRY(take_part(r, part_names[part], &text, &size));
+    snprintf(name, sizeof name, "%s, part %s", r->name, part_names[part]);
     return read_part(part, text, size, name, out);
 }
 
-static tide_status read_all(reader *r, tide_record *out) {
+/* What tide_record_begin writes. */
+static tide_status read_begun(reader *r, tide_record *out) {
     TIDE_TRY(read_head(r, out));
-    for (int part = 0; part < N_PARTS; part++) TIDE_TRY(read_next_part(r, part, out));
+    for (int part = 0; part < MEASURED; part++) {
+        TIDE_TRY(next_line(r));
+        TIDE_TRY(read_this_part(r, part, out));
+    }
+    return TIDE_OK;
+}
+
+/* ---- reading: several ranks ---- */
+
+static tide_status read_rank_line(tide__lines *lines, tide_record *r) {
+    static const char *const keys[] = {"host", "begin_ns", NULL};
+    const tide__json *doc = &lines->doc;
+    tide__record_rank rank = {0};
+    TIDE_TRY(tide__json_only(doc, 0, keys));
+    uint32_t host = tide__json_get(doc, 0, "host");
+    if (!host || doc->nodes.data[host].type != TIDE__JSON_STRING || doc->nodes.data[host].length >= sizeof rank.host)
+        return tide__fail(TIDE_E_FORMAT, "\"host\" is not a text of at most %zu bytes", sizeof rank.host - 1);
+    memcpy(rank.host, doc->nodes.data[host].text, doc->nodes.data[host].length);
+    TIDE_TRY(tide__json_u64(doc, tide__json_get(doc, 0, "begin_ns"), "begin_ns", (uint64_t)1 << 62, &rank.begin_ns));
+    return tide__vec_push(&r->ranks, rank);
+}
+
+static tide_status read_rank(reader *r, uint32_t i, tide_record *out) {
+    char name[256];
+    reader begun = {.name = name};
+    snprintf(name, sizeof name, "%s, rank %u", r->name, i);
+    TIDE_TRY(next_line(r));
+    TIDE_TRY(take_part(r, "rank", &begun.text, &begun.size));
+    tide_record *rank = out->ranks.data[i].record = calloc(1, sizeof *rank);
+    if (!rank) return tide__fail_memory();
+    tide_status status = read_begun(&begun, rank);
+    tide__json_free(&begun.doc);
+    if (status == TIDE_OK && begun.at != begun.size)
+        status = tide__fail(TIDE_E_FORMAT, "%s: something else follows the last part", name);
+    return status;
+}
+
+static tide_status read_ranks(reader *r, tide_record *out) {
+    char name[256];
+    const char *text;
+    size_t size;
+    TIDE_TRY(take_part(r, "ranks", &text, &size));
+    snprintf(name, sizeof name, "%s, part ranks", r->name);
+    TIDE_TRY(read_lines(text, size, name, out, read_rank_line));
+    if (out->ranks.count < 2) return tide__fail(TIDE_E_FORMAT, "%s: several ranks are two or more", name);
+    for (uint32_t i = 1; i < out->ranks.count; i++) TIDE_TRY(read_rank(r, i, out));
+    return TIDE_OK;
+}
+
+static tide_status read_all(reader *r, tide_record *out) {
+    TIDE_TRY(read_begun(r, out));
+    TIDE_TRY(next_line(r));
+    if (is_part(r, "ranks")) {
+        TIDE_TRY(read_ranks(r, out));
+        TIDE_TRY(next_line(r));
+    }
+    TIDE_TRY(read_this_part(r, MEASURED, out));
     TIDE_TRY(next_line(r));
     if (!tide__json_get(&r->doc, 0, "end") || r->at != r->size)
         return tide__fail(TIDE_E_FORMAT, "%s: something else follows the last part", r->name);
@@ -250,6 +351,8 @@ tide_status tide_record_read_memory(const void *text, size_t size, const char *n
 
 void tide_record_destroy(tide_record *r) {
     if (!r) return;
+    for (size_t i = 0; i < r->ranks.count; i++) tide_record_destroy(r->ranks.data[i].record);
+    tide__vec_free(&r->ranks);
     tide_program_destroy(r->program);
     tide_plan_destroy(r->plan);
     tide__vec_free(&r->start_ns);
@@ -263,3 +366,10 @@ const tide_machine *tide_record_machine(const tide_record *r) { return &r->machi
 const tide_program *tide_record_program(const tide_record *r) { return r->program; }
 const tide_plan *tide_record_plan(const tide_record *r) { return r->plan; }
 uint64_t tide_record_budget_bytes(const tide_record *r) { return r->budget_bytes; }
+
+uint32_t tide_record_rank_count(const tide_record *r) { return r->ranks.count ? (uint32_t)r->ranks.count : 1; }
+
+const tide_record *tide_record_of_rank(const tide_record *r, uint32_t rank) {
+    if (rank >= tide_record_rank_count(r)) return NULL;
+    return rank ? r->ranks.data[rank].record : r;
+}

@@ -13,6 +13,13 @@
 
 typedef TIDE_VEC(uint64_t) tide__times;
 
+/* One of several ranks. */
+typedef struct tide__record_rank {
+    char host[TIDE__EXTRA_NAME_BYTES];
+    uint64_t begin_ns;   /* of its step, since the earliest began */
+    tide_record *record; /* without figures; NULL: the record itself, which is that of rank 0 */
+} tide__record_rank;
+
 struct tide_record {
     tide_machine machine;
     tide_program *program;
@@ -21,6 +28,7 @@ struct tide_record {
     tide__times start_ns, end_ns; /* per action, measured */
     TIDE_VEC(tide_shape) shapes;  /* per tensor; n = 0: not known */
     tide__measured measured;
+    TIDE_VEC(tide__record_rank) ranks; /* empty: there is one */
 };
 
 #endif

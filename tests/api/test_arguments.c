@@ -241,6 +241,10 @@ static void test_missing_arguments(void **state) {
     CALL(tide_record_write(NULL, 0, SOME, 0, SOME));
     CALL(tide_record_write(SOME, 0, NULL, 0, SOME));
     CALL(tide_record_write(SOME, 0, SOME, 0, NULL));
+    CALL(tide_record_write_ranks(NULL, 1, SOME, 0, SOME));
+    CALL(tide_record_write_ranks(SOME, 0, SOME, 0, SOME));
+    CALL(tide_record_write_ranks(SOME, 1, NULL, 0, SOME));
+    CALL(tide_record_write_ranks(SOME, 1, SOME, 0, NULL));
     CALL(tide_report_create(NULL, SOME, SOME, SOME, SOME));
     CALL(tide_report_create(SOME, NULL, SOME, SOME, SOME));
     CALL(tide_report_create(SOME, SOME, NULL, SOME, SOME));

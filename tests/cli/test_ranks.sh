@@ -31,6 +31,19 @@ for n in 2 4; do
 done
 [ "$(hash_of 2 --steps 4 --budget 70% --effort low)" = "$one" ] || fail "2 ranks in a budget have other bits"
 
+# A report of all ranks, some of which have only a part of the states; each waits for messages of another.
+hash_of 4 --steps 2 --optimizer adam --shard optimizer --record "$work/run" >/dev/null
+"$tidemark" report "$work/run" -o "$work/page.html" >"$work/out" 2>"$work/err" || fail "no report of four ranks"
+python3 - "$work/page.html" >"$work/out" 2>"$work/err" <<'END' || fail "a report of four ranks does not say who waits for whom"
+import base64, json, re, sys
+meta = json.loads(base64.b64decode(re.search(r'id="meta-block">([^<]*)<', open(sys.argv[1]).read())[1]))
+ranks = meta["ranks"]
+print([rank["waits"] for rank in ranks])
+assert len(ranks) == 4 and min(rank["begin_ns"] for rank in ranks) == 0
+assert all(sum(rank["waits"]) > 0 and rank["waits"][i] == 0 for i, rank in enumerate(ranks))
+assert all(sum(rank["waits"]) <= rank["step_ns"] for rank in ranks)
+END
+
 # 4 ranks, then 2, then 1, then 4 again, whatever lies at one rank only.
 checkpoint=$work/c
 hash_of 4 --steps 1 --shard all --checkpoint "$checkpoint" >/dev/null

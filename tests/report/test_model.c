@@ -217,8 +217,9 @@ static void pickled_numbers_are_signed(void **state) {
 
 /* ---- a run's record ---- */
 
-/* The record of a run that took twice as long as predicted. The caller frees it. */
-static char *make_record(const fixture *f, const char *path) {
+/* The record of a run that took twice as long as predicted, on one rank or on several alike that begin 500 ns apart, the last
+ * first. The caller frees it. */
+static char *make_record(const fixture *f, const char *path, uint32_t n_ranks) {
     uint32_t n = f->report->timeline->n_actions, tensors = tide_program_tensor_count(f->report->program);
     tide_timeline slow = *f->report->timeline;
     tide_shape *shapes = calloc(tensors, sizeof *shapes);
@@ -241,7 +242,13 @@ static char *make_record(const fixture *f, const char *path) {
     char *text;
     size_t size;
     assert_ok(tide_record_begin(&record, &text, &size));
-    assert_ok(tide_record_write(text, size, measured, sizeof measured - 1, path));
+    tide_record_rank ranks[3];
+    for (uint32_t i = 0; i < n_ranks; i++)
+        ranks[i] = (tide_record_rank){text, size, i ? "second" : "first", UINT64_C(500) * (n_ranks - 1 - i)};
+    if (n_ranks > 1)
+        assert_ok(tide_record_write_ranks(ranks, n_ranks, measured, sizeof measured - 1, path));
+    else
+        assert_ok(tide_record_write(text, size, measured, sizeof measured - 1, path));
     free(text);
     free(shapes);
     free(slow.start_ns);
@@ -259,7 +266,7 @@ static void records_come_back(void **state) {
     close(mkstemp(path));
     fixture f;
     open_fixture(&f, "manual");
-    char *text = make_record(&f, path);
+    char *text = make_record(&f, path, 1);
     tide_record *r;
     assert_true(tide_record_is(text, strlen(text)));
     assert_ok(tide_record_read_memory(text, strlen(text), "record", &r));
@@ -286,19 +293,57 @@ static void records_come_back(void **state) {
     close_fixture(&f);
 }
 
+static void ranks_are_on_one_clock(void **state) {
+    char path[] = "/tmp/tide-record-XXXXXX";
+    close(mkstemp(path));
+    fixture f;
+    open_fixture(&f, "manual");
+    char *text = make_record(&f, path, 3);
+    tide_record *r;
+    assert_ok(tide_record_read_memory(text, strlen(text), "record", &r));
+    assert_int_equal(tide_record_rank_count(r), 3);
+    assert_ptr_equal(tide_record_of_rank(r, 0), r);
+    assert_null(tide_record_of_rank(r, 3));
+    assert_true(tide_plan_fingerprint(tide_record_plan(tide_record_of_rank(r, 2))) == tide_plan_fingerprint(f.plan));
+    tide_report_options options;
+    tide_report *report;
+    tide_report_options_init(&options);
+    options.record = r;
+    assert_ok(tide_report_create(r->program, &r->machine, r->plan, &options, &report));
+    assert_int_equal(report->ranks.count, 3);
+    assert_string_equal(report->ranks.data[2].host, "second");
+    uint32_t n = report->timeline->n_actions;
+    assert_int_equal(report->rank_acts.count, 3 * n);
+    for (uint32_t i = 0; i < n; i++) {
+        const tide__rank_act *first = &report->rank_acts.data[i], *last = &report->rank_acts.data[2 * n + i];
+        assert_int_equal(last->rank, 2);
+        assert_int_equal(first->start_ns, last->start_ns + 1000);
+        assert_int_equal(last->start_ns, report->ran->timeline->start_ns[i]);
+        assert_int_equal(last->wait_ns, report->ran->acts[i].wait_ns);
+        assert_int_equal(last->cause, first->cause == TIDE_NONE ? TIDE_NONE : 2 * n + first->cause);
+        assert_string_equal(first->name, last->name);
+    }
+    tide_report_destroy(report);
+    tide_record_destroy(r);
+    free(text);
+    remove(path);
+    close_fixture(&f);
+}
+
 /* A cut anywhere is noticed, and so is a part that is not what it says. */
 static void damaged_records_are_refused(void **state) {
     char path[] = "/tmp/tide-record-XXXXXX";
     close(mkstemp(path));
     fixture f;
     open_fixture(&f, "liveness");
-    char *text = make_record(&f, path);
+    char *text = make_record(&f, path, 2);
     size_t size = strlen(text);
     tide_record *r;
     for (size_t cut = 0; cut + 1 < size; cut += 1 + cut / 40) /* without the last newline it is whole */
         assert_int_equal(tide_record_read_memory(text, cut, "record", &r), TIDE_E_FORMAT);
-    static const char *const words[] = {"\"run\"",       "\"version\":1,", "\"part\":\"times\"",
-                                        "\"start_ns\":", "\"shape\":[",    "{\"end\":{\"parts\""};
+    static const char *const words[] = {
+        "\"run\"",  "\"version\":1,", "\"part\":\"times\"", "\"start_ns\":",      "\"shape\":[", "\"part\":\"ranks\"",
+        "\"host\"", "\"begin_ns\"",   "\"part\":\"rank\"",  "{\"end\":{\"parts\""};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char *at = strstr(text, words[i]);
         assert_non_null(at);
@@ -337,6 +382,7 @@ int main(void) {
         cmocka_unit_test(base64_pads),
         cmocka_unit_test(pickled_numbers_are_signed),
         cmocka_unit_test(records_come_back),
+        cmocka_unit_test(ranks_are_on_one_clock),
         cmocka_unit_test(damaged_records_are_refused),
         cmocka_unit_test(assets_are_there),
     };

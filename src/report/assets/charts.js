@@ -285,6 +285,12 @@ function drawVersus() {
       }
     });
   });
+  drawWholeAxis(c, height, whole, x);
+}
+
+/* Below lanes that show a whole step. */
+function drawWholeAxis(c, height, whole, x) {
+  const {context, plot} = c;
   context.fillStyle = cssColour('--muted');
   context.textAlign = 'center';
   for (const v of ticks(0, whole, plot / 110, false)) {

@@ -65,7 +65,6 @@ function readReport() {
     const [table, column] = name.split('.');
     (tables[table] ||= {})[column] = readColumn(bytes, place);
   }
-  tables.tensor.name = readNames(bytes, meta.names.tensor);
-  tables.op.name = readNames(bytes, meta.names.op);
+  for (const [table, place] of Object.entries(meta.names)) tables[table].name = readNames(bytes, place);
   return tables;
 }

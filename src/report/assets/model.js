@@ -7,7 +7,7 @@ const M = readReport();
 
 for (const [table, column] of [['tensor', 'producer'], ['op', 'first'], ['action', 'cause'], ['stay', 'tensor'],
   ['choice', 'before'], ['choice', 'after'], ['choice', 'tier'], ['choice', 'out'], ['choice', 'in'],
-  ['choice', 'last'], ['choice', 'next']]) {
+  ['choice', 'last'], ['choice', 'next'], ['rank', 'cause'], ['rank', 'peer']]) {
   const values = M[table][column];
   for (let i = 0; i < values.length; i++) values[i]--;
 }

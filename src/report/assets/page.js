@@ -11,6 +11,7 @@ function draw() {
   drawQueues();
   drawTiers();
   drawVersus();
+  drawRanks();
   drawn.frames++;
 }
 
@@ -329,11 +330,14 @@ function start() {
   writeDecisions(pickAndShow);
   writeMeasured();
   writeRan();
+  writeRanks();
   drawFrontier();
   describeForReaders();
   listenControls();
   listenOverview();
   for (const canvas of tips.keys()) listen(canvas);
+  $('ranks-queues').addEventListener('pointermove', event => { const nodes = rankTip(event); if (nodes) showTip(event, nodes); else $('tip').hidden = true; });
+  $('ranks-queues').addEventListener('pointerleave', () => { $('tip').hidden = true; });
   $('footer').textContent = `Tidemark ${M.meta.version} · ${plural(M.tensor.bytes.length, 'value')}, ${plural(M.op.phase.length, 'op')}, ${plural(M.actions, 'action')} · plan ${M.meta.plan.fingerprint}, proved by the verifier; ${M.ran ? 'measured times are those of the run’s last step, others are predicted by the simulator' : 'times are predicted by the simulator'}.`;
   fit();
   pending = true;
