@@ -19,7 +19,7 @@ typedef struct train_record {
 /* After the last step. */
 tide_status record_begin(train_record *r, const tide_trainer *trainer);
 /* Of several ranks: rank 0 gets what the others have begun. */
-tide_status record_gather(train_record *r, const train_ranks *ranks);
+tide_status record_gather(train_record *record, const train_ranks *r);
 tide_status record_write(const train_record *r, const char *path, const char *model, const outcome *runs, int n,
                          uint64_t steps);
 void record_free(train_record *r);
