@@ -82,7 +82,8 @@ static tide_status open_run(const tide_trainer_options *o, tide_run *host, tide_
     return tide_run_create(&run, &n->run);
 }
 
-tide_status tide__network_set_budgets(tide_trainer_options *o, const tide_program *program, tide_machine *machine) {
+tide_status tide__network_set_budgets(tide_trainer_options *o, const tide_program *program, tide_machine *machine,
+                                      tide_plan **made) {
     tide_device_info info;
     tide_plan_options plan = o->plan;
     TIDE_TRY(tide_device_get_info(o->device, &info));
@@ -90,22 +91,32 @@ tide_status tide__network_set_budgets(tide_trainer_options *o, const tide_progra
     if (machine->align_bytes < info.align_bytes) machine->align_bytes = info.align_bytes;
     if (o->peers) TIDE_TRY(tide_machine_add_peers(machine, PEER_BYTES_PER_S, PEER_LATENCY_NS));
     if (o->mode == TIDE_MODE_ONLINE) plan.policy = online_policy(o);
-    TIDE_TRY(tide__budget_settle(program, machine, &plan, &plan));
+    TIDE_TRY(tide__budget_settle(program, machine, &plan, &plan, made));
     plan.policy = o->plan.policy;
     o->plan = plan;
     return TIDE_OK;
 }
 
-static tide_status open_plan(tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
-    TIDE_TRY(tide__network_set_budgets(o, n->program, &n->machine));
+/* smallest: a plan for the budgets in options, of which the device may take its share; NULL: there is none yet. */
+static tide_status find_plan(const tide_trainer_options *o, tide_plan *smallest, tide_fit_report *fit,
+                             tide__network *n) {
     tide_plan_options plan = o->plan;
     TIDE_TRY(tide_run_budgets(o->device, o->machine, &plan.budgets));
     if (o->mode != TIDE_MODE_ONLINE && o->plan_folder)
         n->plan = tide_plan_recall(o->plan_folder, n->program, &n->machine, &plan);
     n->recalled = n->plan != NULL;
-    if (o->mode == TIDE_MODE_PLANNED && !n->plan)
-        TIDE_TRY(tide_plan_create(n->program, &n->machine, &plan, fit, &n->plan));
-    tide_status status = open_run(o, host, n);
+    if (o->mode != TIDE_MODE_PLANNED || n->plan) return TIDE_OK;
+    if (smallest && tide_plan_verify(smallest, n->program, &n->machine, &plan.budgets, NULL) == TIDE_OK)
+        return n->plan = smallest, TIDE_OK;
+    return tide_plan_create(n->program, &n->machine, &plan, fit, &n->plan);
+}
+
+static tide_status open_plan(tide_trainer_options *o, tide_run *host, tide_fit_report *fit, tide__network *n) {
+    tide_plan *smallest;
+    TIDE_TRY(tide__network_set_budgets(o, n->program, &n->machine, &smallest));
+    tide_status status = find_plan(o, smallest, fit, n);
+    if (n->plan != smallest) tide_plan_destroy(smallest);
+    if (status == TIDE_OK) status = open_run(o, host, n);
     tide__memory_give_back(); /* what planning and proving took, before the arena is touched */
     return status;
 }

@@ -36,9 +36,10 @@ typedef struct tide__network {
 tide_status tide__network_open(tide_trainer_options *options, const tide_step_options *step, tide__network *host,
                                tide_fit_report *fit, tide__network *network);
 void tide__network_close(tide__network *network);
-/* options->plan.budgets in bytes, of this program on *machine: the one in options, aligned as the device is. */
-tide_status tide__network_set_budgets(tide_trainer_options *options, const tide_program *program,
-                                      tide_machine *machine);
+/* options->plan.budgets in bytes, of this program on *machine: the one in options, aligned as the device is. *plan (may be NULL): as
+ * tide__budget_settle has it. */
+tide_status tide__network_set_budgets(tide_trainer_options *options, const tide_program *program, tide_machine *machine,
+                                      tide_plan **plan);
 
 /* Which samples a step sees: order(context, i, &draw) is the index of its i-th sample. draw: how many a training saw before it;
  * untouched where nothing is learned. */

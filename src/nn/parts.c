@@ -84,7 +84,7 @@ static tide_status find_budgets(tide_trainer_options *o, tide_machine *machine) 
     step.device = o->device;
     step.machine = o->machine;
     TIDE_TRY(tide_step_create(o->model, &step, &whole));
-    tide_status status = tide__network_set_budgets(o, tide_step_program(whole), machine);
+    tide_status status = tide__network_set_budgets(o, tide_step_program(whole), machine, NULL);
     if (status == TIDE_OK && *arena == UINT64_MAX) status = find_arena(tide_step_program(whole), machine, arena);
     tide_step_destroy(whole);
     return status;
@@ -93,7 +93,7 @@ static tide_status find_budgets(tide_trainer_options *o, tide_machine *machine) 
 static tide_status set_budgets(tide_trainer_options *o, tide_machine *machine) {
     bool is_limited = o->plan.budgets.arena_bytes != UINT64_MAX || o->plan.arena_budget.bytes != UINT64_MAX;
     if (tide__budget_is_relative(&o->plan) || !is_limited) return find_budgets(o, machine);
-    return tide__network_set_budgets(o, NULL, machine);
+    return tide__network_set_budgets(o, NULL, machine, NULL);
 }
 
 static void fill_session(const tide_trainer_options *o, tide_session_options *s) {

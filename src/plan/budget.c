@@ -104,11 +104,18 @@ bool tide__budget_wants_smallest(const tide_plan_options *given) {
 }
 
 tide_status tide__budget_settle(const tide_program *program, const tide_machine *machine,
-                                const tide_plan_options *given, tide_plan_options *out) {
+                                const tide_plan_options *given, tide_plan_options *out, tide_plan **plan) {
     tide_plan_options o;
+    tide_plan *made = NULL;
     tide_smallest smallest = {.works_bytes = UINT64_MAX};
+    const double tolerance = 0; /* that of the effort */
     TIDE_TRY(tide__budget_limit(program, machine, given, &o));
-    if (tide__budget_wants_smallest(given)) TIDE_TRY(tide_plan_smallest(program, machine, &o, 0, &smallest));
+    if (tide__budget_wants_smallest(given))
+        TIDE_TRY(tide__budget_smallest(program, machine, &o, tolerance, &smallest, &made));
+    if (plan)
+        *plan = made;
+    else
+        tide_plan_destroy(made);
     o.budgets.arena_bytes = tide__min_u64(o.budgets.arena_bytes, smallest.works_bytes);
     *out = o;
     return TIDE_OK;
@@ -117,5 +124,5 @@ tide_status tide__budget_settle(const tide_program *program, const tide_machine 
 tide_status tide_plan_settle_budgets(const tide_program *program, const tide_machine *machine,
                                      tide_plan_options *options) {
     TIDE_NEED(machine, options);
-    return tide__budget_settle(program, machine, options, options);
+    return tide__budget_settle(program, machine, options, options, NULL);
 }

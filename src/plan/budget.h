@@ -5,9 +5,14 @@
 #include <tidemark/plan.h>
 
 /* The caller's options, checked, with every budget in out->budgets. A smallest arena is looked for. The program may be NULL
- * where nothing is relative; *out may be *given. */
+ * where nothing is relative; *out may be *given. *plan: what tide_plan_create would answer for *out, where looking for the smallest
+ * has made that; else NULL. plan may be NULL. */
 tide_status tide__budget_settle(const tide_program *program, const tide_machine *machine,
-                                const tide_plan_options *given, tide_plan_options *out);
+                                const tide_plan_options *given, tide_plan_options *out, tide_plan **plan);
+/* tide_plan_smallest with such a plan; options are without relative budgets. */
+tide_status tide__budget_smallest(const tide_program *program, const tide_machine *machine,
+                                  const tide_plan_options *options, double tolerance, tide_smallest *out,
+                                  tide_plan **plan);
 /* The same but for a smallest arena, which stays without a limit: for those that try arenas themselves. */
 tide_status tide__budget_limit(const tide_program *program, const tide_machine *machine, const tide_plan_options *given,
                                tide_plan_options *out);

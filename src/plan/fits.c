@@ -16,7 +16,7 @@ tide_status tide_plan_fits(const tide_program *program, const tide_machine *mach
     TIDE_NEED(program, machine, options, fits);
     tide_plan_options settled;
     tide_plan *plan = NULL;
-    TIDE_TRY(tide__budget_settle(program, machine, options, &settled));
+    TIDE_TRY(tide__budget_settle(program, machine, options, &settled, NULL));
     const char *name = settled.policy ? settled.policy : "liveness", *colon = strchr(name, ':');
     tide__policy_input in = {.program = program,
                              .machine = machine,

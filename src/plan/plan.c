@@ -85,9 +85,8 @@ static tide_status simulate(const tide__policy_input *in, tide_plan *plan) {
     return TIDE_OK;
 }
 
-/* The answer to the budgets of in->options: from the pool, proved. */
-static tide_status answer(const tide__policy *policy, const tide__policy_input *in, const tide__plans *plans,
-                          tide_fit_report *fit, tide_plan **out) {
+tide_status tide__plan_answer(const tide__policy *policy, const tide__policy_input *in, const tide__plans *plans,
+                              tide_fit_report *fit, tide_plan **out) {
     tide_plan *plan;
     TIDE_TRY(tide__plans_take(plans, in->options->budgets.arena_bytes, &plan));
     if (!plan) return tide__fail(TIDE_E_INTERNAL, "the policy has offered no plan");
@@ -118,12 +117,14 @@ tide_status tide_plan_create(const tide_program *program, const tide_machine *ma
     tide__policy_input in;
     tide_plan_options settled;
     tide__plans plans;
-    TIDE_TRY(tide__budget_settle(program, machine, options, &settled));
+    tide_plan *smallest;
+    TIDE_TRY(tide__budget_settle(program, machine, options, &settled, &smallest));
+    if (smallest) return *out = smallest, TIDE_OK;
     TIDE_TRY(begin(program, machine, &settled, &policy, &in));
     TIDE_TRY(tide__refuse_early(policy, &in, fit));
     tide__plans_init(&in, settled.budgets.arena_bytes, &plans);
     tide_status status = fill_pool(policy, &in, &plans);
-    if (status == TIDE_OK) status = answer(policy, &in, &plans, fit, out);
+    if (status == TIDE_OK) status = tide__plan_answer(policy, &in, &plans, fit, out);
     tide__plans_deinit(&plans);
     return status;
 }
@@ -140,7 +141,7 @@ static tide_status answer_next(const tide__policy *policy, const tide__policy_in
         TIDE_TRY(fill_pool(policy, in, plans));
         *filled = policy->generate != NULL;
     }
-    return answer(policy, in, plans, fit, out);
+    return tide__plan_answer(policy, in, plans, fit, out);
 }
 
 static tide_status make_frontier(const tide__policy *policy, const tide__policy_input *in,
@@ -191,7 +192,7 @@ tide_status tide_plan_bound(const tide_program *program, const tide_machine *mac
                             uint64_t *bound_ns) {
     TIDE_NEED(program, machine, options, bound_ns);
     tide_plan_options settled;
-    TIDE_TRY(tide__budget_settle(program, machine, options, &settled));
+    TIDE_TRY(tide__budget_settle(program, machine, options, &settled, NULL));
     const char *name = settled.policy ? settled.policy : "liveness";
     if (!tide__policy_find(name)) return fail_unknown_policy(name);
     bool is_restricted = strncmp(name, "hybrid:", 7) == 0;

@@ -78,4 +78,8 @@ uint64_t tide__plans_smallest(const tide__plans *p);
  * refusal; NULL: there is none at all. */
 tide_status tide__plans_take(const tide__plans *p, uint64_t budget_bytes, tide_plan **out);
 
+/* plan.c: the answer to the budgets of in->options, proved and simulated, or the refusal. fit may be NULL. */
+tide_status tide__plan_answer(const tide__policy *policy, const tide__policy_input *in, const tide__plans *plans,
+                              tide_fit_report *fit, tide_plan **out);
+
 #endif

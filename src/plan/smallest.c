@@ -25,6 +25,7 @@ typedef struct search {
     tide_plan_options options; /* budget and effort change */
     tide_smallest found;
     uint64_t hint_bytes; /* an arena that was seen: often a budget that works; 0: none */
+    tide_plan *plan;     /* the pool's answer to works_bytes; NULL: it comes from elsewhere */
 } search;
 
 static tide_status accept(search *s, const tide_plan *plan) {
@@ -124,18 +125,15 @@ static void settle(search *s) {
 /* ---- from the pool ---- */
 
 /* The smallest entry of a filled pool, proved. Without one within the limit, what tide_plan_create says of that. */
-static tide_status accept_smallest(search *s, const tide__plans *plans, uint64_t limit_bytes) {
+static tide_status accept_smallest(search *s, const tide__policy_input *in, const tide__plans *plans,
+                                   uint64_t limit_bytes) {
     uint64_t bytes = tide__plans_smallest(plans);
-    tide_plan *plan;
     if (bytes > limit_bytes) return try_budget(s, limit_bytes);
     s->options.budgets.arena_bytes = bytes;
-    TIDE_TRY(tide__plans_take(plans, bytes, &plan));
-    tide_status status = tide_plan_verify(plan, s->program, s->machine, &s->options.budgets, NULL);
-    if (status == TIDE_OK) status = accept(s, plan);
     s->found.failed_bytes = bytes ? bytes - 1 : 0;
     s->found.tried++;
-    tide_plan_destroy(plan);
-    return status;
+    TIDE_TRY(tide__plan_answer(s->policy, in, plans, NULL, &s->plan));
+    return accept(s, s->plan);
 }
 
 static tide_status search_pool(search *s, const tide__policy_input *in) {
@@ -148,7 +146,7 @@ static tide_status search_pool(search *s, const tide__policy_input *in) {
     if (s->options.trying) s->options.trying(s->options.trying_self, s->found.bound_bytes);
     tide__plans_init(in, 0, &plans);
     tide_status status = tide__order_generate(s->policy, in, &plans);
-    if (status == TIDE_OK) status = accept_smallest(s, &plans, limit);
+    if (status == TIDE_OK) status = accept_smallest(s, in, &plans, limit);
     tide__plans_deinit(&plans);
     return status;
 }
@@ -170,14 +168,29 @@ static tide_status search_budget(search *s, double tolerance) {
     return TIDE_OK;
 }
 
+tide_status tide__budget_smallest(const tide_program *program, const tide_machine *machine,
+                                  const tide_plan_options *options, double tolerance, tide_smallest *out,
+                                  tide_plan **plan) {
+    search s = {.program = program, .machine = machine, .options = *options, .found = {.op = TIDE_NONE}};
+    if (tolerance == 0) tolerance = tide__budget_tolerance(options->effort);
+    tide_status status = search_budget(&s, tolerance);
+    if (status == TIDE_OK) {
+        *out = s.found;
+        *plan = s.plan;
+    } else {
+        tide_plan_destroy(s.plan);
+    }
+    return status;
+}
+
 tide_status tide_plan_smallest(const tide_program *program, const tide_machine *machine,
                                const tide_plan_options *options, double tolerance, tide_smallest *out) {
     TIDE_NEED(program, machine, options, out);
     if (!(tolerance >= 0)) return tide__fail(TIDE_E_ARGUMENT, "tolerance: not a number from 0 up");
-    search s = {.program = program, .machine = machine, .found = {.op = TIDE_NONE}};
-    TIDE_TRY(tide__budget_limit(program, machine, options, &s.options));
-    if (tolerance == 0) tolerance = tide__budget_tolerance(options->effort);
-    TIDE_TRY(search_budget(&s, tolerance));
-    *out = s.found;
+    tide_plan_options limited;
+    tide_plan *plan;
+    TIDE_TRY(tide__budget_limit(program, machine, options, &limited));
+    TIDE_TRY(tide__budget_smallest(program, machine, &limited, tolerance, out, &plan));
+    tide_plan_destroy(plan);
     return TIDE_OK;
 }

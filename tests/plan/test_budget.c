@@ -2,6 +2,7 @@
  * whichever call it goes through, and the tighter one holds. */
 #include <math.h>
 
+#include "plan/budget.h"
 #include "support/test.h"
 #include "support/training.h"
 
@@ -95,6 +96,29 @@ static void the_smallest_is_found(void **state) {
     assert_true(arena_of(f, &o) <= smallest.works_bytes);
 }
 
+/* Looking for it makes its plan, which need not be looked for again. */
+static void the_smallest_has_its_plan(void **state) {
+    const fixture *f = *state;
+    const char *const policies[] = {"hybrid", "hybrid:norerun", "hybrid:nomove", "capuchin"};
+    uint32_t made = 0;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        tide_plan_options o = hybrid(), settled;
+        tide_plan *plan, *again;
+        o.policy = policies[i];
+        o.arena_budget.kind = TIDE_BUDGET_SMALLEST;
+        assert_ok(tide__budget_settle(f->program, &f->machine, &o, &settled, &plan));
+        if (!plan) continue; /* found without a pool of plans */
+        made++;
+        assert_ok(tide_plan_create(f->program, &f->machine, &settled, NULL, &again));
+        assert_int_equal(tide_plan_fingerprint(plan), tide_plan_fingerprint(again));
+        assert_true(tide_plan_prediction(plan)->step_ns == tide_plan_prediction(again)->step_ns);
+        assert_true(tide_plan_prediction(plan)->peak_bytes == tide_plan_prediction(again)->peak_bytes);
+        tide_plan_destroy(plan);
+        tide_plan_destroy(again);
+    }
+    assert_true(made > 0);
+}
+
 static void what_makes_no_sense_is_refused(void **state) {
     const fixture *f = *state;
     const tide_budget bad[] = {{.kind = TIDE_BUDGET_SHARE, .share = -0.5},
@@ -139,6 +163,7 @@ int main(void) {
         cmocka_unit_test(a_share_is_of_the_unconstrained_arena),
         cmocka_unit_test(the_tighter_one_holds),
         cmocka_unit_test(the_smallest_is_found),
+        cmocka_unit_test(the_smallest_has_its_plan),
         cmocka_unit_test(what_makes_no_sense_is_refused),
         cmocka_unit_test(a_trainer_settles_its_budget),
     };
