@@ -45,7 +45,7 @@ def check(make, budget, planned=None, **options):
     report = got[2]
     assert report.arena_bytes <= report.budget_bytes and report.online_peak_bytes <= report.budget_bytes
     if planned is not None:
-        assert (report.planned_steps, report.deviations) == (planned, [])
+        assert (report.planned_steps, report.deviations, report.outside_count) == (planned, [], 0)
     return report
 
 
@@ -141,6 +141,38 @@ def test_random_numbers_of_own_generators_come_again():
 
     assert check(make, "60%", 6, disk_budget=0).reruns > 0
     check_smallest(make)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_states_of_random_numbers_that_checkpoints_keep(reentrant):
+    """Python allocates them, no op, 5 KB for each block: they are inside the budget, too."""
+
+    def make():
+        blocks = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Dropout(0.2)) for _ in range(5))
+        first = nn.Linear(16, 64)
+
+        def loss_fn(model, x):
+            x = model[0](x)
+            for block in model[1]:
+                x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=reentrant)
+            return x.pow(2).mean()
+
+        model = nn.ModuleList([first, blocks])
+        return *usual(model, adamw(model), loss_fn), lambda i: (numbers(256, 16)(i),)
+
+    whole = check(make, "100%", 6).unconstrained_bytes
+    check(make, whole * 6 // 10, 6)
+
+
+def test_numbers_that_ops_make_now_and_then():
+    """For each row that is too long."""
+
+    def make():
+        model = nn.Sequential(nn.Embedding(100, 16, max_norm=1.0), nn.Flatten(), nn.Linear(128, 4))
+        words = numbers(16, 8, high=100)
+        return *usual(model, adamw(model), classify), lambda i: (words(i), numbers(16, high=4)(i))
+
+    check(make, "100%", 6)
 
 
 def test_zeros_that_autograd_makes_without_bytes():

@@ -4,7 +4,8 @@
  * A thread is in one of four modes. Outside of steps everything goes to PyTorch's own allocator, untouched. Recording:
  * the same, but every allocation and release is noted. Online: noted as well, and all memory but the smallest comes from a heap of
  * the library, whose blocks may leave to disk while no op uses their storages. Planned: the allocations of the op at hand are answered with the
- * addresses that a plan has for them; what it has none for comes from PyTorch's own allocator and is counted.
+ * addresses that a plan has for them; what it has none for lies in the annex, a few bytes of the budget beside the arena. What finds no
+ * room there either comes from PyTorch's own allocator and is counted.
  *
  * Invariant: a DataPtr with the deleter `leave` points into an arena (or nowhere) and owns nothing. */
 #include <c10/core/Allocator.h>
@@ -16,6 +17,9 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -47,7 +51,7 @@ uint64_t outside_bytes = 0, outside_peak_bytes = 0, outside_count = 0;
 
 struct Answer {
     uint64_t bytes;
-    void *address;
+    void *address; /* nullptr: outlives its op unseen, so that no plan could move it; of the annex */
 };
 /* Of the op at hand, in the order of its allocations; those before `answered` are passed. */
 thread_local const Answer *answers = nullptr;
@@ -75,6 +79,51 @@ bool is_given(const Answer &a) {
         if (begin(a) < begin(b) + b.bytes && begin(b) < begin(a) + a.bytes) return true;
     return false;
 }
+
+constexpr std::align_val_t ANNEX_ALIGN{64};
+
+/* Bytes of the budget for what a plan has no address for: what Python allocates between ops (states of random numbers), and
+ * what outlives its op unseen. Lasts until nothing is in it any more. */
+struct Annex {
+    explicit Annex(uint64_t n) : bytes(static_cast<char *>(::operator new(n, ANNEX_ALIGN))), size(n) {}
+    ~Annex() { ::operator delete(bytes, ANNEX_ALIGN); }
+    Annex(const Annex &) = delete;
+    Annex &operator=(const Annex &) = delete;
+    char *bytes;
+    uint64_t size;
+    std::map<uint64_t, uint64_t> taken; /* begin -> end, as offsets */
+    bool closed = false;
+};
+std::vector<std::unique_ptr<Annex>> annexes; /* protected by the lock */
+thread_local Annex *annex = nullptr;         /* of the plan that is followed */
+
+void *annex_take(size_t bytes) {
+    if (!annex) return nullptr;
+    std::lock_guard<std::mutex> guard(lock);
+    uint64_t at = 0;
+    for (const auto &[begin, end] : annex->taken) {
+        if (begin - at >= bytes) break;
+        at = (end + 63) / 64 * 64;
+    }
+    if (at > annex->size || bytes > annex->size - at) return nullptr;
+    annex->taken[at] = at + bytes;
+    return annex->bytes + at;
+}
+
+/* Gives it back; false: it is in no annex. */
+bool annex_drop(void *address) {
+    std::lock_guard<std::mutex> guard(lock);
+    for (auto &a : annexes) {
+        char *begin = a->bytes;
+        if (std::less<void *>()(address, begin) || !std::less<void *>()(address, begin + a->size)) continue;
+        a->taken.erase(static_cast<uint64_t>(static_cast<char *>(address) - begin));
+        if (a->closed && a->taken.empty()) std::erase_if(annexes, [&a](const auto &other) { return &other == &a; });
+        return true;
+    }
+    return false;
+}
+
+void leave_annex(void *address) { (void)annex_drop(address); }
 
 c10::DataPtr no_bytes() { return {nullptr, nullptr, &leave, cpu()}; }
 
@@ -119,6 +168,8 @@ c10::DataPtr allocate_online(size_t bytes, uint64_t id);
 void release_raw(void *address) {
     if (is_held(address))
         give_back(address);
+    else if (annex_drop(address))
+        return;
     else if (is_planned(address))
         leave(address);
     else
@@ -131,8 +182,11 @@ class Allocator final : public c10::Allocator {
         if (mode == Mode::OFF || paused || bytes == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
         if (mode == Mode::EMPTY) return no_bytes();
         if (mode == Mode::ONLINE && bytes > SMALL_BYTES) return allocate_online(bytes, next_id++);
-        void *address = mode == Mode::PLANNED ? answer(bytes) : nullptr;
-        return address ? c10::DataPtr(address, address, &leave, cpu()) : note(bytes);
+        if (mode != Mode::PLANNED) return note(bytes);
+        void *address = answer(bytes);
+        if (address) return {address, address, &leave, cpu()};
+        address = annex_take(bytes);
+        return address ? c10::DataPtr(address, address, &leave_annex, cpu()) : note(bytes);
     }
     c10::DeleterFnPtr raw_deleter() const override { return &release_raw; }
     void copy_data(void *to, const void *from, size_t bytes) const override { std::memcpy(to, from, bytes); }
@@ -142,10 +196,10 @@ class Allocator final : public c10::Allocator {
     static void *answer(size_t bytes) {
         for (size_t i = answered; i < n_answers; i++) {
             if (answers[i].bytes != bytes) continue;
-            if (is_given(answers[i])) return nullptr;
+            if (answers[i].address && is_given(answers[i])) return nullptr;
             answered = i + 1;
             n_given++;
-            given.push_back(answers[i]);
+            if (answers[i].address) given.push_back(answers[i]);
             return answers[i].address;
         }
         return nullptr;
@@ -351,6 +405,7 @@ struct Follower {
     std::vector<Turn> turns;
     std::vector<Slot> slots;
     std::vector<bool> stays;
+    Annex *annex;
     void *run, *call;
     int (*pull)(void *run, void *call); /* tide_run_pull */
 };
@@ -412,13 +467,30 @@ void tidemark_torch_bind(uint64_t n, const uint64_t *cdatas, const uint64_t *add
     for (uint64_t i = 0; i < n; i++) bind(storage_of(cdatas[i]), addresses[i]);
 }
 
-/* Of a run of the library with n slots; turns are added in the order of the plan. */
-void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots) {
-    auto *f = new Follower{{}, std::vector<Slot>(n_slots), std::vector<bool>(n_slots), run, call, reinterpret_cast<int (*)(void *, void *)>(pull)};
+/* Of a run of the library with n slots and an annex of so many bytes; turns are added in the order of the plan. */
+void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots, uint64_t annex_bytes) {
+    auto place = std::make_unique<Annex>(annex_bytes);
+    auto *f = new Follower{{}, std::vector<Slot>(n_slots), std::vector<bool>(n_slots), place.get(), run, call,
+                           reinterpret_cast<int (*)(void *, void *)>(pull)};
+    std::lock_guard<std::mutex> guard(lock);
+    annexes.push_back(std::move(place));
     return f;
 }
 
-void tidemark_torch_follower_end(void *follower) { delete static_cast<Follower *>(follower); }
+void tidemark_torch_follower_end(void *follower) {
+    auto *f = static_cast<Follower *>(follower);
+    if (annex == f->annex) annex = nullptr;
+    std::lock_guard<std::mutex> guard(lock);
+    f->annex->closed = true;
+    if (f->annex->taken.empty()) std::erase_if(annexes, [f](const auto &a) { return a.get() == f->annex; });
+    delete f;
+}
+
+/* A step begins: what this thread allocates is the plan's. */
+void tidemark_torch_follow(void *follower) {
+    annex = static_cast<Follower *>(follower)->annex;
+    tidemark_torch_mode(static_cast<int>(Mode::PLANNED));
+}
 
 /* places and made: pairs of slot and address; answers: pairs of bytes and address. */
 void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,

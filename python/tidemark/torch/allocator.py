@@ -9,7 +9,7 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 import cffi
 import torch
@@ -27,8 +27,9 @@ uint64_t tidemark_torch_next_id(void);
 uint64_t tidemark_torch_block(uint64_t cdata);
 void tidemark_torch_arena(uint64_t begin, uint64_t bytes);
 void tidemark_torch_disarm(void);
-void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots);
+void *tidemark_torch_follower(void *run, void *pull, void *call, uint64_t n_slots, uint64_t annex_bytes);
 void tidemark_torch_follower_end(void *follower);
+void tidemark_torch_follow(void *follower);
 void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
                              const uint64_t *answers, uint64_t n_made, const uint64_t *made);
 void tidemark_torch_let_stay(void *follower, uint64_t n, const uint64_t *slots);
@@ -78,7 +79,7 @@ def _build(target: Path) -> None:
 
 
 @functools.cache
-def load() -> object:
+def load() -> Any:
     """The library, with its allocator installed in front of PyTorch's own."""
     key = hashlib.sha256(_SOURCE.read_bytes() + torch.__version__.encode()).hexdigest()[:16]
     target = _cache_folder() / f"allocator-{torch.__version__}-{key}.so"
@@ -89,7 +90,7 @@ def load() -> object:
     return lib
 
 
-def new_u64(values: list[int]) -> object:
+def new_u64(values: list[int]) -> Any:
     """An array of uint64_t for the calls above."""
     return _ffi.new("uint64_t[]", values)
 
@@ -119,10 +120,10 @@ def outside(reset: bool = False) -> tuple[int, int]:
     return out[0], out[1]
 
 
-def cast_pointer(value: int) -> object:
+def cast_pointer(value: int) -> Any:
     """A pointer of another cffi library, for the calls above."""
     return _ffi.cast("void *", value)
 
 
-def pointer_value(pointer: object) -> int:
+def pointer_value(pointer: Any) -> int:
     return int(_ffi.cast("uintptr_t", pointer))

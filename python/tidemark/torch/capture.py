@@ -46,6 +46,10 @@ class Call:
     phase: str = "forward"
     random: bool = False
 
+    def placed(self) -> set[int]:
+        """What a plan has addresses for: what the call returns, and what ends within it."""
+        return {key for key, _ in self.allocations} & {*self.outputs, *self.mutated, *(key for _, key in self.releases)}
+
     @property
     def is_view(self) -> bool:
         """Nothing was computed: what comes out are bytes that went in."""
@@ -67,6 +71,7 @@ class Recording:
     released: set[int] = field(default_factory=set)  # of those: gone before the step ended
     returned: set[int] = field(default_factory=set)  # of those: the caller has them now
     stay: set[int] = field(default_factory=set)  # of those: may be read where no op shows it
+    loose: list[tuple[int, int]] = field(default_factory=list)  # (key, bytes or RELEASED), in order, of what no plan can place
     began_with_gradients: bool = False  # those of the step before were there when the first op ran
 
 
@@ -96,6 +101,7 @@ class Recorder(TorchDispatchMode):
         self._replaced = replaced
         self._first_id = 0
         self._first_event = 0  # of the call at hand
+        self._failed: list[tuple[int, int]] = []  # events of attempts that began again
         self._backward_began = False
         for tensor in arguments:
             self.recording.given.add(-tensor.untyped_storage()._cdata)
@@ -158,11 +164,17 @@ class Recorder(TorchDispatchMode):
         if self._heap is None:
             return self._reader.call(func, args, kwargs)
         operands = [(t.untyped_storage(), self._import(key)) for t, key in zip(tensors, inputs)]
-        return self._heap.run_op(func, args, kwargs, operands, self._begin_events)
+        return self._heap.run_op(func, args, kwargs, operands, self._begin_again)
 
     def _begin_events(self) -> None:
-        """What is allocated and released from now on is that of the call at hand, not of an attempt before."""
+        """What is allocated and released from now on is that of the call at hand."""
         self._first_event = self._lib.tidemark_torch_event_count()
+
+    def _begin_again(self) -> None:
+        """And not of an attempt before."""
+        first = self._first_event
+        self._begin_events()
+        self._failed.append((first, self._first_event))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
@@ -199,8 +211,15 @@ class Recorder(TorchDispatchMode):
     def _finish(self) -> None:
         """Which of the step's storages outlive it."""
         recording = self.recording
+        placed: set[int] = set()
         for call in recording.calls:
             recording.made.update(key for key, _ in call.allocations)
-        for key, size in allocator.read_events(0, self._lib.tidemark_torch_event_count()):
+            placed |= call.placed()
+        events = allocator.read_events(0, self._lib.tidemark_torch_event_count())
+        for first, end in self._failed:
+            placed.update(key for key, size in events[first:end] if size != allocator.RELEASED)
+        for key, size in events:
             if size == allocator.RELEASED:
                 recording.released.add(key)
+            if key not in placed:
+                recording.loose.append((key, size))

@@ -13,9 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..program import Program, ProgramBuilder
+from .allocator import RELEASED
 from .capture import Call, Recording
 
 ALIGN_BYTES = 64
+SPARE_BYTES = 1024
 
 
 @dataclass
@@ -25,8 +27,9 @@ class Step:
     call: int | None  # index of the aten call; None: nothing is computed
     reads: list[int]  # slots, in the order of the op's reads
     new: list[int]  # slots of the first writes: storages that the call allocates
-    # The call's allocations in order: (bytes, index into `new`, or None for workspace, offset in the workspace)
-    allocations: list[tuple[int, int | None, int]] = field(default_factory=list)
+    # The call's allocations in order: (bytes, index into `new`, or None for workspace, offset in the workspace, or None for the
+    # annex)
+    allocations: list[tuple[int, int | None, int | None]] = field(default_factory=list)
 
 
 @dataclass
@@ -43,7 +46,8 @@ class Conversion:
     op_of_call: list[int | None]  # per aten call: the op that computes it
     pairs: list[tuple[int, int]]  # (op that announces hidden writes, op that does them)
     stay: dict[int, int]  # per slot that may be read where no op shows it: bytes, in whole words
-    unplanned: dict[str, int]  # bytes, per op, that survive it unseen: they stay outside
+    unplanned: dict[str, int]  # bytes, per op, that survive it unseen: they are in the annex
+    annex_bytes: int  # for what no plan can place
 
 
     def state_keys(self) -> list[int]:
@@ -84,16 +88,14 @@ class _Values:
         return None
 
 
-def _workspace(call: Call, planned: set[int]) -> tuple[dict[int, int], int]:
-    """First-fit offsets of the allocations that end within the call, and the bytes they take."""
+def _pack(events: list[tuple[int, int]]) -> tuple[dict[int, int], int]:
+    """First-fit offsets of these allocations, (key, bytes) or (key, RELEASED), and the bytes they take."""
     offsets: dict[int, int] = {}
     live: list[tuple[int, int, int]] = []  # (offset, end, key), sorted
-    peak, released = 0, sorted(call.releases)
-    for n, (key, size) in enumerate(call.allocations):
-        while released and released[0][0] <= n:
-            gone = released.pop(0)[1]
-            live = [b for b in live if b[2] != gone]
-        if key in planned:
+    peak = 0
+    for key, size in events:
+        if size == RELEASED:
+            live = [b for b in live if b[2] != key]
             continue
         at = 0
         for offset, end, _ in live:
@@ -104,6 +106,23 @@ def _workspace(call: Call, planned: set[int]) -> tuple[dict[int, int], int]:
         live = sorted(live + [(at, at + size, key)])
         peak = max(peak, at + size)
     return offsets, peak
+
+
+def _workspace(call: Call, others: set[int]) -> tuple[dict[int, int], int]:
+    """Offsets of the allocations that end within the call, and the bytes they take."""
+    events, released = [], sorted(call.releases)
+    for n, allocation in enumerate(call.allocations):
+        while released and released[0][0] <= n:
+            events.append((released.pop(0)[1], RELEASED))
+        if allocation[0] not in others:
+            events.append(allocation)
+    return _pack(events)
+
+
+def _annex_bytes(recording: Recording) -> int:
+    """Two steps in a row, as what one leaves may be there during the next, and a few numbers that come or do not."""
+    again = [(~key, size) for key, size in recording.loose]
+    return SPARE_BYTES + -(-_pack(recording.loose + again)[1] // ALIGN_BYTES) * ALIGN_BYTES
 
 
 def _class_of(call: Call) -> str:
@@ -129,7 +148,7 @@ class Converter:
         kept = self._keep_rest()
         return Conversion(
             self.builder.finish(), self.steps, self.values.slot_of, self.values.slot_of_tensor, state,
-            self._frozen(), kept, self.op_of_call, self.pairs, self._stay(), self.unplanned,
+            self._frozen(), kept, self.op_of_call, self.pairs, self._stay(), self.unplanned, _annex_bytes(self.recording),
         )  # fmt: skip
 
     def _reads(self, call: Call, keys: list[int]) -> tuple[list[int], list[int]]:
@@ -173,8 +192,7 @@ class Converter:
         offsets, workspace = _workspace(call, set(new) | unseen)
         step = Step(index, slots, [self.values.slot_of[k] for k in new])
         for key, size in call.allocations:
-            if key not in unseen:
-                step.allocations.append((size, new.index(key) if key in returned else None, offsets.get(key, 0)))
+            step.allocations.append((size, new.index(key) if key in returned else None, offsets.get(key)))
         self.steps.append(step)
         op = self.builder.op(
             call.func.name(), reads, writes, inplace=pairs, phase=call.phase, workspace_bytes=workspace,

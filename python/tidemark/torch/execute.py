@@ -141,7 +141,9 @@ class Executor(TorchDispatchMode):
 
     def _make_follower(self, n_slots: int) -> Any:
         """What the allocator does at each turn, told beforehand."""
-        follower = self._lib.tidemark_torch_follower(*self._run.pull_call(allocator.cast_pointer), n_slots)
+        follower = self._lib.tidemark_torch_follower(
+            *self._run.pull_call(allocator.cast_pointer), n_slots, self.conversion.annex_bytes
+        )
         for turn in self._schedule.turns:
             places = [*((slot, 0) for slot in turn.gone), *turn.bind]
             flat = [number for pair in places for number in pair]
@@ -255,7 +257,7 @@ class Executor(TorchDispatchMode):
         self._next_call = self._next_turn = 0
         self._following = True
         self._handed = self._computing = False
-        self._lib.tidemark_torch_mode(allocator.PLANNED)
+        self._lib.tidemark_torch_follow(self._follower)
 
     def __enter__(self) -> "Executor":
         self.begin()

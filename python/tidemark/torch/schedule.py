@@ -22,7 +22,7 @@ class Turn:
     bind: list[tuple[int, int]]  # (slot, address) of what was relocated since the turn before, then of what it reads
     new: list[tuple[int, int]]  # (slot, address) of the storages it makes
     sizes: list[int]  # of its allocations, in order
-    addresses: list[int]
+    addresses: list[int]  # 0: in the annex
     gone: list[int]  # slots whose bytes are no longer there by now
 
 
@@ -76,7 +76,7 @@ def _turn(
         list(zip(step.reads, address)),
         new,
         [size for size, _, _ in step.allocations],
-        [workspace + offset if which is None else new[which][1] for _, which, offset in step.allocations],
+        [new[which][1] if which is not None else 0 if offset is None else workspace + offset for _, which, offset in step.allocations],
         [],
     )
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
+from ..errors import FitError
 from ..machine import Machine
 from ..plan import Plan
 from ..units import parse_bytes
@@ -180,8 +181,9 @@ class BudgetedStep:
             self._heap = OnlineHeap(self._left_bytes(), self._disk_budget, self._disk_path, self._frozen)
 
     def _left_bytes(self) -> int:
-        """What the budget leaves beside what the step at hand replaces."""
-        return max(self._budget_bytes - self._replaced.get(self._key, (set(), 0))[1], 0)
+        """What the budget leaves beside what the step at hand replaces, and beside its plan."""
+        annex = self._plans[self._key][1].annex_bytes if self._key in self._plans else 0
+        return max(self._budget_bytes - self._replaced.get(self._key, (set(), 0))[1] - annex, 0)
 
     def _heap_beside_plan(self) -> OnlineHeap | None:
         """Where a step goes on that leaves its plan. Without a disk nothing can leave the heap: then it is ordinary memory."""
@@ -242,20 +244,33 @@ class BudgetedStep:
     def _plan(self, recording: Recording) -> tuple[Recording, Conversion, Plan]:
         conversion = convert(recording, getattr(self._function, "__name__", "step"))
         machine = host_machine(files=bool(conversion.frozen))
-        whole = Plan.create(conversion.program, machine, policy="liveness").arena_bytes
+        annex = conversion.annex_bytes
+        whole = Plan.create(conversion.program, machine, policy="liveness").arena_bytes + annex
         budget = parse_bytes(self._budget, whole) if self._budget_bytes is None else self._left_bytes()
-        plan = Plan.create(
-            conversion.program, machine, budget=budget, disk_bytes=self._disk_budget, effort=self._effort
-        )
+        try:
+            plan = Plan.create(
+                conversion.program, machine, budget=max(budget - annex, 0), disk_bytes=self._disk_budget, effort=self._effort
+            )
+        except FitError as error:
+            raise self._with_bytes_beside(error, annex) from error
         if self._budget_bytes is None or not self._report.unconstrained_bytes:
             self._budget_bytes = self._report.budget_bytes = budget
             self._report.unconstrained_bytes = whole
             allocator.outside(reset=True)
         return recording, conversion, plan
 
+    def _with_bytes_beside(self, error: FitError, annex: int) -> FitError:
+        """The same, of the whole budget rather than of a plan's part of it."""
+        beside = annex + self._replaced.get(self._key, (set(), 0))[1]
+        if not beside:
+            return error
+        whole = FitError(f"{error} ({beside} bytes of the budget are for what no plan can place)")
+        whole.status, whole.needed_bytes = error.status, error.needed_bytes and error.needed_bytes + beside
+        return whole
+
     def _note_plan(self, conversion: Conversion, plan: Plan) -> None:
         r, disk = self._report, plan.machine.find_tier("disk")
-        r.plan, r.arena_bytes = plan, plan.arena_bytes
+        r.plan, r.arena_bytes = plan, plan.arena_bytes + conversion.annex_bytes
         r.disk_bytes = 0 if disk is None else plan.tier_bytes(disk)
         r.predicted_ns, r.exposed_ns = plan.prediction.step_ns, plan.prediction.exposed_ns
         r.unplanned = dict(conversion.unplanned)
