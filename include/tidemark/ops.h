@@ -11,8 +11,8 @@
  *   BN_STATS                    mean, inv_std, run_mean, run_var        run_mean', run_var'   (must in place, no re-run)
  *   BN_INFER                    x, scale, shift, run_mean, run_var      y
  *   BN_BWD                      x, dy, scale, mean, inv_std             dx, dscale, dshift    (dx may in place dy)
- *   RELU_FWD                    x                                       y                     (may in place)
- *   RELU_BWD                    y, dy                                   dx                    (may in place dy)
+ *   RELU_FWD                    x                                       y [, signs (u8)]      (y may in place x)
+ *   RELU_BWD                    y (or signs), dy                        dx                    (may in place dy)
  *   MAXPOOL_FWD                 x                                       y, index
  *   MAXPOOL_BWD                 index, dy                               dx
  *   AVGPOOL_FWD                 x                                       y
@@ -62,6 +62,7 @@
  * What the names leave open, the same on every device:
  *   BN_STATS      run' = (1 - momentum) run + momentum * of this batch; the variance unbiased (m / (m - 1));
  *                 channels of a batch that is not finite stay as they are
+ *   RELU          signs: bit i % 8 of byte i / 8 says whether element i of y, as stored, is above zero
  *   MAXPOOL       index = row * kernel_w + column inside the window, u8; of equal maxima the first
  *   AVGPOOL       divides by kernel_h * kernel_w, padding included
  *   DROPOUT       element i in plain row-major order is kept iff random(seed, step, counter, i) >= drop_rate, then
@@ -195,6 +196,7 @@ typedef struct tide_op_desc {
     uint64_t part_first, part_elements;
     int32_t clipped; /* update: has the extra `scale` read */
     int32_t bf16;    /* activations and their gradients are stored as bf16; see below */
+    int32_t signs;   /* relu: backward reads a bit per element, which forward writes, in place of y */
     /* REORDER: from the layout of operand `from_operand` of `from` to that of `to_operand` of `to`
      * (operands numbered reads first, then writes). */
     const struct tide_op_desc *from, *to; /* owned by the caller, must outlive kernel creation only */

@@ -14,6 +14,7 @@
  * l: an int32 per pixel (label)   1: one float   e: `elements` floats   q: those of its part   s: one float if the update is clipped
  * p: all parts of y   r: one float per row   v: table of the vocabulary   o: positions (absent without)
  * a: one float per row and head (attention)   u: two floats per row   n: scale or sum of a norm   t: x of each step
+ * d: a bit per output (signs, or absent)   Y: y, or absent where there are signs
  * g: gates, four times y   k, j: weight and bias of an LSTM cell   h, z: y of the step before, of the next (or absent) */
 typedef struct operand_letters {
     const char *reads, *writes;
@@ -30,8 +31,8 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_BN_STATS] = {"cccc", "cc"},
     [TIDE_OP_BN_INFER] = {"xcccc", "y"},
     [TIDE_OP_BN_BWD] = {"xyccc", "xcc"},
-    [TIDE_OP_RELU_FWD] = {"x", "y"},
-    [TIDE_OP_RELU_BWD] = {"yy", "x"},
+    [TIDE_OP_RELU_FWD] = {"x", "yd"},
+    [TIDE_OP_RELU_BWD] = {"Ydy", "x"},
     [TIDE_OP_MAXPOOL_FWD] = {"x", "yi"},
     [TIDE_OP_MAXPOOL_BWD] = {"iy", "x"},
     [TIDE_OP_AVGPOOL_FWD] = {"x", "y"},
@@ -92,7 +93,7 @@ static bool shape_bytes(tide_shape shape, uint64_t element_bytes, uint64_t *out)
 static bool is_shortened(const tide_op_desc *d, char letter) {
     bool tokens = d->kind == TIDE_OP_EMBEDDING_FWD || d->kind == TIDE_OP_EMBEDDING_BWD;
     bool loss = d->kind == TIDE_OP_SOFTMAX_LOSS_FWD || d->kind == TIDE_OP_SOFTMAX_LOSS_BWD;
-    return strchr("xtyhzgp", letter) && !(tokens && letter == 'x') && !(loss && letter == 'y');
+    return strchr("xtyYhzgp", letter) && !(tokens && letter == 'x') && !(loss && letter == 'y');
 }
 
 /* `unit`: bytes of a number. */
@@ -102,11 +103,13 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t unit, uint
     case 'x': return shape_bytes(d->x, unit, out);
     case 'h':
     case 'z':
+    case 'Y':
     case 'y': return shape_bytes(d->y, unit, out);
     case 'w': return shape_bytes(weight_shape(d), unit, out);
     case 'b': return *out = unit * (uint64_t)d->y.c, true;
     case 'c': return *out = unit * (uint64_t)d->x.c, true;
     case 'i': return shape_bytes(d->y, 1, out);
+    case 'd': return shape_bytes(d->y, 1, out) && (*out = (*out + 7) / 8, true);
     case 'm': return shape_bytes(d->x, 1, out);
     case 'l': return shape_bytes((tide_shape){d->x.n, 1, d->x.h, d->x.w}, unit, out);
     case 'u': return *out = 2 * unit * (uint64_t)d->x.n, true;
@@ -127,6 +130,7 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t unit, uint
 
 static bool is_absent(const tide_op_desc *d, char letter) {
     return ((letter == 'b' || letter == 'o') && !d->bias) || (letter == 's' && !d->clipped) ||
+           (letter == 'd' && !d->signs) || (letter == 'Y' && d->signs) ||
            ((letter == 'h' || letter == 'f') && !d->has_prev) || (letter == 'z' && !d->has_next);
 }
 

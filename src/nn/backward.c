@@ -1,5 +1,5 @@
 /* Reverse-mode differentiation: layers from last to first, each reading exactly what ops.h lists. Less than cuDNN's
- * table asks for: ReLU needs y but not x, max pooling an index of a byte per output instead of x and y.
+ * table asks for: ReLU needs y, or its signs, but not x, max pooling an index of a byte per output instead of x and y.
  *
  * Order within a layer: weight gradients first, because then x is dead when dx comes into being; updates last,
  * because the data gradient still reads the old weights. */
@@ -220,7 +220,8 @@ static tide_status backward_layer(const visit *v) {
     case TIDE_OP_LSTM_FWD: return backward_lstm(v);
     case TIDE_OP_ADD: return backward_add(v);
     case TIDE_OP_CONCAT_FWD: return backward_concat(v);
-    case TIDE_OP_RELU_FWD: return backward_plain(v, TIDE_OP_RELU_BWD, READS(n->y, n->dy));
+    case TIDE_OP_RELU_FWD:
+        return backward_plain(v, TIDE_OP_RELU_BWD, READS(v->layer->desc.signs ? n->aux[0] : n->y, n->dy));
     case TIDE_OP_MAXPOOL_FWD: return backward_plain(v, TIDE_OP_MAXPOOL_BWD, READS(n->aux[0], n->dy));
     case TIDE_OP_AVGPOOL_FWD: return backward_plain(v, TIDE_OP_AVGPOOL_BWD, READS(n->dy));
     case TIDE_OP_DROPOUT_FWD: return backward_plain(v, TIDE_OP_DROPOUT_BWD, READS(n->aux[0], n->dy));

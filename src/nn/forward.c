@@ -185,6 +185,7 @@ static tide_status forward_layer(tide__tape *tape, uint32_t index) {
     tide__node *node = &tape->nodes[index];
     tide_op_desc desc = tide__layer_desc(tape->graph, index);
     if (tape->options->inference && desc.kind == TIDE_OP_BN_FWD) desc.kind = TIDE_OP_BN_INFER;
+    if (tape->options->inference) desc.signs = 0;
     tide_id writes[TIDE__MAX_WRITES] = {TIDE_NONE, TIDE_NONE, TIDE_NONE};
     tide__draft draft = {.desc = &desc, .phase = TIDE_FORWARD, .name = tide__layer_name(tape->graph, index)};
     TIDE_TRY(list_reads(tape, index, &desc));

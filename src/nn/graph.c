@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "nn/rules.h"
 
 #define MAX_ELEMENTS (UINT64_C(1) << 57)
 
@@ -359,6 +360,17 @@ uint32_t tide__graph_softmax_loss(tide__graph *g, const char *name, uint32_t x) 
 
 /* ---- the whole ---- */
 
+/* Where no other backward op wants the output of a ReLU, its own takes the signs of it: the output itself need not stay. */
+static void choose_signs(tide__graph *g) {
+    for (size_t i = 0; i < g->layers.count; i++) {
+        tide__layer *layer = &g->layers.data[i];
+        layer->desc.signs = layer->desc.kind == TIDE_OP_RELU_FWD && layer->needs_grad;
+        if (i == 0 || tide__op_rule_of(layer->desc.kind, TIDE_FORWARD)->forgets) continue;
+        for (uint32_t k = 0; k < layer->n_inputs; k++)
+            g->layers.data[tide__layer_input(g, (uint32_t)i, k)].desc.signs = 0;
+    }
+}
+
 tide_status tide__graph_finish(tide__graph *g) {
     if (g->status != TIDE_OK) return g->status;
     size_t n = g->layers.count;
@@ -370,5 +382,6 @@ tide_status tide__graph_finish(tide__graph *g) {
             return tide__fail(TIDE_E_ARGUMENT, "layer %s: every output is used, and the loss comes last",
                               tide__layer_name(g, (uint32_t)i));
     }
+    choose_signs(g);
     return TIDE_OK;
 }

@@ -87,7 +87,7 @@ static void make_key(const tide_op_desc *d, uint64_t key[TIDE__DESC_KEY_WORDS]) 
         (uint64_t)(uintptr_t)d->to,
         pair_word((int32_t)d->to_operand, d->bf16),
         float_words(d->loss_scale, 0.0f),
-        d->n_parts,
+        pair_word((int32_t)d->n_parts, d->signs),
         (uint64_t)d->vocabulary,
         (uint64_t)d->positions,
         pair_word(d->steps, d->step),

@@ -43,16 +43,17 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_BN_INFER] = {FORWARD},
     [TIDE_OP_BN_BWD] = {OP(".bwd", 3, ACTIVATION_GRADIENT(".dx"), GRADIENT(".weight.grad"), GRADIENT(".bias.grad")),
                         MAY(1, 0)},
-    [TIDE_OP_RELU_FWD] = {FORWARD, MAY(0, 0)},
+    [TIDE_OP_RELU_FWD] = {OP("", 2, ACTIVATION(""), BYTE_ACTIVATION(".signs")), MAY(0, 0), .forgets = true},
     [TIDE_OP_RELU_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
-    [TIDE_OP_MAXPOOL_FWD] = {OP("", 2, ACTIVATION(""), BYTE_ACTIVATION(".index"))},
+    [TIDE_OP_MAXPOOL_FWD] = {OP("", 2, ACTIVATION(""), BYTE_ACTIVATION(".index")), .forgets = true},
     [TIDE_OP_MAXPOOL_BWD] = {INPUT_GRADIENT(".bwd")},
-    [TIDE_OP_AVGPOOL_FWD] = {FORWARD},
+    [TIDE_OP_AVGPOOL_FWD] = {FORWARD, .forgets = true},
     [TIDE_OP_AVGPOOL_BWD] = {INPUT_GRADIENT(".bwd")},
-    [TIDE_OP_ADD] = {FORWARD, MAY(0, 0)},
-    [TIDE_OP_SOFTMAX_LOSS_FWD] = {OP("", 2, ACTIVATION(".prob"), OTHER(""))},
+    [TIDE_OP_ADD] = {FORWARD, MAY(0, 0), .forgets = true},
+    [TIDE_OP_SOFTMAX_LOSS_FWD] = {OP("", 2, ACTIVATION(".prob"), OTHER("")), .forgets = true},
     [TIDE_OP_SOFTMAX_LOSS_BWD] = {INPUT_GRADIENT(".bwd"), MAY(0, 0)},
-    [TIDE_OP_DROPOUT_FWD] = {OP("", 2, ACTIVATION(""), BYTE_ACTIVATION(".mask")), MAY(0, 0), .random = true},
+    [TIDE_OP_DROPOUT_FWD] = {OP("", 2, ACTIVATION(""), BYTE_ACTIVATION(".mask")), MAY(0, 0), .random = true,
+                             .forgets = true},
     [TIDE_OP_DROPOUT_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
     [TIDE_OP_LRN_FWD] = {FORWARD},
     [TIDE_OP_LRN_BWD] = {INPUT_GRADIENT(".bwd")},
@@ -68,7 +69,7 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ACCUMULATE] = {OP(".accumulate", 1, GRADIENT(".grad-sum")), MAY(0, 0), .flat = true},
     [TIDE_OP_CUT] = {OP(".cut", 1, WEIGHT(".part")), MAY(0, 0), .once = true, .flat = true, .same_class = true},
     [TIDE_OP_PASTE] = {OP(".paste", 1, WEIGHT(".whole")), MUST(1, {0, 0, true}), .flat = true, .same_class = true},
-    [TIDE_OP_CONCAT_FWD] = {FORWARD},
+    [TIDE_OP_CONCAT_FWD] = {FORWARD, .forgets = true},
     [TIDE_OP_CONCAT_BWD] = {INPUT_GRADIENT(".bwd"), .numbered = true},
     [TIDE_OP_UPCONV_FWD] = {FORWARD},
     [TIDE_OP_UPCONV_BWD_DATA] = {INPUT_GRADIENT(".bwd-data")},
@@ -83,8 +84,8 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_EMBEDDING_BWD] = {OP(".bwd", 2, GRADIENT(".weight.grad"), GRADIENT(".positions.grad"))},
     [TIDE_OP_ATTENTION_FWD] = {OP("", 2, ACTIVATION(""), ACTIVATION(".lse"))},
     [TIDE_OP_ATTENTION_BWD] = {INPUT_GRADIENT(".bwd")},
-    [TIDE_OP_SLICE] = {FORWARD},
-    [TIDE_OP_STACK] = {FORWARD},
+    [TIDE_OP_SLICE] = {FORWARD, .forgets = true},
+    [TIDE_OP_STACK] = {FORWARD, .forgets = true},
     [TIDE_OP_LSTM_FWD] = {OP("", 3, ACTIVATION(""), ACTIVATION(".c"), ACTIVATION(".gates"))},
     [TIDE_OP_LSTM_BWD_GATES] = {OP(".bwd-gates", 2, ACTIVATION_GRADIENT(".dgates"), ACTIVATION_GRADIENT(".dc")),
                                 MAY(0, 0)},
@@ -111,6 +112,7 @@ uint32_t tide__op_n_writes(const tide__op_rule *rule, const tide_op_desc *desc) 
     bool weights = desc->kind == TIDE_OP_CONV_BWD_WEIGHTS || desc->kind == TIDE_OP_FC_BWD_WEIGHTS ||
                    desc->kind == TIDE_OP_UPCONV_BWD_WEIGHTS || desc->kind == TIDE_OP_EMBEDDING_BWD;
     if (rule->numbered) return desc->n_parts;
+    if (desc->kind == TIDE_OP_RELU_FWD && !desc->signs) return rule->n_writes - 1;
     bool to_previous = desc->kind == TIDE_OP_LSTM_BWD_GATES || desc->kind == TIDE_OP_LSTM_BWD_DATA;
     if (to_previous && !desc->has_prev) return rule->n_writes - 1;
     return weights && !desc->bias ? rule->n_writes - 1 : rule->n_writes;

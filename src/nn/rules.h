@@ -23,6 +23,7 @@ typedef struct tide__op_rule {
     bool random;     /* draws from the counter-based generator */
     bool numbered;   /* any number of writes, all like the first one; "0", "1" ... ends their names */
     bool same_class; /* as what the write takes over */
+    bool forgets;    /* of a layer's forward op: no backward op reads the layer's inputs */
     bool flat;       /* works on the stored floats: any layout will do, writes keep that of the read they take over */
 } tide__op_rule;
 
@@ -30,7 +31,8 @@ typedef struct tide__op_rule {
  * in the forward phase ACCUMULATE sums losses. */
 const tide__op_rule *tide__op_rule_of(tide_op_kind kind, tide_phase phase);
 
-/* Writes of this op: the rule's number, less the missing gradient of a bias, of positions or of the step before; one per part of a concatenation. */
+/* Writes of this op: the rule's number, less signs that nobody wants or the missing gradient of a bias, of positions or of the step
+ * before; one per part of a concatenation. */
 uint32_t tide__op_n_writes(const tide__op_rule *rule, const tide_op_desc *desc);
 
 #endif

@@ -7,7 +7,7 @@ checker=$source_dir/tests/report/check_formats.py
 
 cat >decisions.jsonl <<'END'
 {"tidemark":"decisions","version":1}
-{"swap":"relu1","tier":"ram","after":"pool1","before":"relu1.bwd"}
+{"swap":"pool1","tier":"ram","after":"conv2","before":"conv2.bwd-weights"}
 {"rerun":"conv2","before":"relu2.bwd"}
 END
 plan=(lenet --machine k40c --policy manual --decisions decisions.jsonl)
@@ -30,7 +30,7 @@ refuse 2 '--measured is for --format html' report lenet --terminal --measured x
 refuse 2 '--compare is for --format html' report lenet --format perfetto --compare x -o y
 refuse 2 'of several files each must be one' report ./lenet.plan lenet lenet -o x.html
 refuse 2 'standard input is either' report - --program - -o x.html
-refuse 4 'does not fit' report lenet --budget 1MiB -o x.html
+refuse 4 'does not fit' report lenet --budget 512KiB -o x.html
 refuse 5 'rule machine' report ./lenet.plan --program lenet -o x.html
 refuse 5 'rule budget' report ./lenet.plan --program lenet --machine k40c --budget 1MiB -o x.html
 refuse 6 'No such file' report ./nosuch.plan -o x.html
@@ -87,7 +87,7 @@ refuse 3 'not a JSON object' report lenet --compare bad.json -o x.html
 refuse 6 'No such file' report lenet --compare nosuch.json -o x.html
 
 # ---- a run's record: the plan with what was measured ----
-run 0 train lenet --steps 3 --batch 4 --test-samples 4 --threads 1 --budget 60% --host-budget 1MiB --verify-bits --record lenet.run
+run 0 train lenet --steps 3 --batch 4 --test-samples 4 --threads 1 --budget 70% --host-budget 1MiB --verify-bits --record lenet.run
 run 0 report lenet.run -o run.html
 out_has 'open it in a browser'
 run 0 report lenet.run --compare compare.json --measured measured.json -o run.html

@@ -94,8 +94,8 @@ one() { [ "$(bits | wc -l)" = 1 ] || fail "$1: different bits"; }
     # Swaps to RAM and disk and a re-run, decided by hand.
     cat >decisions.jsonl <<'END'
 {"tidemark":"decisions","version":1}
-{"swap":"relu1","tier":"ram","after":"pool1","before":"relu1.bwd"}
-{"swap":"relu2","tier":"disk","after":"pool2","before":"relu2.bwd"}
+{"swap":"pool1","tier":"ram","after":"conv2","before":"conv2.bwd-weights"}
+{"swap":"relu3","tier":"disk","after":"fc2","before":"fc2.bwd-weights"}
 {"rerun":"pool2","before":"fc1.bwd-weights"}
 END
     mkdir spill

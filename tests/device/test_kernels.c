@@ -377,6 +377,62 @@ static void test_nan_comes_through(void **state) {
     rig_close(&rig);
 }
 
+/* ---- signs ---- */
+
+/* Makes a case of ReLU one with signs: its operand `at` is as many bytes as the device wants. */
+static void with_signs(kernel_rig *rig, rig_case *c, uint32_t at) {
+    c->desc.signs = 1;
+    const tide_kernel_info info = info_of(rig, &c->desc);
+    const bool reads = at < info.n_reads;
+    c->spec.n_writes = info.n_writes;
+    c->spec.elements[at] = reads ? info.read[at].size_bytes : info.write[at - info.n_reads].size_bytes;
+    if (reads) free(c->plain[at]);
+    c->plain[at] = calloc(c->spec.elements[at], sizeof(float));
+    assert_non_null(c->plain[at]);
+}
+
+/* Of the same numbers, signs let the same gradients pass as y itself does; they are a bit per number as stored. */
+static void check_signs(kernel_rig *rig, const tide_shape *shape, int32_t bf16) {
+    static const float special[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f, -1e-40f};
+    tide_op_desc forward = shape_desc(TIDE_OP_RELU_FWD, shape), backward = shape_desc(TIDE_OP_RELU_BWD, shape);
+    rig_case f, s, b, t;
+    forward.bf16 = backward.bf16 = bf16;
+    rig_case_init(&f, &forward, 5);
+    rig_case_init(&s, &forward, 5);
+    rig_case_init(&b, &backward, 6);
+    rig_case_init(&t, &backward, 6);
+    with_signs(rig, &s, 2);
+    with_signs(rig, &t, 0);
+    for (size_t i = 0; i < COUNT(special) && i < f.spec.elements[0]; i++) f.plain[0][i] = s.plain[0][i] = special[i];
+    const uint64_t y_bytes = f.spec.elements[0] * sizeof(float);
+    const tide_kernel_info info = info_of(rig, &s.desc);
+    assert_int_equal(info.write[1].size_bytes, (info.write[0].size_bytes / (bf16 ? 2 : 4) + 7) / 8);
+    rig_run(rig, &f, &plainly);
+    const uint64_t apart = rig_run(rig, &s, &plainly);
+    assert_memory_equal(f.plain[1], s.plain[1], y_bytes);
+    assert_true(rig_run(rig, &s, &(rig_options){.in_place_read = 0}) == apart);
+    memcpy(b.plain[0], f.plain[1], y_bytes);
+    memcpy(t.plain[0], s.plain[2], s.spec.elements[2] * sizeof(float));
+    const uint64_t by_values = rig_run(rig, &b, &plainly);
+    assert_true(rig_run(rig, &t, &plainly) == by_values);
+    assert_true(rig_run(rig, &t, &(rig_options){.in_place_read = 1}) == by_values);
+    rig_case_deinit(&f);
+    rig_case_deinit(&s);
+    rig_case_deinit(&b);
+    rig_case_deinit(&t);
+}
+
+static void test_signs(void **state) {
+    const rig_config *config = *state;
+    kernel_rig rig;
+    rig_open(&rig, config);
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        check_signs(&rig, &shapes[i], 0);
+        if (strcmp(config->device, "cpu") == 0) check_signs(&rig, &shapes[i], 1);
+    }
+    rig_close(&rig);
+}
+
 /* ---- randomness ---- */
 
 /* The mask depends on seed, step and counter, and on nothing else. */
@@ -554,6 +610,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_bf16, &two),
         cmocka_unit_test_prestate(test_maxpool_ties, &one),
         cmocka_unit_test_prestate(test_nan_comes_through, &one),
+        cmocka_unit_test_prestate(test_signs, &two),
         cmocka_unit_test_prestate(test_dropout_replays, &two),
         cmocka_unit_test_prestate(test_refused_descriptors, &one),
         cmocka_unit_test_prestate(test_refused_enqueues, &one),
@@ -567,6 +624,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_variants, &opencl),
         cmocka_unit_test_prestate(test_maxpool_ties, &opencl),
         cmocka_unit_test_prestate(test_nan_comes_through, &opencl),
+        cmocka_unit_test_prestate(test_signs, &opencl),
         cmocka_unit_test_prestate(test_dropout_replays, &opencl),
         cmocka_unit_test_prestate(test_refused_descriptors, &opencl),
         cmocka_unit_test_prestate(test_refused_enqueues, &opencl),
@@ -577,6 +635,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_variants, &lanes),
         cmocka_unit_test_prestate(test_maxpool_ties, &lanes),
         cmocka_unit_test_prestate(test_nan_comes_through, &lanes),
+        cmocka_unit_test_prestate(test_signs, &lanes),
         cmocka_unit_test_prestate(test_dropout_replays, &lanes),
         cmocka_unit_test_prestate(test_wrong_label, &lanes),
     };
@@ -588,6 +647,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_variants, &cuda),
         cmocka_unit_test_prestate(test_maxpool_ties, &cuda),
         cmocka_unit_test_prestate(test_nan_comes_through, &cuda),
+        cmocka_unit_test_prestate(test_signs, &cuda),
         cmocka_unit_test_prestate(test_dropout_replays, &cuda),
         cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
         cmocka_unit_test_prestate(test_refused_enqueues, &cuda),

@@ -14,7 +14,7 @@
 
 static const char *const decisions_text =
     "{\"tidemark\":\"decisions\",\"version\":1}\n"
-    "{\"swap\":\"relu1\",\"tier\":\"ram\",\"after\":\"pool1\",\"before\":\"relu1.bwd\"}\n"
+    "{\"swap\":\"pool1\",\"tier\":\"ram\",\"after\":\"conv2\",\"before\":\"conv2.bwd-weights\"}\n"
     "{\"rerun\":\"conv2\",\"before\":\"relu2.bwd\"}\n";
 
 typedef struct fixture {
@@ -72,12 +72,12 @@ static void decisions_are_found_again(void **state) {
         counts[c->kind]++;
         assert_true(c->from_ns <= c->to_ns);
         if (c->kind == TIDE_CHOICE_SWAP) {
-            assert_string_equal(tensor_name(&f, c->tensor), "relu1");
+            assert_string_equal(tensor_name(&f, c->tensor), "pool1");
             assert_string_equal(f.machine.tier[c->tier].name, "ram");
             assert_int_equal(tide_plan_action(f.plan, c->out).kind, TIDE_SAVE);
             assert_int_equal(tide_plan_action(f.plan, c->in).kind, TIDE_LOAD);
             assert_string_equal(tide_program_op(f.report->program, tide_plan_action(f.plan, c->next_run).op)->name,
-                                "relu1.bwd");
+                                "conv2.bwd-weights");
             assert_int_equal(f.report->stays[c->before].fate, TIDE_FATE_SWAP_OUT);
             assert_int_equal(f.report->stays[c->after].fate, TIDE_FATE_SWAP_IN);
         }

@@ -41,8 +41,8 @@ static void write_decisions(setting *s) {
     assert_true(fd >= 0);
     FILE *f = fdopen(fd, "w");
     fputs("{\"tidemark\":\"decisions\",\"version\":1}\n"
-          "{\"swap\":\"relu1\",\"tier\":\"disk\",\"after\":\"pool1\",\"before\":\"relu1.bwd\"}\n"
-          "{\"swap\":\"relu2\",\"tier\":\"disk\",\"after\":\"pool2\",\"before\":\"relu2.bwd\"}\n",
+          "{\"swap\":\"pool1\",\"tier\":\"disk\",\"after\":\"conv2\",\"before\":\"conv2.bwd-weights\"}\n"
+          "{\"swap\":\"pool2\",\"tier\":\"disk\",\"after\":\"fc1\",\"before\":\"fc1.bwd-weights\"}\n",
           f);
     assert_int_equal(fclose(f), 0);
 }
@@ -53,7 +53,7 @@ static void open_setting(setting *s) {
     tide_device_options_init(&d);
     tide_model_options_init(&m);
     d.threads = 1;
-    m.batch = 24; /* the swapped tensors take more than one request */
+    m.batch = 96; /* the swapped tensors take more than one request */
     m.channels = 1;
     m.height = m.width = 28;
     m.classes = 10;
@@ -163,7 +163,7 @@ static void let_plans_change(setting *s) {
     s->options.plan.policy = NULL;
     s->options.plan.decisions = NULL;
     assert_ok(tide_trainer_create(&s->options, NULL, &t));
-    s->options.plan.budgets.arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(t)) * 65 / 100;
+    s->options.plan.budgets.arena_bytes = tide_plan_arena_bytes(tide_trainer_plan(t)) * 75 / 100;
     tide_trainer_destroy(t);
     for (uint32_t i = 0; i < s->machine.n_tiers; i++)
         if (s->machine.tier[i].kind == TIDE_TIER_RAM) s->options.plan.budgets.tier_bytes[i] = 0;

@@ -1,69 +1,9 @@
-/* Ops that treat every stored float alike: relu, add, accumulate, zero, cut, paste. Any write may lie exactly on a read; layouts
+/* Ops that treat every stored float alike: add, accumulate, zero, cut, paste. Any write may lie exactly on a read; layouts
  * do not matter, and zero padding stays zero. */
 #include <string.h>
 
 #include "device/cpu/bf16.h"
 #include "device/cpu/wide.h"
-
-/* ---- relu ---- */
-
-/* Written so that NaN comes through: a diverging run should look like one. */
-TIDE__WIDE static void relu_range(const void *context, int64_t begin, int64_t end) {
-    const tide__pointwise *o = context;
-    const float *x = o->a;
-    float *y = o->out;
-#pragma omp simd
-    for (int64_t i = begin; i < end; i++) y[i] = x[i] < 0 ? 0 : x[i];
-}
-
-TIDE__WIDE static void relu_backward_range(const void *context, int64_t begin, int64_t end) {
-    const tide__pointwise *o = context;
-    const float *y = o->a, *dy = o->b;
-    float *dx = o->out;
-#pragma omp simd
-    for (int64_t i = begin; i < end; i++) {
-        float slope = dy[i]; /* read in any case: then there is no branch */
-        dx[i] = y[i] > 0 ? slope : 0;
-    }
-}
-
-/* bf16 is compared as it lies: 0x8000 is -0, from 0xff81 on it is NaN; 0x7f80 is infinity. */
-TIDE__WIDE static void relu_bf16_range(const void *context, int64_t begin, int64_t end) {
-    const tide__pointwise_bf16 *o = context;
-    const uint16_t *x = o->a;
-    uint16_t *y = o->out;
-#pragma omp simd
-    for (int64_t i = begin; i < end; i++) y[i] = x[i] > 0x8000 && x[i] <= 0xff80 ? 0 : x[i];
-}
-
-TIDE__WIDE static void relu_backward_bf16_range(const void *context, int64_t begin, int64_t end) {
-    const tide__pointwise_bf16 *o = context;
-    const uint16_t *y = o->a, *dy = o->b;
-    uint16_t *dx = o->out;
-#pragma omp simd
-    for (int64_t i = begin; i < end; i++) {
-        uint16_t slope = dy[i];
-        dx[i] = y[i] > 0 && y[i] <= 0x7f80 ? slope : 0;
-    }
-}
-
-static tide_status run_relu_forward(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__run_pointwise(k, call, relu_range, relu_bf16_range);
-    return TIDE_OK;
-}
-
-static tide_status run_relu_backward(const tide__cpu_kernel *k, const tide__call *call) {
-    tide__run_pointwise(k, call, relu_backward_range, relu_backward_bf16_range);
-    return TIDE_OK;
-}
-
-tide_status tide__build_relu(tide__cpu_kernel *k, const tide_op_desc *source) {
-    bool forward = source->kind == TIDE_OP_RELU_FWD;
-    TIDE_TRY(tide__add_activation(k, TIDE__READ, source->x));
-    if (!forward) TIDE_TRY(tide__add_activation(k, TIDE__READ, source->x));
-    k->run = forward ? run_relu_forward : run_relu_backward;
-    return tide__add_activation(k, TIDE__WRITE, source->x);
-}
 
 /* ---- add, accumulate ---- */
 

@@ -23,7 +23,20 @@ static const simple *find(tide_op_kind kind) {
     return op;
 }
 
+/* A group's run is of bytes with eight signs each. */
+static tide_status build_with_signs(tide__gpu_kernel *k, const tide_op_desc *d) {
+    const bool forward = d->kind == TIDE_OP_RELU_FWD;
+    const uint64_t n = tide__shape_elements(&d->x), sign_bytes = (n + 7) / 8;
+    if (!forward) TIDE_TRY(tide__gpu_reads(k, TIDE__U8, sign_bytes));
+    TIDE_TRY(tide__gpu_reads(k, TIDE__F32, n));
+    TIDE_TRY(tide__gpu_writes(k, TIDE__F32, n));
+    if (forward) TIDE_TRY(tide__gpu_writes(k, TIDE__U8, sign_bytes));
+    return TIDE__LAUNCH(k, "elementwise", forward ? "relu_signs" : "relu_backward_signs", tide__runs(sign_bytes), 1, 1,
+                        tide__place(0), tide__place(1), tide__place(2), tide__long(n));
+}
+
 tide_status tide__gpu_build_elementwise(tide__gpu_kernel *k, const tide_op_desc *d) {
+    if (d->signs) return build_with_signs(k, d);
     const simple *op = find(d->kind);
     const bool stored = d->kind == TIDE_OP_ACCUMULATE || d->kind == TIDE_OP_ZERO;
     const uint64_t n = stored ? d->elements : tide__shape_elements(&d->x);
