@@ -36,7 +36,7 @@ static int open_fixture(void **state) {
     tide_step_options s;
     tide_plan_options plain;
     tide_model_options_init(&m);
-    m.batch = 8;
+    m.batch = 16;
     tide_step_options_init(&s);
     s.machine = &f.machine;
     tide_plan_options_init(&plain);
