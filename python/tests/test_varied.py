@@ -298,6 +298,51 @@ def test_values_that_outlive_their_step():
     check(make, "70%", 6)
 
 
+@pytest.mark.parametrize("budget", ["100%", "70%"])
+def test_a_look_now_and_then_at_what_the_step_still_holds(budget):
+    """No op of the recorded step needs it any more."""
+
+    def make():
+        model = mlp(32, 64, 64, 64, 64, 64, 10)
+        optimizer, calls = adamw(model), [0]
+
+        def step(x, y):
+            hidden = model[:4](x)
+            out = model[4:](hidden)
+            loss = functional.cross_entropy(out, y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            calls[0] += 1
+            if calls[0] % 4 == 0:
+                return (out.argmax(1) == y).float().mean() + hidden.norm()
+            return loss.detach()
+
+        return [model], [optimizer], step, labelled(64, 32, 10)
+
+    report = check(make, budget)
+    assert (report.planned_steps, len(report.deviations)) == (4, 2)
+
+
+def test_a_line_search_that_takes_as_long_as_it_takes():
+    def make():
+        model = mlp(16, 32, 3)
+        optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4, history_size=4, line_search_fn="strong_wolfe")
+
+        def step(x, y):
+            def closure():
+                optimizer.zero_grad()
+                loss = classify(model, x, y)
+                loss.backward()
+                return loss
+
+            return optimizer.step(closure).detach()
+
+        return [model], [optimizer], step, labelled(32, 16, 3)
+
+    check(make, "100%")
+
+
 def test_values_that_each_step_replaces():
     """Hidden states from batch to batch, averages by hand, masks made by others: no state with a place of its own."""
 

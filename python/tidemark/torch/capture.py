@@ -7,6 +7,7 @@ storage alive.
 
 from __future__ import annotations
 
+import bisect
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable
@@ -29,6 +30,9 @@ HIDDEN_WRITES: dict[Any, tuple[tuple[int, ...], Callable[[tuple], bool]]] = {
     aten.native_batch_norm.default: ((3, 4), lambda args: bool(args[5])),
     aten.cudnn_batch_norm.default: ((3, 4), lambda args: bool(args[5])),
 }
+
+
+VALUE_TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}  # of ops that tell Python something
 
 
 @dataclass
@@ -71,6 +75,7 @@ class Recording:
     released: set[int] = field(default_factory=set)  # of those: gone before the step ended
     returned: set[int] = field(default_factory=set)  # of those: the caller has them now
     stay: set[int] = field(default_factory=set)  # of those: may be read where no op shows it
+    held: list[int] = field(default_factory=list)  # of those, see Recorder._find_held
     loose: list[tuple[int, int]] = field(default_factory=list)  # (key, bytes or RELEASED), in order, of what no plan can place
     began_with_gradients: bool = False  # those of the step before were there when the first op ran
 
@@ -101,6 +106,7 @@ class Recorder(TorchDispatchMode):
         self._replaced = replaced
         self._first_id = 0
         self._first_event = 0  # of the call at hand
+        self._ends: list[int] = []  # per call: events up to its end
         self._failed: list[tuple[int, int]] = []  # events of attempts that began again
         self._backward_began = False
         for tensor in arguments:
@@ -203,13 +209,14 @@ class Recorder(TorchDispatchMode):
                 call.releases.append((len(call.allocations), key))
             else:
                 call.allocations.append((key, size))
+        self._ends.append(end)
         self.recording.calls.append(call)
         if self._heap:
             self._heap.end_op(results)
         return result
 
     def _finish(self) -> None:
-        """Which of the step's storages outlive it."""
+        """Which of the step's storages outlive it, and what no plan can place."""
         recording = self.recording
         placed: set[int] = set()
         for call in recording.calls:
@@ -223,3 +230,23 @@ class Recorder(TorchDispatchMode):
                 recording.released.add(key)
             if key not in placed:
                 recording.loose.append((key, size))
+        self._find_held({key: i for i, (key, size) in enumerate(events) if size == allocator.RELEASED})
+
+    def _find_held(self, released_at: dict[int, int]) -> None:
+        """What Python holds though no op needs it any more: up to the end of the step, or, of what optimizers make, while they read
+        a value, by which the next step may take another way. Gradients wait for the next step without being used."""
+        calls = self.recording.calls
+        last_use: dict[int, int] = {}
+        phase: dict[int, str] = {}
+        for i, call in enumerate(calls):
+            last_use.update(dict.fromkeys((*call.inputs, *call.outputs), i))
+            phase.update((key, call.phase) for key, _ in call.allocations)
+        reads = [i for i, call in enumerate(calls) if VALUE_TAGS & set(call.func.tags)]
+        n_computed = max((i + 1 for i, call in enumerate(calls) if not call.is_view), default=0)
+        for key, used in last_use.items():
+            if key not in released_at or phase.get(key, "backward") == "backward":
+                continue
+            n_calls = bisect.bisect_right(self._ends, released_at[key])  # that came before its release
+            over_read = phase[key] == "update" and any(used < i < n_calls for i in reads)
+            if n_calls >= n_computed or over_read:
+                self.recording.held.append(key)

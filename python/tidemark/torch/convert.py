@@ -18,6 +18,7 @@ from .capture import Call, Recording
 
 ALIGN_BYTES = 64
 SPARE_BYTES = 1024
+HELD_PART = 1 / 8  # of all bytes that a step makes, see Converter._held
 
 
 @dataclass
@@ -229,13 +230,26 @@ class Converter:
         return {slots[key]: -(-self.recording.sizes[key] // 8) * 8 for key in sorted(made) if key in slots}
 
     def _keep_rest(self) -> list[tuple[int, int]]:
-        kept = []
+        kept, held = [], self._held()
         for key, tensor in self.values.current.items():
-            if key in self.values.start or key in self.values.frozen or key in self.recording.released:
+            if key in self.values.start or key in self.values.frozen or key in self.recording.released - held:
                 continue
             self.builder.keep(tensor)
-            kept.append((self.values.slot_of[key], tensor))
+            if key not in held:
+                kept.append((self.values.slot_of[key], tensor))
         return kept
+
+    def _held(self) -> set[int]:
+        """What Python holds and a step that leaves its plan may use, though no op of the recorded one does. The small ones: others
+        are not worth the bytes."""
+        size_of = {key: self.recording.sizes.get(key, 0) for key in self.recording.made}
+        held, left = set(), int(sum(size_of.values()) * HELD_PART)
+        for key in sorted(self.recording.held, key=size_of.__getitem__):
+            left -= size_of[key]
+            if left < 0:
+                break
+            held.add(key)
+        return held
 
 
 def convert(recording: Recording, name: str) -> Conversion:
