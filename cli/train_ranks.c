@@ -218,6 +218,8 @@ tide_status ranks_lend(train_ranks *r, const train_options *o, int argc, char **
     uint32_t me = tide_net_rank(r->net);
     tide_status status = compare_commands(r, argc, argv);
     if (status == TIDE_OK) status = tide_net_among(r->net, r->n_trainers);
+    if (status == TIDE_OK && r->n_trainers > 1 && !ranks_only_lends(r))
+        status = tide_machine_measure_peers(r->net, r->n_trainers, machine);
     if (status != TIDE_OK || !o->lent.given) return status;
     status = open_lender(r, o);
     if (status != TIDE_OK || ranks_only_lends(r) || lender_of(r, me) == me) return status;

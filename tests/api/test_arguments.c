@@ -57,6 +57,8 @@ static void test_missing_arguments(void **state) {
     CALL(tide_loan_return(SOME));
     CALL(tide_machine_measure_loan(NULL, 1, SOME));
     CALL(tide_machine_measure_loan(SOME, 1, NULL));
+    CALL(tide_machine_measure_peers(NULL, 2, SOME));
+    CALL(tide_machine_measure_peers(SOME, 2, NULL));
     CALL(tide_device_get_info(NULL, SOME));
     CALL(tide_device_get_info(SOME, NULL));
     CALL(tide_device_trust(NULL));
