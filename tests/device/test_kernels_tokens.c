@@ -259,6 +259,32 @@ static void test_extremes(void **state) {
     rig_close(&rig);
 }
 
+/* In units in the last place. */
+static double units_apart(float found, double right) {
+    const float near = (float)right;
+    return fabs((double)found - right) / ((double)nextafterf(fabsf(near), INFINITY) - fabs((double)near));
+}
+
+/* The gates of cells with one input: sigmoid of it, or tanh of a part. Far below zero a sigmoid is e^x. */
+static void test_exp_and_tanh(void **state) {
+    enum { N = 4000 };
+    const tide_op_desc d = cell_desc(TIDE_OP_LSTM_FWD, (const int64_t[3]){N, 1, 1}, 0, 0);
+    const float part = 1.0f / 32;
+    kernel_rig rig;
+    rig_case c;
+    rig_open(&rig, *state);
+    rig_case_init(&c, &d, 1);
+    for (int i = 0; i < N; i++) c.plain[0][i] = (float)(i - N / 2) * 0.0433f;
+    for (int k = 0; k < 4; k++) c.plain[1][2 * k] = k == 2 ? part : 1, c.plain[2][k] = 0;
+    rig_run(&rig, &c, &(rig_options){.in_place_read = -1});
+    for (int i = 0; i < 4 * N; i++) {
+        const double x = (double)c.plain[0][i / 4];
+        assert_true(units_apart(c.plain[5][i], i % 4 == 2 ? tanh(x * (double)part) : 1 / (1 + exp(-x))) < 2);
+    }
+    rig_case_deinit(&c);
+    rig_close(&rig);
+}
+
 /* ---- what is refused ---- */
 
 static void test_refused_descriptors(void **state) {
@@ -376,6 +402,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_same_bits, &lanes),
         cmocka_unit_test_prestate(test_in_place, &lanes),
         cmocka_unit_test_prestate(test_extremes, &lanes),
+        cmocka_unit_test_prestate(test_exp_and_tanh, &lanes),
         cmocka_unit_test_prestate(test_wrong_token, &lanes),
         cmocka_unit_test_prestate(test_attention_is_linear, &lanes),
     };
@@ -383,7 +410,7 @@ static int run_checks(const kernel_modes *modes) {
         cmocka_unit_test_prestate(test_reference, &cuda),   cmocka_unit_test_prestate(test_same_bits, &cuda),
         cmocka_unit_test_prestate(test_in_place, &cuda),    cmocka_unit_test_prestate(test_tied_table, &cuda),
         cmocka_unit_test_prestate(test_extremes, &cuda),    cmocka_unit_test_prestate(test_refused_descriptors, &cuda),
-        cmocka_unit_test_prestate(test_wrong_token, &cuda),
+        cmocka_unit_test_prestate(test_wrong_token, &cuda), cmocka_unit_test_prestate(test_exp_and_tanh, &cuda),
     };
     const struct CMUnitTest clblast_tests[] = {cmocka_unit_test_prestate(test_products, &clblast)};
     int failed = 0;
