@@ -45,6 +45,15 @@ static void visit_cut(visit_fn visit, void *context) {
 
 static void test_cut(void **state) { check_all_bf16(*state, visit_cut); }
 
+/* So few samples that one thread of many has none. */
+static void visit_few(visit_fn visit, void *context) {
+    tide_op_desc d = {.x = {64, 40, 1, 1}, .y = {64, 24, 1, 1}, .bias = 1};
+    for (int k = 0; k < 3; k++) d.kind = (tide_op_kind)(TIDE_OP_FC_FWD + k), visit(&d, context);
+    d = (tide_op_desc){.kind = TIDE_OP_LAYERNORM_BWD, .x = d.x, .y = d.x, .eps = 1e-5f}, visit(&d, context);
+}
+
+static void test_idle_threads(void **state) { check_all_bf16(*state, visit_few); }
+
 /* Workspaces have some samples: four times as many want no more. */
 static void see_workspace(const tide_op_desc *d, void *context) {
     tide_op_desc half = *d;
@@ -155,11 +164,11 @@ static void test_refused_elsewhere(void **state) {
 
 int main(void) {
     static rig_config one = {.device = "cpu", .threads = 1};
-    static rig_config two = {.device = "cpu", .threads = 2};
+    static rig_config two = {.device = "cpu", .threads = 2}, nine = {.device = "cpu", .threads = 9};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_cut, &one),
 #ifndef __SANITIZE_THREAD__ /* it does not see the barriers of OpenMP's own library */
-        cmocka_unit_test_prestate(test_cut, &two),
+        cmocka_unit_test_prestate(test_cut, &two),       cmocka_unit_test_prestate(test_idle_threads, &nine),
 #endif
         cmocka_unit_test_prestate(test_workspace, &one), cmocka_unit_test_prestate(test_rounding, &two),
         cmocka_unit_test_prestate(test_numbers, &one),   cmocka_unit_test_prestate(test_winograd, &two),

@@ -39,7 +39,7 @@ struct tide__widened {
     tide__cpu single; /* the device as a hand sees it that is one thread */
     hand *hands;
     uint32_t n_hands;
-    tide__cpu_kernel *last; /* of fewer samples, for the last ones, which the last hand takes; NULL: as many */
+    tide__cpu_kernel *last; /* of fewer samples, for the last part; NULL: as many */
     int64_t parts;          /* runs of a kernel */
     role roles[MAX_STAGED];
     /* In the space of a hand: what is widened, or the sums of a later part; the last one: the kernel's workspace. own_at: the sums of
@@ -284,10 +284,14 @@ typedef struct task {
     uint64_t space;     /* the hand's, in the arena */
 } task;
 
+/* The first part that is not of a hand before this one. Some hands may have none, but not the first: its sums are the result. */
+static int64_t first_part(const tide__widened *w, uint32_t h) {
+    return (w->parts * h + w->n_hands - 1) / w->n_hands;
+}
+
 static task task_of(const tide__widened *w, const tide__call *call, uint32_t h) {
     const uint64_t workspace = call->offsets[w->hands[0].kernel->operands.count];
-    return (task){
-        w, call, h, w->parts * h / w->n_hands, w->parts * (h + 1) / w->n_hands, workspace + h * w->hand_bytes};
+    return (task){w, call, h, first_part(w, h), first_part(w, h + 1), workspace + h * w->hand_bytes};
 }
 
 static uint64_t stored_bytes(const tide__widened *w, uint32_t i) {
