@@ -1,9 +1,11 @@
-/* The device contract, as far as it shows from outside: copies, order, events, failures. The suite that developers run
- * (tests/device/test_conformance.c) holds work at gates and so sees more. */
+/* The device contract: copies, order, events, failures, refusals; what the suite that developers run
+ * (tests/device/test_conformance.c) asks of a device with kernels. */
 #include "selftest.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -138,6 +140,139 @@ static tide_status times(const selftest *s, bench *b, bool *right) {
     return TIDE_OK;
 }
 
+/* ---- copies that are held ---- */
+
+/* A source or sink that returns when as many copies as wanted are in it, or when it is open; after ten seconds it fails. */
+typedef struct gate {
+    atomic_int inside;
+    atomic_bool is_open;
+    int wanted;
+} gate;
+
+static tide_status pass(void *context, uint64_t position, void *data, uint64_t size_bytes) {
+    gate *g = context;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    atomic_fetch_add(&g->inside, 1);
+    for (int i = 0; i < 10000; i++) {
+        if (atomic_load(&g->is_open) || atomic_load(&g->inside) >= g->wanted) return TIDE_OK;
+        nanosleep(&pause, NULL);
+    }
+    return TIDE_E_CANCELLED;
+}
+
+static tide_io through(gate *g) { return (tide_io){.fn = pass, .context = g, .channel = TIDE_NONE}; }
+
+static tide_status sync_all(const bench *b) {
+    const tide_status first = tide_queue_sync(b->compute), second = tide_queue_sync(b->out);
+    const tide_status third = tide_queue_sync(b->in);
+    return first != TIDE_OK ? first : second != TIDE_OK ? second : third;
+}
+
+/* Nobody passes before all three are there. */
+static tide_status all_at_once(const selftest *s, bench *b, bool *right) {
+    gate meeting = {.wanted = 3};
+    TRY(tide_copy_in(b->compute, b->arena, 0, 4096, through(&meeting)));
+    TRY(tide_copy_in(b->in, b->arena, 4096, 4096, through(&meeting)));
+    TRY(tide_copy_out(b->out, b->arena, 8192, 4096, through(&meeting)));
+    return sync_all(b);
+}
+
+/* With one copy held: more work for its queue is taken, and what another queue has is done. */
+static tide_status while_held(const selftest *s, bench *b, gate *held, bool *right) {
+    enum { COPIES = 1000, BYTES = 64, STEP = 4096 };
+    TRY(tide_copy_in(b->in, b->arena, 0, 4096, through(held)));
+    for (int i = 0; i < COPIES; i++) TRY(tide_copy_in(b->in, b->arena, STEP, BYTES, selftest_from(b->a + i)));
+    TRY(tide_copy_out(b->out, b->arena, 2 * STEP, STEP, selftest_to(b->b)));
+    TRY(tide_queue_sync(b->out));
+    atomic_store(&held->is_open, true);
+    TRY(tide_queue_sync(b->in));
+    TRY(tide_copy_out(b->out, b->arena, STEP, BYTES, selftest_to(b->b)));
+    TRY(tide_queue_sync(b->out));
+    *right = memcmp(b->b, b->a + COPIES - 1, BYTES) == 0;
+    return TIDE_OK;
+}
+
+/* The second queue waits for the first; the event is complete when that is, and not before. */
+static tide_status order_by_event(const selftest *s, bench *b, gate *held, bool *right) {
+    gate behind = {.is_open = true};
+    bool early = true, late = false;
+    TRY(tide_copy_in(b->compute, b->arena, 0, 4096, through(held)));
+    TRY(tide_event_record(b->first, b->compute));
+    TRY(tide_event_wait(b->first, b->out));
+    TRY(tide_copy_out(b->out, b->arena, 0, 4096, through(&behind)));
+    TRY(tide_event_query(b->first, &early));
+    const int begun = atomic_load(&behind.inside);
+    atomic_store(&held->is_open, true);
+    TRY(tide_queue_sync(b->out));
+    TRY(tide_event_query(b->first, &late));
+    *right = !early && begun == 0 && late && atomic_load(&behind.inside) > 0;
+    return TIDE_OK;
+}
+
+/* A wait means the record before it; the one after it is of another queue, which is free. */
+static tide_status record_again(const selftest *s, bench *b, gate *held, bool *right) {
+    bool complete = true;
+    TRY(tide_copy_in(b->in, b->arena, 0, 4096, through(held)));
+    TRY(tide_event_record(b->first, b->in));
+    TRY(tide_event_wait(b->first, b->out));
+    TRY(tide_event_record(b->second, b->out));
+    TRY(tide_event_record(b->first, b->compute));
+    TRY(tide_event_sync(b->first));
+    TRY(tide_event_query(b->second, &complete));
+    *right = !complete;
+    return TIDE_OK;
+}
+
+/* Whatever came of it, nothing stays held. */
+static tide_status with_a_gate(tide_status (*run)(const selftest *s, bench *b, gate *held, bool *right),
+                               const selftest *s, bench *b, bool *right) {
+    gate held = {.wanted = 2};
+    const tide_status status = run(s, b, &held, right);
+    atomic_store(&held.is_open, true);
+    const tide_status synced = sync_all(b);
+    return status != TIDE_OK ? status : synced;
+}
+
+static tide_status held_alone(const selftest *s, bench *b, bool *right) { return with_a_gate(while_held, s, b, right); }
+static tide_status ordered(const selftest *s, bench *b, bool *right) {
+    return with_a_gate(order_by_event, s, b, right);
+}
+static tide_status recorded_again(const selftest *s, bench *b, bool *right) {
+    return with_a_gate(record_again, s, b, right);
+}
+
+static tide_status destroyed(const selftest *s, bench *b, bool *right) {
+    enum { COPIES = 100 };
+    gate counter = {.is_open = true};
+    tide_queue *queue = NULL;
+    TRY(tide_queue_create(s->device, TIDE_QUEUE_COPY, &queue));
+    tide_status status = TIDE_OK;
+    for (int i = 0; i < COPIES && status == TIDE_OK; i++)
+        status = tide_copy_out(queue, b->arena, 0, 64, through(&counter));
+    tide_queue_destroy(queue);
+    *right = atomic_load(&counter.inside) == COPIES;
+    return status;
+}
+
+/* ---- what is refused ---- */
+
+static tide_status refusals(const selftest *s, bench *b, bool *right) {
+    const uint64_t end = b->size_bytes, odd = s->info.align_bytes / 2;
+    tide_arena *none = NULL;
+    tide_event *never = NULL;
+    uint64_t ns = 0;
+    bool complete = false;
+    TRY(tide_event_create(s->device, &never));
+    *right = tide_arena_create(s->device, 0, &none) == TIDE_E_ARGUMENT && !none &&
+             tide_copy_out(b->out, b->arena, end - 4096, 4097, selftest_to(b->b)) == TIDE_E_ARGUMENT &&
+             tide_copy_in(b->in, b->arena, 0, UINT64_MAX, selftest_from(b->a)) == TIDE_E_ARGUMENT &&
+             tide_copy_in(b->in, b->arena, odd, 16, selftest_from(b->a)) == TIDE_E_ARGUMENT &&
+             tide_event_elapsed(never, never, &ns) == TIDE_E_ARGUMENT &&
+             tide_event_query(never, &complete) == TIDE_OK && complete && tide_event_sync(never) == TIDE_OK;
+    tide_event_destroy(never);
+    return sync_all(b);
+}
+
 /* ---- failures ---- */
 
 static tide_status fail_at_once(void *context, uint64_t position, void *data, uint64_t size_bytes) {
@@ -186,9 +321,18 @@ typedef struct check {
 } check;
 
 static const check checks[] = {
-    {"copies in and out, of five sizes", copies},     {"copies in both directions at once", both_directions},
-    {"copies inside the arena that overlap", within}, {"three queues in step by events, 200 rounds", rounds},
-    {"events are complete and have times", times},    {"a failure stays with its queue", sticky},
+    {"copies in and out, of five sizes", copies},
+    {"copies in both directions at once", both_directions},
+    {"copies inside the arena that overlap", within},
+    {"three queues in step by events, 200 rounds", rounds},
+    {"three queues at the same time", all_at_once},
+    {"a queue that is held holds nobody else", held_alone},
+    {"an event keeps another queue until it is complete", ordered},
+    {"an event recorded again means the new record", recorded_again},
+    {"events are complete and have times", times},
+    {"a queue is destroyed when its work is done", destroyed},
+    {"wrong sizes, offsets and events are refused", refusals},
+    {"a failure stays with its queue", sticky},
     {"a wrong label is reported", wrong_label},
 };
 
