@@ -24,7 +24,7 @@ run 0 plan lenet --machine k40c --batch "$any" --budget 3MiB --policy delta --ef
 refuse 2 'there is no policy "nosuch"' fit lenet --policy nosuch
 refuse 2 'it takes nomove' fit lenet --policy hybrid:nosuch
 refuse 2 'below the batch' fit lenet --max-batch 3
-run 0 fit lenet --machine k40c --budget 3MiB --max-batch 96
+run 0 fit lenet --machine k40c --budget 3MiB --max-batch 160
 any=$(largest 'at any cost')
 run 0 plan lenet --machine k40c --batch "$any" --budget 3MiB --effort low
 refuse 4 'no budget works below' plan lenet --machine k40c --batch $((any + any / 32 + 1)) --budget 3MiB --effort low

@@ -67,13 +67,13 @@ static void a_share_is_of_the_unconstrained_arena(void **state) {
     const fixture *f = *state;
     tide_plan_options o = hybrid();
     uint32_t ram = tide_machine_find_tier(&f->machine, TIDE_TIER_RAM);
-    o.arena_budget = (tide_budget){.kind = TIDE_BUDGET_SHARE, .share = 0.5};
+    o.arena_budget = (tide_budget){.kind = TIDE_BUDGET_SHARE, .share = 0.75};
     o.host_budget = (tide_budget){.kind = TIDE_BUDGET_SHARE, .share = 2};
     tide_budgets b = settle(f, o);
-    assert_true(b.arena_bytes == f->whole / 2);
+    assert_true(b.arena_bytes == f->whole * 3 / 4);
     assert_true(b.tier_bytes[ram] == 2 * f->whole);
-    assert_true(arena_of(f, &o) <= f->whole / 2);
-    assert_true(tide_budget_bytes(&o.arena_budget, 1000) == 500);
+    assert_true(arena_of(f, &o) <= f->whole * 3 / 4);
+    assert_true(tide_budget_bytes(&o.arena_budget, 1000) == 750);
 }
 
 static void the_tighter_one_holds(void **state) {
