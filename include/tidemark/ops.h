@@ -20,8 +20,8 @@
  *   ADD                         a, b                                    y                     (may in place either)
  *   SOFTMAX_LOSS_FWD            x, label (i32 per pixel)                prob, loss (1 float: mean over pixels)
  *   SOFTMAX_LOSS_BWD            prob, label                             dx                    (may in place prob)
- *   DROPOUT_FWD                 x                                       y, mask (u8)          (random; may in place x)
- *   DROPOUT_BWD                 mask, dy                                dx                    (may in place dy)
+ *   DROPOUT_FWD                 x                                       y                     (random; may in place x)
+ *   DROPOUT_BWD                 dy                                      dx                    (draws as forward did; may in place dy)
  *   LRN_FWD                     x                                       y
  *   LRN_BWD                     x, y, dy                                dx
  *   REORDER                     a                                       b     the same values in the layout of another use

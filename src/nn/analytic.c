@@ -10,7 +10,7 @@
 
 /* ---- operands ----
  * x, y: activations of these shapes (and their gradients)   w, b: weight, bias (absent without one)
- * c: one float per channel   i: a byte per output (index of the maximum)   m: a byte per input (dropout mask)
+ * c: one float per channel   i: a byte per output (index of the maximum)
  * l: an int32 per pixel (label)   1: one float   e: `elements` floats   q: those of its part   s: one float if the update is clipped
  * p: all parts of y   r: one float per row   v: table of the vocabulary   o: positions (absent without)
  * a: one float per row and head (attention)   u: two floats per row   n: scale or sum of a norm   t: x of each step
@@ -40,8 +40,8 @@ static const operand_letters operands[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ADD] = {"xx", "y"},
     [TIDE_OP_SOFTMAX_LOSS_FWD] = {"xl", "y1"},
     [TIDE_OP_SOFTMAX_LOSS_BWD] = {"yl", "x"},
-    [TIDE_OP_DROPOUT_FWD] = {"x", "ym"},
-    [TIDE_OP_DROPOUT_BWD] = {"my", "x"},
+    [TIDE_OP_DROPOUT_FWD] = {"x", "y"},
+    [TIDE_OP_DROPOUT_BWD] = {"y", "x"},
     [TIDE_OP_LRN_FWD] = {"x", "y"},
     [TIDE_OP_LRN_BWD] = {"xyy", "x"},
     [TIDE_OP_SGD] = {"ees", "e"},
@@ -110,7 +110,6 @@ static bool letter_bytes(const tide_op_desc *d, char letter, uint64_t unit, uint
     case 'c': return *out = unit * (uint64_t)d->x.c, true;
     case 'i': return shape_bytes(d->y, 1, out);
     case 'd': return shape_bytes(d->y, 1, out) && (*out = (*out + 7) / 8, true);
-    case 'm': return shape_bytes(d->x, 1, out);
     case 'l': return shape_bytes((tide_shape){d->x.n, 1, d->x.h, d->x.w}, unit, out);
     case 'u': return *out = 2 * unit * (uint64_t)d->x.n, true;
     case 'r': return *out = unit * (uint64_t)d->x.n, true;

@@ -26,7 +26,12 @@ static tide_status emit_backward(const visit *v, tide_op_kind kind, const tide_i
     tide_op_desc desc = tide__layer_desc(v->tape->graph, v->index);
     desc.kind = kind;
     if (kind == TIDE_OP_SOFTMAX_LOSS_BWD) desc.loss_scale = 1.0f / (float)v->tape->n_all;
-    tide__draft draft = {&desc, TIDE_BACKWARD, tide__layer_name(v->tape->graph, v->index), reads, n_reads, 0};
+    tide__draft draft = {.desc = &desc,
+                         .phase = TIDE_BACKWARD,
+                         .name = tide__layer_name(v->tape->graph, v->index),
+                         .reads = reads,
+                         .n_reads = n_reads,
+                         .draw = v->node->draw};
     return tide__emit(&v->tape->emit, &draft, writes);
 }
 
@@ -224,7 +229,7 @@ static tide_status backward_layer(const visit *v) {
         return backward_plain(v, TIDE_OP_RELU_BWD, READS(v->layer->desc.signs ? n->aux[0] : n->y, n->dy));
     case TIDE_OP_MAXPOOL_FWD: return backward_plain(v, TIDE_OP_MAXPOOL_BWD, READS(n->aux[0], n->dy));
     case TIDE_OP_AVGPOOL_FWD: return backward_plain(v, TIDE_OP_AVGPOOL_BWD, READS(n->dy));
-    case TIDE_OP_DROPOUT_FWD: return backward_plain(v, TIDE_OP_DROPOUT_BWD, READS(n->aux[0], n->dy));
+    case TIDE_OP_DROPOUT_FWD: return backward_plain(v, TIDE_OP_DROPOUT_BWD, READS(n->dy));
     case TIDE_OP_LRN_FWD: return backward_plain(v, TIDE_OP_LRN_BWD, READS(v->x, n->y, n->dy));
     case TIDE_OP_GELU_FWD: return backward_plain(v, TIDE_OP_GELU_BWD, READS(v->x, n->dy));
     case TIDE_OP_ATTENTION_FWD: return backward_plain(v, TIDE_OP_ATTENTION_BWD, READS(v->x, n->y, n->aux[0], n->dy));

@@ -92,13 +92,12 @@ tide_status tide__emit_leaf_like(tide__emitter *e, const tide__leaf *leaf, tide_
 static tide_status add_op(tide__emitter *e, const tide__op_rule *rule, const tide__recipe *recipe, tide_op op) {
     op.rerunnable = !rule->once;
     op.random = rule->random;
-    op.counter = rule->random ? e->counter : 0;
+    if (rule->random && op.phase == TIDE_FORWARD) op.counter = e->counter++;
     op.n_variants = recipe->info.n_variants;
     op.variants = recipe->info.variant;
     TIDE_TRY(tide__vec_reserve(&e->ops, 1));
     TIDE_TRY(tide_program_builder_op(e->builder, &op, NULL));
     e->ops.data[e->ops.count++] = recipe;
-    e->counter += rule->random;
     return TIDE_OK;
 }
 
@@ -208,6 +207,7 @@ tide_status tide__emit(tide__emitter *e, const tide__draft *draft, tide_id write
     op.writes = writes;
     op.n_inplace = list_pairs(e, rule, writes, pairs);
     op.inplace = pairs;
+    op.counter = draft->draw;
     char number[12];
     number_text(number, draft->again, false);
     TIDE_TRY(make_name(e, draft->name, rule->suffix, number, &op.name));

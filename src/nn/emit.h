@@ -36,6 +36,7 @@ typedef struct tide__draft {
     const tide_id *reads;
     uint32_t n_reads;
     uint32_t again; /* how often the layer has had such an op before; ends the names if not 0 */
+    uint64_t draw;  /* backward of a random op: the counter of that op */
 } tide__draft;
 
 /* A tensor that exists at the start, in the layout of operand `operand` of the op to come. `tensor` says everything

@@ -52,9 +52,8 @@ static const tide__op_rule rules[TIDE_OP_KIND_COUNT] = {
     [TIDE_OP_ADD] = {FORWARD, MAY(0, 0), .forgets = true},
     [TIDE_OP_SOFTMAX_LOSS_FWD] = {OP("", 2, ACTIVATION(".prob"), OTHER("")), .forgets = true},
     [TIDE_OP_SOFTMAX_LOSS_BWD] = {INPUT_GRADIENT(".bwd"), MAY(0, 0)},
-    [TIDE_OP_DROPOUT_FWD] = {OP("", 2, ACTIVATION(""), BYTE_ACTIVATION(".mask")), MAY(0, 0), .random = true,
-                             .forgets = true},
-    [TIDE_OP_DROPOUT_BWD] = {INPUT_GRADIENT(".bwd"), MAY(1, 0)},
+    [TIDE_OP_DROPOUT_FWD] = {FORWARD, MAY(0, 0), .random = true, .forgets = true},
+    [TIDE_OP_DROPOUT_BWD] = {INPUT_GRADIENT(".bwd"), MAY(0, 0), .random = true},
     [TIDE_OP_LRN_FWD] = {FORWARD},
     [TIDE_OP_LRN_BWD] = {INPUT_GRADIENT(".bwd")},
     [TIDE_OP_REORDER] = {OP(".reorder", 1, ACTIVATION(".reorder"))}, /* of its source's class, in fact */

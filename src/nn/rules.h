@@ -20,7 +20,7 @@ typedef struct tide__op_rule {
     uint32_t n_pairs;
     tide_inplace pair[3];
     bool once;       /* a side effect: not re-runnable */
-    bool random;     /* draws from the counter-based generator */
+    bool random;     /* draws from the counter-based generator; backward what forward drew */
     bool numbered;   /* any number of writes, all like the first one; "0", "1" ... ends their names */
     bool same_class; /* as what the write takes over */
     bool forgets;    /* of a layer's forward op: no backward op reads the layer's inputs */

@@ -12,11 +12,12 @@
 typedef struct tide__node {
     tide_id y;
     tide_id aux
-        [2]; /* bn: mean, inv_std; relu: signs; maxpool: index; dropout: mask; loss: the loss; lstm: c, gates; attention: lse;
+        [2]; /* bn: mean, inv_std; relu: signs; maxpool: index; loss: the loss; lstm: c, gates; attention: lse;
                      * head: dx, dw, which come with the loss */
     tide_id dy;      /* gradient of y, the sum over the consumers seen so far */
     uint32_t n_sums; /* ops that made it, beyond the first contribution */
     tide_id dc;      /* lstm: gradient of c, from the next step */
+    uint64_t draw;   /* of a random op: its counter */
 } tide__node;
 
 /* One parameter of the graph, in the course of the step. */

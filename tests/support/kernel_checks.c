@@ -103,14 +103,14 @@ static int in_place_read(tide_op_kind kind) {
     case TIDE_OP_ADD:
     case TIDE_OP_SOFTMAX_LOSS_BWD:
     case TIDE_OP_DROPOUT_FWD:
+    case TIDE_OP_DROPOUT_BWD:
     case TIDE_OP_GELU_FWD:
     case TIDE_OP_LSTM_BWD_GATES:
     case TIDE_OP_ACCUMULATE: return 0;
     case TIDE_OP_BN_BWD:
     case TIDE_OP_RELU_BWD:
     case TIDE_OP_LAYERNORM_BWD:
-    case TIDE_OP_GELU_BWD:
-    case TIDE_OP_DROPOUT_BWD: return 1;
+    case TIDE_OP_GELU_BWD: return 1;
     default: return -1;
     }
 }
@@ -221,6 +221,7 @@ void check_gradient(kernel_rig *rig, const gradient_case *g, const tide_op_desc 
     double *v[REF_MAX_OPERANDS];
     rig_case_init(&forward, forward_desc, 5);
     rig_case_init(&backward, backward_desc, 6);
+    backward.args = forward.args; /* the same draws */
     if (g->zeroed) memset(backward.plain[g->zeroed], 0, backward.spec.elements[g->zeroed] * sizeof(float));
     rig_run(rig, &forward, &plainly);
     for (int i = 0; g->shared[i][0] >= 0; i++)

@@ -139,7 +139,6 @@ static void make_sense(rig_case *c) {
         make_labels(c, 1);
         derive(c, TIDE_OP_SOFTMAX_LOSS_FWD, (const int[]){0, 1}, (const int[]){0, -1});
         break;
-    case TIDE_OP_DROPOUT_BWD: derive(c, TIDE_OP_DROPOUT_FWD, (const int[]){-1}, (const int[]){-1, 0}); break;
     case TIDE_OP_LRN_BWD: derive(c, TIDE_OP_LRN_FWD, (const int[]){0}, (const int[]){1}); break;
     case TIDE_OP_ADAM:
     case TIDE_OP_ADAMW: make_positive(c, 2); break;

@@ -88,11 +88,12 @@ static ref_spec spec_of_shape(const tide_op_desc *d) {
     case TIDE_OP_AVGPOOL_BWD: return spec(LIST(y), LIST(x));
     case TIDE_OP_SOFTMAX_LOSS_FWD: return spec(LIST(x, pixels), LIST(x, 1));
     case TIDE_OP_SOFTMAX_LOSS_BWD: return spec(LIST(x, pixels), LIST(x));
-    case TIDE_OP_DROPOUT_FWD: return spec(LIST(x), LIST(x, x));
+    case TIDE_OP_DROPOUT_FWD:
+    case TIDE_OP_DROPOUT_BWD:
     case TIDE_OP_RELU_FWD:
     case TIDE_OP_LRN_FWD: return spec(LIST(x), LIST(x));
     case TIDE_OP_LRN_BWD: return spec(LIST(x, x, x), LIST(x));
-    default: return spec(LIST(x, x), LIST(x)); /* add, relu and dropout backward */
+    default: return spec(LIST(x, x), LIST(x)); /* add, relu backward */
     }
 }
 
@@ -325,16 +326,13 @@ static void concat(const tide_op_desc *d, double *const *v) {
 
 /* ---- dropout, local response normalisation ---- */
 
-static void dropout_forward(const tide_op_desc *d, const tide_step_args *args, double *const *v) {
+/* Forward and backward. */
+static void dropout(const tide_op_desc *d, const tide_step_args *args, double *const *v) {
     uint64_t stream = tide__hash_word(tide__hash_word(0, args->step), args->counter);
     for (uint64_t i = 0; i < size_of(&d->x); i++) {
-        v[2][i] = tide__random_unit(args->seed, stream, i) >= d->drop_rate;
-        v[1][i] = v[0][i] * v[2][i] / (1 - (double)d->drop_rate);
+        const bool kept = tide__random_unit(args->seed, stream, i) >= d->drop_rate;
+        v[1][i] = kept ? v[0][i] / (1 - (double)d->drop_rate) : 0;
     }
-}
-
-static void dropout_backward(const tide_op_desc *d, double *const *v) {
-    for (uint64_t i = 0; i < size_of(&d->x); i++) v[2][i] = v[1][i] * v[0][i] / (1 - (double)d->drop_rate);
 }
 
 /* k + alpha / size * sum of x^2 over the window of channels around element i. */
@@ -435,8 +433,8 @@ void ref_run(const tide_op_desc *d, const tide_step_args *args, double *const *v
     case TIDE_OP_AVGPOOL_BWD: pool(d, v); break;
     case TIDE_OP_SOFTMAX_LOSS_FWD: softmax_forward(d, v); break;
     case TIDE_OP_SOFTMAX_LOSS_BWD: softmax_backward(d, v); break;
-    case TIDE_OP_DROPOUT_FWD: dropout_forward(d, args, v); break;
-    case TIDE_OP_DROPOUT_BWD: dropout_backward(d, v); break;
+    case TIDE_OP_DROPOUT_FWD:
+    case TIDE_OP_DROPOUT_BWD: dropout(d, args, v); break;
     case TIDE_OP_LRN_FWD: lrn_forward(d, v); break;
     case TIDE_OP_LRN_BWD: lrn_backward(d, v); break;
     case TIDE_OP_SGD:

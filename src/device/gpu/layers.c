@@ -3,22 +3,14 @@
 
 #define BLOCK 16 /* pixels of a group, as in kernels/layers.gpu */
 
+/* Backward draws what forward drew. */
 tide_status tide__gpu_build_dropout(tide__gpu_kernel *k, const tide_op_desc *d) {
     const uint64_t n = tide__shape_elements(&d->x);
-    const float scale = 1 / (1 - d->drop_rate);
-    if (d->kind == TIDE_OP_DROPOUT_FWD) {
-        TIDE_TRY(tide__gpu_reads(k, TIDE__F32, n));
-        TIDE_TRY(tide__gpu_writes(k, TIDE__F32, n));
-        TIDE_TRY(tide__gpu_writes(k, TIDE__U8, n));
-        return TIDE__LAUNCH(k, "layers", "dropout", tide__runs(n), 1, 1, tide__place(0), tide__place(1), tide__place(2),
-                            tide__long(n), tide__of_step(TIDE__ARG_SEED), tide__of_step(TIDE__ARG_STREAM),
-                            tide__float(d->drop_rate), tide__float(scale));
-    }
-    TIDE_TRY(tide__gpu_reads(k, TIDE__U8, n));
     TIDE_TRY(tide__gpu_reads(k, TIDE__F32, n));
     TIDE_TRY(tide__gpu_writes(k, TIDE__F32, n));
-    return TIDE__LAUNCH(k, "layers", "dropout_backward", tide__runs(n), 1, 1, tide__place(0), tide__place(1),
-                        tide__place(2), tide__long(n), tide__float(scale));
+    return TIDE__LAUNCH(k, "layers", "dropout", tide__runs(n), 1, 1, tide__place(0), tide__place(1), tide__long(n),
+                        tide__of_step(TIDE__ARG_SEED), tide__of_step(TIDE__ARG_STREAM), tide__float(d->drop_rate),
+                        tide__float(1 / (1 - d->drop_rate)));
 }
 
 tide_status tide__gpu_build_lrn(tide__gpu_kernel *k, const tide_op_desc *d) {
