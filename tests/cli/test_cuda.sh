@@ -28,7 +28,7 @@ TIDE_STANDIN_FAIL=cuDevicePrimaryCtxRetain:1+:2 refuse 7 'is full, there is no m
 
 # shellcheck disable=SC2086 # $small is a list of options
 {
-    TIDE_STANDIN_MEMORY=16777216 run 9 train lenet --device cuda --batch 512 --steps 1 --quiet
+    TIDE_STANDIN_MEMORY=16777216 run 9 train lenet --device cuda --batch 1024 --steps 1 --quiet
     err_has 'are free'
     TIDE_CUDA_SYNC=1 TIDE_STANDIN_FAIL=cuEventSynchronize:60:700 run 7 train lenet --device cuda $small
     err_has 'CUDA cannot complete its ops: CUDA_ERROR_ILLEGAL_ADDRESS (700), with '

@@ -90,7 +90,7 @@ static void test_one_wait_per_step(void **state) {
     training t;
     training_open_on(&t, "cuda", "lenet", 2);
     t.options.plan.policy = "hybrid";
-    t.options.plan.arena_budget = (tide_budget){.kind = TIDE_BUDGET_SHARE, .share = 0.7};
+    t.options.plan.arena_budget = (tide_budget){.kind = TIDE_BUDGET_SHARE, .share = 0.75};
     tide_trainer *trainer = training_start(&t);
     training_run(trainer, 3); /* from the third step on it follows the plan from measured costs */
     for (int i = 0; i < 2; i++) {
