@@ -52,7 +52,9 @@ uint64_t outside_bytes = 0, outside_peak_bytes = 0, outside_count = 0;
 struct Answer {
     uint64_t bytes;
     void *address; /* nullptr: outlives its op unseen, so that no plan could move it; of the annex */
+    bool has_room; /* its size depends on values: bytes at most */
 };
+constexpr uint64_t ROOM = UINT64_C(1) << 63; /* with its bytes, from Python */
 /* Of the op at hand, in the order of its allocations; those before `answered` are passed. */
 thread_local const Answer *answers = nullptr;
 thread_local size_t n_answers = 0, answered = 0, n_given = 0;
@@ -195,7 +197,7 @@ class Allocator final : public c10::Allocator {
     /* The n-th allocation of an op has the n-th address; one that did not come this time is passed over. */
     static void *answer(size_t bytes) {
         for (size_t i = answered; i < n_answers; i++) {
-            if (answers[i].bytes != bytes) continue;
+            if (answers[i].has_room ? bytes > answers[i].bytes : bytes != answers[i].bytes) continue;
             if (answers[i].address && is_given(answers[i])) return nullptr;
             answered = i + 1;
             n_given++;
@@ -492,14 +494,14 @@ void tidemark_torch_follow(void *follower) {
     tidemark_torch_mode(static_cast<int>(Mode::PLANNED));
 }
 
-/* places and made: pairs of slot and address; answers: pairs of bytes and address. */
+/* places and made: pairs of slot and address; answers: pairs of bytes, with ROOM where fewer will do, and address. */
 void tidemark_torch_add_turn(void *follower, uint64_t n_places, const uint64_t *places, uint64_t n_answers,
                              const uint64_t *answers, uint64_t n_made, const uint64_t *made) {
     Turn turn;
     for (uint64_t i = 0; i < n_places; i++) turn.places.push_back({places[2 * i], places[2 * i + 1]});
     for (uint64_t i = 0; i < n_made; i++) turn.made.push_back({made[2 * i], made[2 * i + 1]});
     for (uint64_t i = 0; i < n_answers; i++)
-        turn.answers.push_back({answers[2 * i], reinterpret_cast<void *>(answers[2 * i + 1])});
+        turn.answers.push_back({answers[2 * i] & ~ROOM, reinterpret_cast<void *>(answers[2 * i + 1]), answers[2 * i] >= ROOM});
     static_cast<Follower *>(follower)->turns.push_back(std::move(turn));
 }
 

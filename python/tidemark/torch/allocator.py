@@ -53,6 +53,7 @@ void tidemark_torch_outside(uint64_t *count, uint64_t *peak_bytes, int reset);
 
 OFF, RECORD, PLANNED, ONLINE, EMPTY = 0, 1, 2, 3, 4
 RELEASED = 0xFFFFFFFFFFFFFFFF
+ROOM = 1 << 63  # with the bytes of an answer: fewer will do
 
 
 def _cache_folder() -> Path:

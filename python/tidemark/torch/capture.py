@@ -32,6 +32,13 @@ HIDDEN_WRITES: dict[Any, tuple[tuple[int, ...], Callable[[tuple], bool]]] = {
 }
 
 
+def _sizes_vary(func: Any, args: tuple) -> bool:
+    """Do the sizes of what this call returns depend on values?"""
+    if func is aten.index.Tensor:  # of which masks choose rows
+        return any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1])
+    return torch.Tag.dynamic_output_shape in func.tags
+
+
 VALUE_TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}  # of ops that tell Python something
 
 
@@ -77,12 +84,27 @@ class Recording:
     stay: set[int] = field(default_factory=set)  # of those: may be read where no op shows it
     held: list[int] = field(default_factory=list)  # of those, see Recorder._find_held
     loose: list[tuple[int, int]] = field(default_factory=list)  # (key, bytes or RELEASED), in order, of what no plan can place
+    sizes_vary: bool = False  # some op's results may have other sizes in the next step
+    room: dict[int, int] = field(default_factory=dict)  # of those made whose sizes depend on values: the bytes they may have
     began_with_gradients: bool = False  # those of the step before were there when the first op ran
-
 
     def outlived(self, keys: Iterable[int]) -> set[int]:
         """Those of this state that have ended since, so that nobody but the recording holds them."""
         return {key for key in keys if torch._C._storage_Use_Count(self.before[key]._cdata) <= 1}
+
+    def take_room(self, before: "Recording") -> None:
+        """What had another size in an earlier recording of the same calls gets room for both and a quarter more."""
+        if [call.func for call in self.calls] != [call.func for call in before.calls]:
+            return
+        for mine, theirs in zip(self.calls, before.calls):
+            for i, ((key, size), (other, other_size)) in enumerate(zip(mine.allocations, theirs.allocations)):
+                had = before.room.get(other)
+                if had is None and size == other_size:
+                    continue
+                enough = had is not None and size <= had
+                self.room[key] = had if enough else -(-max(size, other_size) * 5 // 256) * 64
+                mine.allocations[i] = key, self.room[key]
+        self.sizes.update((key, size) for key, size in self.room.items() if key in self.sizes)
 
     def places_of(self, keys: set[int]) -> set[tuple[int, int]]:
         """Where these are read: calls, and positions among their tensors."""
@@ -201,6 +223,7 @@ class Recorder(TorchDispatchMode):
         call.mutated = [self._key(t) for t in mutated_by(func, args, kwargs)]
         self._check_writes(func, call.mutated)
         call.random = generator_of(func, kwargs) is not None
+        self.recording.sizes_vary |= _sizes_vary(func, args)
         positions, applies = HIDDEN_WRITES.get(func, ((), None))
         if applies and applies(args):
             call.hidden = [self._key(args[i]) for i in positions if args[i] is not None]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..program import Program, ProgramBuilder
-from .allocator import RELEASED
+from .allocator import RELEASED, ROOM
 from .capture import Call, Recording
 
 ALIGN_BYTES = 64
@@ -28,7 +28,7 @@ class Step:
     call: int | None  # index of the aten call; None: nothing is computed
     reads: list[int]  # slots, in the order of the op's reads
     new: list[int]  # slots of the first writes: storages that the call allocates
-    # The call's allocations in order: (bytes, index into `new`, or None for workspace, offset in the workspace, or None for the
+    # The call's allocations in order: (bytes, with ROOM where there may be fewer, index into `new`, or None for workspace, offset in the workspace, or None for the
     # annex)
     allocations: list[tuple[int, int | None, int | None]] = field(default_factory=list)
 
@@ -49,7 +49,7 @@ class Conversion:
     stay: dict[int, int]  # per slot that may be read where no op shows it: bytes, in whole words
     unplanned: dict[str, int]  # bytes, per op, that survive it unseen: they are in the annex
     annex_bytes: int  # for what no plan can place
-
+    roomy: set[int]  # slots whose storages may be smaller, as their sizes depend on values
 
     def state_keys(self) -> list[int]:
         """The state, as the recording knows it."""
@@ -150,6 +150,7 @@ class Converter:
         return Conversion(
             self.builder.finish(), self.steps, self.values.slot_of, self.values.slot_of_tensor, state,
             self._frozen(), kept, self.op_of_call, self.pairs, self._stay(), self.unplanned, _annex_bytes(self.recording),
+            {slot for key, slot in self.values.slot_of.items() if key in self.recording.room},
         )  # fmt: skip
 
     def _reads(self, call: Call, keys: list[int]) -> tuple[list[int], list[int]]:
@@ -193,7 +194,8 @@ class Converter:
         offsets, workspace = _workspace(call, set(new) | unseen)
         step = Step(index, slots, [self.values.slot_of[k] for k in new])
         for key, size in call.allocations:
-            step.allocations.append((size, new.index(key) if key in returned else None, offsets.get(key)))
+            room = ROOM if key in self.recording.room else 0
+            step.allocations.append((size | room, new.index(key) if key in returned else None, offsets.get(key)))
         self.steps.append(step)
         op = self.builder.op(
             call.func.name(), reads, writes, inplace=pairs, phase=call.phase, workspace_bytes=workspace,

@@ -130,6 +130,7 @@ class Executor(TorchDispatchMode):
         self._computing = False  # that of the call at hand
         self._stepped = False
         self.deviation: str | None = None
+        self.is_outgrown = False  # it left its plan because something had another size
         self.tape: Tape | None = None  # notes the arguments of the step at hand
         self.is_home = True
         self.enter_plan()
@@ -298,7 +299,8 @@ class Executor(TorchDispatchMode):
             storage = self._storage[slot]
             passing = storage.nbytes() > PRESUMED_BYTES if gradients is None else storage._cdata in gradients
             if slot in self._returned or tensor not in at_end or not passing:
-                self._run.read(tensor, self._lib.tidemark_torch_adopt(storage._cdata), storage.nbytes())
+                self._lib.tidemark_torch_adopt(storage._cdata)
+                self.copy_value(self._run.read, slot, tensor, storage)
                 self._lib.tidemark_torch_set_slot(self._follower, slot, storage._cdata, 0)
             else:
                 self.bind([(storage._cdata, at_end[tensor])])
@@ -417,7 +419,7 @@ class Executor(TorchDispatchMode):
                 storage = tensor.untyped_storage()
                 if made != slot or storage.data_ptr() == address:
                     continue
-                if storage.nbytes() != self._size[slot]:
+                if not self.fits(slot, storage):
                     raise RuntimeError("an op that ran again made a tensor of another size")
                 moves.append((storage.data_ptr(), address, storage.nbytes()))
         move_bytes(moves)
@@ -431,9 +433,9 @@ class Executor(TorchDispatchMode):
                 if made != slot:
                     continue
                 storage = tensor.untyped_storage()
-                if not self._hold(slot, storage, address):
+                if not self._hold(slot, storage, address) or not self.fits(slot, storage):
                     misplaced[slot] = storage, address
-                if slot in self._stay and storage.nbytes() == self._size[slot]:
+                if slot in self._stay and self.fits(slot, storage):
                     staying.append((slot, storage, address))
         if misplaced:
             self._move_results(misplaced)
@@ -447,7 +449,7 @@ class Executor(TorchDispatchMode):
             self.tape.moved.add(self._next_call - 1)
         others, moves, places = [], [], []
         for slot, (storage, address) in misplaced.items():
-            if storage.nbytes() != self._size[slot]:
+            if not self.fits(slot, storage):
                 others.append(storage)
                 self._storage[slot] = None  # no value of the plan
             else:
@@ -459,8 +461,24 @@ class Executor(TorchDispatchMode):
         move_bytes(moves)
         self.bind(places)
         if others:
+            self.is_outgrown = True
             name = self._calls[self._next_call - 1].func.name()
             self._leave(f"{name} made a storage of another size", self._open_heap(), others)
+
+    def fits(self, slot: int, storage: torch.UntypedStorage) -> bool:
+        """Has a slot's storage the size that the plan has for it?"""
+        size = self._size[slot]
+        return storage.nbytes() == size or slot in self.conversion.roomy and storage.nbytes() < size
+
+    def copy_value(self, read: Callable[[int, int, int], Any], slot: int, tensor: int, storage: torch.UntypedStorage) -> Any:
+        """The bytes of a value go where its storage has memory; read: of the run. Returns what that returns."""
+        home, size = self._lib.tidemark_torch_address(storage._cdata), self._size[slot]
+        if storage.nbytes() == size:
+            return read(tensor, home, size)
+        whole = ctypes.create_string_buffer(size)
+        found = read(tensor, ctypes.addressof(whole), size)
+        ctypes.memmove(home, whole, storage.nbytes())
+        return found
 
     # ---- leaving the plan in mid-step ----
 

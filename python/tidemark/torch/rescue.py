@@ -48,7 +48,7 @@ class _Rescue:
         home = self.e.adopt(storage)
         if address and not in_arena:  # a small one, where it was kept
             ctypes.memmove(home, address, storage.nbytes())
-        elif not self.e._run.rescue(tensor, home, storage.nbytes()):
+        elif not self.e.copy_value(self.e._run.rescue, slot, tensor, storage):
             return False
         if in_arena:
             self.e._run.discard(address - self.e._base, storage.nbytes())

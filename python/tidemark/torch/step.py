@@ -94,6 +94,8 @@ class BudgetedStep:
         self._modules, self._optimizers = list(modules), list(optimizers)
         self._n_deviations: dict[tuple, int] = {}  # per key, see MAX_DEVIATIONS
         self._replaced: dict[tuple, tuple[set[tuple[int, int]], int]] = {}  # per key: where a step reads what it replaces, bytes
+        self._outgrown: dict[tuple, Recording] = {}  # per key: one in which something may have another size than in the next
+        self._sized: set[tuple] = set()  # keys of steps whose sizes may vary, recorded at least once
         self._frozen: Frozen | None = None  # from the first step on
         self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in self._modules]
         self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in self._modules]
@@ -220,16 +222,26 @@ class BudgetedStep:
     def _learn(self, key: tuple, args: tuple, kwargs: dict) -> Any:
         self._key = key
         result, recording = self._record(args, kwargs)
-        if self._n_deviations.get(key, 0) >= MAX_DEVIATIONS:
+        once = recording.sizes_vary and key not in self._sized  # a second recording shows what varies
+        if once:
+            self._sized.add(key)
+            self._outgrown[key] = recording
+        if once or self._n_deviations.get(key, 0) >= MAX_DEVIATIONS:
             self._leave_heap()
             return result
         try:
             if self._heap is not None:
                 self._heap.rest()
+            if key in self._outgrown:
+                recording.take_room(self._outgrown.pop(key))
             self._plans[key] = self._plan(recording)
             while len(self._plans) > MAX_PLANS:
                 del self._plans[next(iter(self._plans))]
             self._use(key)
+        except FitError:
+            if not recording.room:
+                raise
+            self._n_deviations[key] = MAX_DEVIATIONS  # with all the sizes that it may have the step does not fit
         finally:
             self._leave_heap()
         return result
@@ -252,12 +264,18 @@ class BudgetedStep:
                 conversion.program, machine, budget=max(budget - annex, 0), disk_bytes=self._disk_budget, effort=self._effort
             )
         except FitError as error:
+            if recording.room:  # then such steps go on without a plan, within the budget all the same
+                self._note_budget(budget, whole)
             raise self._with_bytes_beside(error, annex) from error
+        self._note_budget(budget, whole)
+        return recording, conversion, plan
+
+    def _note_budget(self, budget: int, whole: int) -> None:
+        """What a share comes to, as the first recording to be planned tells."""
         if self._budget_bytes is None or not self._report.unconstrained_bytes:
             self._budget_bytes = self._report.budget_bytes = budget
             self._report.unconstrained_bytes = whole
             allocator.outside(reset=True)
-        return recording, conversion, plan
 
     def _with_bytes_beside(self, error: FitError, annex: int) -> FitError:
         """The same, of the whole budget rather than of a plan's part of it."""
@@ -313,7 +331,9 @@ class BudgetedStep:
         self._close_executor()
         self._leave_heap()
         self._n_deviations[self._key] = self._n_deviations.get(self._key, 0) + 1
-        if self._left == self._key:
+        if executor.is_outgrown:
+            self._outgrown[self._key] = self._plans.pop(self._key)[0]
+        elif self._left == self._key:
             del self._plans[self._key]
         self._left = self._key
 
