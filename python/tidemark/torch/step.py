@@ -97,8 +97,10 @@ class BudgetedStep:
         self._outgrown: dict[tuple, Recording] = {}  # per key: one in which something may have another size than in the next
         self._sized: set[tuple] = set()  # keys of steps whose sizes may vary, recorded at least once
         self._frozen: Frozen | None = None  # from the first step on
-        self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in self._modules]
-        self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in self._modules]
+        seen = [m for m in self._modules if not isinstance(m, torch.jit.RecursiveScriptModule)]
+        self._has_unseen = len(seen) < len(self._modules)  # scripted: nothing tells that somebody is about to look at them
+        self._hooks = [m.register_forward_pre_hook(self._before_forward) for m in seen]
+        self._hooks += [m.register_state_dict_pre_hook(self._before_use) for m in seen]
         self._hooks += [o.register_state_dict_pre_hook(self._before_use) for o in self._optimizers]
 
     # ---- steps ----
@@ -123,6 +125,8 @@ class BudgetedStep:
             raise
         finally:
             self._stepping = False
+            if self._has_unseen:
+                self._before_use()
 
     def _parameters(self) -> Iterator[torch.nn.Parameter]:
         for owner in self._modules:
