@@ -285,9 +285,7 @@ typedef struct task {
 } task;
 
 /* The first part that is not of a hand before this one. Some hands may have none, but not the first: its sums are the result. */
-static int64_t first_part(const tide__widened *w, uint32_t h) {
-    return (w->parts * h + w->n_hands - 1) / w->n_hands;
-}
+static int64_t first_part(const tide__widened *w, uint32_t h) { return (w->parts * h + w->n_hands - 1) / w->n_hands; }
 
 static task task_of(const tide__widened *w, const tide__call *call, uint32_t h) {
     const uint64_t workspace = call->offsets[w->hands[0].kernel->operands.count];
