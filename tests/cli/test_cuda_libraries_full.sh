@@ -1,6 +1,7 @@
 #!/bin/bash
 # The self-test of the CUDA device with cuBLAS and cuDNN, by stand-ins for all three (tests/cuda): libraries that pass are used
-# from then on, to the same bits under a budget; libraries that give other bits when run again are not. Skipped elsewhere.
+# from then on, to the same bits under a budget; libraries that give other bits when run again are not. Without them weights are those that
+# docs/cuda.md tells owners of GPUs, through OpenCL as well. Skipped elsewhere.
 # shellcheck source=tests/cli/lib.sh
 . "$2/tests/cli/lib.sh" "$@"
 cd "$work" || exit 1
@@ -15,6 +16,16 @@ records() { find cache -name '*.bin' | wc -l; }
 TIDE_STANDIN_UNSTEADY=1 run 7 devices --selftest --device cuda -o unsteady.txt
 grep -q 'FAIL .*cuDNN.*other bits when run again' unsteady.txt || fail 'an unsteady library passed'
 grep -q 'they are not used' unsteady.txt || fail 'an unsteady library is used'
+same_weights() { # TEXT: a self-test by kernels of our own
+    local hash
+    hash=$(sed -n 's/.* weights \([0-9a-f]\{16\}\)$/\1/p' "$1")
+    grep -q "hash \`$hash\`" "$source_dir/docs/cuda.md" || fail "docs/cuda.md has other weights than \"$hash\""
+}
+same_weights unsteady.txt
+if "$tidemark" devices --device opencl >/dev/null 2>&1; then
+    TIDE_OPENCL_LANES=256 TIDE_OPENCL_PRODUCTS=own run 0 devices --selftest --device opencl -o opencl.txt
+    same_weights opencl.txt
+fi
 run 0 train lenet --device cuda --batch 4 --steps 1 --test-samples 2 --quiet
 rm -rf cache/tidemark
 
