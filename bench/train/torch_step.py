@@ -159,4 +159,5 @@ def main():
         print(f"{seconds:.6f} {cpu_seconds() - cpu:.6f} {memory_kib('VmHWM') - before}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
