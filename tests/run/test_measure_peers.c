@@ -86,9 +86,7 @@ static void test_refusals(void **state) {
     assert_ok(tide_machine_load("cpu", &machine));
     const tide_net_options o = quick();
     assert_ok(tide__net_open_local(RANKS, &o, nets));
-    const struct {
-        uint32_t rank, n_ranks;
-    } bad[] = {{0, 0}, {0, 1}, {0, 3}, {0, 8}, {2, TRAINERS}};
+    const struct { uint32_t rank, n_ranks; } bad[] = {{0, 0}, {0, 1}, {0, 3}, {0, 8}, {2, TRAINERS}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(tide_machine_measure_peers(nets[bad[i].rank], bad[i].n_ranks, &machine), TIDE_E_ARGUMENT);
     assert_int_equal(tide_machine_find_tier(&machine, TIDE_TIER_PEER), TIDE_NONE);
