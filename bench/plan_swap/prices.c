@@ -97,7 +97,8 @@ static void set_transfer(swap_prices *p, uint32_t gap, bool out, swap_line_trans
         t->least = 1 + watched_before(p, g->from);
     } else {
         t->ready_ns = (double)(s->slot_ns[s->n_ops] - s->slot_ns[needed]);
-        t->least = 1 + p->n_watched - watched_before(p, needed);
+        bool comes_back = g->head != TIDE_NONE || g->to != TIDE_NONE;
+        t->least = 1 + (comes_back ? p->n_watched - watched_before(p, needed) : 0);
     }
     swap_line_transfer_place(t);
     if (t->ns > 0) c->rate = fmax(c->rate, t->bytes / t->ns);

@@ -104,13 +104,18 @@ static double take_forced(swap_prices *p, uint32_t gap) {
     return bytes * (1 - p->lost[0][t->done]);
 }
 
+/* It may have a copy from the start, which costs no SAVE. */
+static bool may_start_away(const swap_prices *p, const tide__swap_gap *g) {
+    return g->across != TIDE_NONE && p->s->gaps.data[g->across].head == TIDE_NONE;
+}
+
 /* Of the members [begin, end), all of one value. */
 static double take_value(swap_prices *p, size_t begin, size_t end) {
     const tide__swap_gap *g = &p->s->gaps.data[p->members[begin].gap];
     size_t middle = begin;
     double best;
     if (g->forced) return take_forced(p, p->members[begin].gap);
-    if (g->clean) return take_saved(p, begin, end, true);
+    if (g->clean || may_start_away(p, g)) return take_saved(p, begin, end, true);
     while (middle < end && p->members[middle].part == CARRIED_TO) middle++;
     if (p->members[end - 1].part == ACROSS) return take_carried(p, begin, middle, end);
     size_t first = first_chosen(p, begin, end, false, &best);

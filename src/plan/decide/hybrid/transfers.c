@@ -72,7 +72,11 @@ static tide_status add_event(tide__transfers *t, uint32_t slot, tide__event_kind
 static tide_status add_gap(tide__transfers *t, tide__sketch *s, uint32_t i) {
     const tide__swap_gap *g = &t->swaps.gaps.data[i];
     TIDE_TRY(add_event(t, t->swaps.save_slot[i], TIDE__EVENT_SAVE, g->tensor));
-    if (g->head == TIDE_NONE) return add_event(t, t->swaps.load_slot[i], TIDE__EVENT_LOAD, g->tensor);
+    if (g->head == TIDE_NONE) {
+        if (g->to == TIDE_NONE) s->away_last[g->tensor] = true;
+        if (g->from == 0) s->away_first[g->tensor] = s->model->present[g->tensor];
+        return add_event(t, t->swaps.load_slot[i], TIDE__EVENT_LOAD, g->tensor);
+    }
     s->away_last[g->tensor] = s->model->keep[g->tensor];
     s->away_first[g->head] = s->model->present[g->head];
     return g->to == TIDE_NONE ? TIDE_OK : add_event(t, t->swaps.load_slot[i], TIDE__EVENT_LOAD, g->head);
@@ -232,7 +236,7 @@ static int by_score(const void *a, const void *b) {
 /* Events above the target that an absence could cover. */
 static uint32_t covered(const tide__sketch *s, const tide__swap_gap *g) {
     uint32_t n = s->model->n_ops, all = s->over[s->n_events];
-    if (g->head == TIDE_NONE) return s->over[s->slot_at[g->to]] - s->over[s->slot_at[g->from]];
+    if (g->head == TIDE_NONE && g->to != TIDE_NONE) return s->over[s->slot_at[g->to]] - s->over[s->slot_at[g->from]];
     return all - s->over[s->slot_at[g->from]] + (g->to == TIDE_NONE ? 0 : s->over[s->slot_at[g->to < n ? g->to : n]]);
 }
 

@@ -76,10 +76,14 @@ static bool shorten_inside(const builder *b, tide__swap_gap *g) {
         const tide__touch *t = &b->touches[i];
         if (t->slot < g->from && t->writes) g->ready = t->slot + 1 > g->ready ? t->slot + 1 : g->ready;
         if (t->slot < g->from || t->slot > g->to) continue;
+        if (g->to == TIDE_NONE) {
+            g->from = t->slot + 1; /* it leaves behind all of them */
+            continue;
+        }
         if (t->writes) return false;
         g->to = t->slot;
     }
-    return g->to > g->from;
+    return g->to > g->from && g->from < b->m->n_ops;
 }
 
 static bool shorten_across(const builder *b, tide__swap_gap *g) {
@@ -96,7 +100,7 @@ static void count_early(builder *b, const tide__swap_gap *g) {
     for (uint32_t k = 0; k < g->to; k++) b->loads[k] += g->size_bytes;
 }
 
-/* Those over the end come first, so that the others find them. */
+/* Those over the end and from the start come first, so that the others find them. */
 static tide_status keep_gaps(builder *b, const tide__swaps *all) {
     for (size_t i = 0; i < all->gaps.count; i++) {
         tide__swap_gap g = all->gaps.data[i];

@@ -16,7 +16,7 @@ typedef struct stretch {
 /* One stretch inside the step, or two at its ends; returns how many. */
 static int stretches_of(const tide__swaps *s, const tide__swap_gap *g, stretch out[2]) {
     if (g->head == TIDE_NONE) {
-        out[0] = (stretch){g->from, g->to};
+        out[0] = (stretch){g->from, g->to == TIDE_NONE ? s->n_ops : g->to};
         return 1;
     }
     out[0] = (stretch){g->from, s->n_ops};

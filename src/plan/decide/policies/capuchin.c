@@ -95,7 +95,7 @@ static void fill_heap(capuchin *c) {
     for (uint32_t i = 0; i < c->swaps.gaps.count; i++) {
         const tide__swap_gap *g = &c->swaps.gaps.data[i];
         bool made = tide_program_tensor(c->program, g->tensor)->start == TIDE_START_ABSENT;
-        if (c->chosen[i] || g->head != TIDE_NONE || g->forced || !made) continue;
+        if (c->chosen[i] || g->head != TIDE_NONE || g->forced || g->to == TIDE_NONE || !made) continue;
         tide__scored_gap x = {msps(c, i), i};
         if (x.score > 0) c->heap[c->n_heap++] = x;
     }
@@ -119,7 +119,7 @@ static uint32_t pop_best(capuchin *c) {
 }
 
 static bool helps(const tide__swaps *s, const tide__swap_gap *g, uint64_t target_bytes) {
-    for (uint32_t k = g->from; k < g->to; k++)
+    for (uint32_t k = g->from; k < tide__swap_gap_end(s, g); k++)
         if (s->loads[k] > target_bytes) return true;
     return false;
 }
@@ -201,7 +201,7 @@ static uint32_t ready_again(const capuchin *c, const tide__swap_gap *g) {
     return ready;
 }
 
-/* The gaps that are not recomputed. Those over the end come first and are all kept, so `across` stays right. `early`:
+/* The gaps that are not recomputed. Those over the end and from the start come first and are all kept, so `across` stays right. `early`:
  * inputs count from the start, as swaps.h wants it. */
 static size_t keep_gaps(const capuchin *c, tide__swap_gap *gaps, uint64_t *early) {
     size_t n = 0;
@@ -260,9 +260,9 @@ static void index_gaps(capuchin *c, uint32_t n_tensors) {
     memset(c->dropped, 0xff, n_tensors * sizeof *c->dropped);
     for (uint32_t i = 0; i < c->swaps.gaps.count; i++) {
         const tide__swap_gap *g = &c->swaps.gaps.data[i];
-        if (g->head != TIDE_NONE)
+        if (g->head != TIDE_NONE || g->to == TIDE_NONE)
             c->over_end[g->tensor] = i;
-        else if (!g->forced && c->inside[g->tensor] == TIDE_NONE)
+        else if (g->from > 0 && c->inside[g->tensor] == TIDE_NONE)
             c->inside[g->tensor] = i;
     }
 }

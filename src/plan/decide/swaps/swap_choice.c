@@ -31,7 +31,7 @@ typedef struct chooser {
 
 /* over[k]: slots before k above the target when nothing is absent. */
 static bool covers_peak(const tide__swaps *s, const uint32_t *over, const tide__swap_gap *g) {
-    if (g->head == TIDE_NONE) return over[g->to] > over[g->from];
+    if (g->head == TIDE_NONE) return over[tide__swap_gap_end(s, g)] > over[g->from];
     return over[s->n_ops + 1] > over[g->from] || over[g->to == TIDE_NONE ? g->from : g->to] > 0;
 }
 
@@ -277,7 +277,7 @@ static void tighten_idle(tightener *t) {
     tide__swaps *s = t->s;
     for (uint32_t i = 0; i < s->gaps.count; i++) {
         const tide__swap_gap *g = &s->gaps.data[i];
-        if (!s->idle[i] || g->head != TIDE_NONE) continue;
+        if (!s->idle[i] || g->head != TIDE_NONE || g->to == TIDE_NONE) continue;
         if (s->save_slot[i] != TIDE_NONE) s->save_slot[i] = g->from;
         s->free_slot[i] = g->from;
         s->load_slot[i] = g->to;

@@ -1,5 +1,5 @@
-/* Finds the gaps: between two uses of a value, over the end of the step for what is carried, and from the start to the
- * first use of inputs. Linear in the program. */
+/* Finds the gaps: between two uses of a value, over the end of the step for what is carried, from the start to the first use
+ * of inputs and of what is there in a step that is not repeated, and to the end for what is only kept. Linear in the program. */
 #include "plan/decide/swaps/swap_gaps.h"
 
 #include <stdlib.h>
@@ -140,11 +140,24 @@ static tide_status add_across(finder *f) {
     return TIDE_OK;
 }
 
+/* What is there at the start of a step that is not repeated may be in a tier until its first use. */
+static tide_status add_starts(finder *f) {
+    for (tide_id t = 0; t < tide_program_tensor_count(f->program); t++) {
+        bool used = f->first[t] != TIDE_NONE && f->first[t] > 0;
+        if (tide_program_tensor(f->program, t)->start != TIDE_START_PRESENT || !used || !is_large(f, t)) continue;
+        tide__swap_gap gap = {.tensor = t, .head = TIDE_NONE, .tier = f->tier, .to = f->first[t], .clean = true};
+        gap.across = TIDE_NONE;
+        f->across[t] = (uint32_t)f->s->gaps.count;
+        TIDE_TRY(add(f, gap));
+    }
+    return TIDE_OK;
+}
+
 /* ---- between two uses ---- */
 
 static bool is_carried_to_itself(const finder *f, tide_id tensor) {
     uint32_t across = f->across[tensor];
-    return across != TIDE_NONE && f->s->gaps.data[across].tensor == tensor;
+    return across != TIDE_NONE && f->s->gaps.data[across].head == tensor && f->s->gaps.data[across].tensor == tensor;
 }
 
 static tide_status add_inside(finder *f, const tide_gap *g) {
@@ -166,6 +179,20 @@ static tide_status add_all_inside(finder *f) {
     for (size_t i = 0; i < n && status == TIDE_OK; i++) status = add_inside(f, &gaps[i]);
     free(gaps);
     return status;
+}
+
+/* What is kept and carried nowhere may be in a tier in the end. */
+static tide_status add_ends(finder *f) {
+    for (tide_id t = 0; t < tide_program_tensor_count(f->program); t++) {
+        const tide_tensor *tensor = tide_program_tensor(f->program, t);
+        bool ends = tensor->keep && f->n_from[t] == 0 && tensor->start != TIDE_START_CLIENT;
+        if (!ends || f->last[t] == TIDE_NONE || f->last[t] + 1 >= f->s->n_ops || !is_large(f, t)) continue;
+        tide__swap_gap gap = {.tensor = t, .head = TIDE_NONE, .tier = f->tier, .from = f->last[t] + 1, .to = TIDE_NONE};
+        gap.ready = ready_slot(f, t);
+        gap.across = f->across[t];
+        TIDE_TRY(add(f, gap));
+    }
+    return TIDE_OK;
 }
 
 /* ---- inputs ---- */
@@ -202,9 +229,11 @@ tide_status tide__swap_gaps_find(tide__swaps *s) {
     tide_status status = f.first && f.last && f.across && f.n_from && f.early ? TIDE_OK : tide__fail_memory();
     if (status == TIDE_OK) {
         find_uses(&f, n);
-        if (f.tier != TIDE_NONE) status = add_across(&f);
+        bool repeats = tide_program_is_repeating(f.program);
+        if (f.tier != TIDE_NONE) status = repeats ? add_across(&f) : add_starts(&f);
     }
     if (status == TIDE_OK) status = add_all_inside(&f);
+    if (status == TIDE_OK && f.tier != TIDE_NONE) status = add_ends(&f);
     if (status == TIDE_OK) status = add_first_loads(&f);
     free(f.first);
     free(f.last);

@@ -319,6 +319,9 @@ static uint32_t remove_absences(tide__swaps *s, const bool *chosen) {
             take_out(s, 0, load_slot, g->size_bytes);
             take_out(s, s->free_slot[i], s->n_ops + 1, g->size_bytes);
             n_idle += s->idle[i] = s->work->late[i];
+        } else if (g->to == TIDE_NONE) {
+            take_out(s, s->free_slot[i], s->n_ops + 1, g->size_bytes);
+            n_idle += s->idle[i] = s->work->late[i];
         } else if (s->load_slot[i] > s->free_slot[i]) {
             take_out(s, s->free_slot[i], s->load_slot[i], g->size_bytes);
         } else if (!g->forced) {
@@ -386,8 +389,7 @@ static tide_status decide_gap(const tide__swaps *s, uint32_t gap, tide__decision
     const tide__swap_gap *g = &s->gaps.data[gap];
     tide__swap swap = {.tensor = g->tensor, .tier = g->tier, .save_slot = s->save_slot[gap], .load_slot = TIDE_NONE};
     if (g->head == TIDE_NONE) {
-        swap.load_slot = s->load_slot[gap];
-        swap.needed_slot = s->need_slot[gap];
+        if (g->to != TIDE_NONE) swap.load_slot = s->load_slot[gap], swap.needed_slot = s->need_slot[gap];
         return tide__vec_push(&out->swaps, swap);
     }
     if (g->head != g->tensor) TIDE_TRY(tide__vec_push(&out->swaps, swap));

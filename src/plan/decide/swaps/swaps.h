@@ -25,7 +25,8 @@
 #include "plan/decide/swaps/tiers.h"
 
 /* What one gap is.
- *   inside:  `tensor` is unused in the slots [from, to) and comes back for op `to`.
+ *   inside:  `tensor` is unused in the slots [from, to) and comes back for op `to`. from = 0: it starts in the tier;
+ *            to = TIDE_NONE: it does not come back, it ends in the tier.
  *   across:  (head != TIDE_NONE) `tensor` is unused from slot `from` to the end of the step and is carried to `head`,
  *            which op `to` of the next step uses first: weights and optimizer state. to = TIDE_NONE: no op does. */
 typedef struct tide__swap_gap {
@@ -34,7 +35,7 @@ typedef struct tide__swap_gap {
     uint32_t ready;  /* slot from which the value exists, so that a SAVE can start */
     uint32_t from;   /* first slot after its last use */
     uint32_t to;     /* slot of its next use; n_ops: needed in the arena at the end */
-    uint32_t across; /* inside: the gap whose choice leaves a copy at the start of the step; TIDE_NONE: none does */
+    uint32_t across; /* inside: the gap whose choice leaves a copy in the tier at the start; TIDE_NONE: none does */
     uint64_t size_bytes;
     uint64_t moved_bytes;   /* the same in whole blocks of the tier */
     uint64_t out_ns, in_ns; /* of its transfers */
@@ -80,6 +81,11 @@ typedef struct tide__swaps {
     struct tide__swaps_work *work;
     struct tide__swaps_rooms *rooms; /* NULL: nothing is limited */
 } tide__swaps;
+
+/* The slot behind the last of an inside gap. */
+static inline uint32_t tide__swap_gap_end(const tide__swaps *s, const tide__swap_gap *g) {
+    return g->to == TIDE_NONE ? s->n_ops + 1 : g->to;
+}
 
 typedef struct tide__swaps_outcome {
     uint64_t peak_bytes; /* the largest load */

@@ -1,0 +1,116 @@
+/* Moves: what may start or end in a tier does. */
+#include <tidemark/tidemark.h>
+
+#include "plan/decide/swaps/swaps.h"
+#include "support/hand_made.h"
+#include "support/test.h"
+#include "support/try_policies.h"
+
+enum { MIB = 1 << 20, N_OPS = 6, OP_NS = 200 * 1000 };
+
+/* ---- where values start and end ---- */
+
+static tide_id add_value(tide_program_builder *b, uint64_t bytes, tide_start start, bool keep) {
+    tide_id id;
+    assert_ok(
+        tide_program_builder_tensor(b, &(tide_tensor){"v", bytes, TIDE_F32, TIDE_CLASS_ACTIVATION, start, keep}, &id));
+    return id;
+}
+
+static void add_op(tide_program_builder *b, const tide_id *reads, uint32_t n_reads, tide_id write) {
+    tide_variant v = {.cost_ns = OP_NS};
+    tide_op op = {.name = "op",
+                  .phase = TIDE_FORWARD,
+                  .n_reads = n_reads,
+                  .n_writes = 1,
+                  .n_variants = 1,
+                  .reads = reads,
+                  .writes = &write,
+                  .variants = &v};
+    assert_ok(tide_program_builder_op(b, &op, NULL));
+}
+
+/* A chain of small values. The op at each end has a large value beside it: a weight that it reads, or an output that it writes for
+ * good. A third of the bytes are needed at a time. */
+static tide_program *chain(bool weights) {
+    tide_program_builder *b;
+    tide_program *p;
+    tide_id before = TIDE_NONE, large[N_OPS];
+    assert_ok(tide_program_builder_create("chain", false, &b));
+    for (uint32_t i = 0; i < N_OPS; i++)
+        large[i] = weights && i % 2 ? add_value(b, MIB, TIDE_START_PRESENT, false) : TIDE_NONE;
+    for (uint32_t i = 0; i < N_OPS; i++) {
+        tide_id reads[2], write;
+        uint32_t n = 0;
+        if (before != TIDE_NONE) reads[n++] = before;
+        if (large[i] != TIDE_NONE) reads[n++] = large[i];
+        bool keeps = !weights && i % 2 == 0;
+        write = add_value(b, keeps ? MIB : 4096, TIDE_START_ABSENT, keeps || i + 1 == N_OPS);
+        add_op(b, reads, n, write);
+        before = write;
+    }
+    assert_ok(tide_program_builder_finish(b, &p));
+    return p;
+}
+
+static uint32_t count(const tide_plan *plan, tide_action_kind kind) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < tide_plan_action_count(plan); i++) n += tide_plan_action(plan, i).kind == kind;
+    return n;
+}
+
+/* All absences that hide, as the engine under the policies has them. */
+static tide_plan *plan_absences(const tide_program *p) {
+    tide_machine m;
+    tide_plan_options options;
+    tide__swaps_options all = {0};
+    tide__decisions d = {0};
+    tide__swaps s;
+    tide_plan *plan;
+    tide_verdict verdict;
+    tide_machine_init_default(&m);
+    tide_plan_options_init(&options);
+    tide__policy_input in = {.program = p, .machine = &m, .options = &options, .argument = ""};
+    assert_ok(tide__swaps_init(&s, &in, &all));
+    bool *chosen = test_calloc(s.gaps.count + 1, sizeof *chosen);
+    for (size_t i = 0; i < s.gaps.count; i++) chosen[i] = true;
+    uint64_t peak = tide__swaps_settle(&s, chosen, 0).peak_bytes;
+    assert_true(peak < 3 * MIB / 2);
+    assert_ok(tide__swaps_decide(&s, chosen, &d));
+    assert_ok(plan_from_decisions(p, &m, &d, &plan));
+    assert_ok(tide_plan_verify(plan, p, &m, &options.budgets, &verdict));
+    assert_int_equal(tide_plan_arena_bytes(plan), peak);
+    check_by_running(plan, p, &m, 1);
+    tide__decisions_free(&d);
+    test_free(chosen);
+    tide__swaps_deinit(&s);
+    return plan;
+}
+
+static void weights_start_in_a_tier(void **state) {
+    (void)state;
+    tide_program *p = chain(true);
+    tide_plan *plan = plan_absences(p);
+    assert_int_equal(count(plan, TIDE_SAVE), 0);
+    assert_int_equal(count(plan, TIDE_LOAD), N_OPS / 2 - 1); /* the first has no time to be away */
+    tide_plan_destroy(plan);
+    tide_program_destroy(p);
+}
+
+static void outputs_end_in_a_tier(void **state) {
+    (void)state;
+    tide_program *p = chain(false);
+    tide_plan *plan = plan_absences(p);
+    assert_true(count(plan, TIDE_SAVE) >= N_OPS / 2 - 1);
+    assert_int_equal(count(plan, TIDE_LOAD), 0);
+    tide_plan_destroy(plan);
+    tide_program_destroy(p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_start_in_a_tier),
+        cmocka_unit_test(outputs_end_in_a_tier),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
