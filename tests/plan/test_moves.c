@@ -1,8 +1,10 @@
-/* Moves: what may start or end in a tier does. */
+/* Moves of policy hybrid where they do not hide: what may start or end in a tier does, and compute waits for few
+ * transfers. */
 #include <tidemark/tidemark.h>
 
-#include "plan/decide/swaps/swaps.h"
+#include "plan/decide/swaps/swap_cover.h"
 #include "support/hand_made.h"
+#include "support/random_program.h"
 #include "support/test.h"
 #include "support/try_policies.h"
 
@@ -107,10 +109,82 @@ static void outputs_end_in_a_tier(void **state) {
     tide_program_destroy(p);
 }
 
+/* ---- covers ---- */
+
+static bool is_absent(const tide__swap_gap *g, uint32_t slot) {
+    if (g->head == TIDE_NONE) return g->from <= slot && slot < g->to;
+    return slot >= g->from || slot < (g->to == TIDE_NONE ? g->from : g->to);
+}
+
+/* Bytes in a slot when all chosen gaps are absences from end to end. */
+static int64_t load_in(const tide__swaps *s, const bool *chosen, uint32_t slot) {
+    int64_t load = (int64_t)s->base_loads[slot];
+    for (uint32_t i = 0; i < s->gaps.count; i++)
+        if (chosen[i] && is_absent(&s->gaps.data[i], slot)) load -= (int64_t)s->gaps.data[i].size_bytes;
+    return load;
+}
+
+/* Does it keep a slot within the target? */
+static bool is_needed(const tide__swaps *s, const bool *chosen, uint32_t gap, int64_t target) {
+    for (uint32_t k = 0; k <= s->n_ops; k++) {
+        const tide__swap_gap *g = &s->gaps.data[gap];
+        if (is_absent(g, k) && load_in(s, chosen, k) + (int64_t)g->size_bytes > target) return true;
+    }
+    return false;
+}
+
+static bool could_leave(const tide__swaps *s, const bool *chosen, uint32_t slot) {
+    for (uint32_t i = 0; i < s->gaps.count; i++)
+        if (!chosen[i] && s->gaps.data[i].size_bytes && is_absent(&s->gaps.data[i], slot)) return true;
+    return false;
+}
+
+static size_t check_cover(const tide__swaps *s, uint64_t target) {
+    uint32_t *gaps = test_calloc(s->gaps.count + 1, sizeof *gaps);
+    bool *chosen = test_calloc(s->gaps.count + 1, sizeof *chosen);
+    size_t n;
+    assert_ok(tide__swaps_cover(s, target, gaps, &n));
+    for (uint32_t i = 0; i < s->gaps.count; i++) chosen[i] = s->gaps.data[i].forced;
+    for (size_t i = 0; i < n; i++) {
+        assert_false(chosen[gaps[i]]);
+        chosen[gaps[i]] = true;
+    }
+    for (uint32_t k = 0; k <= s->n_ops; k++)
+        assert_true(load_in(s, chosen, k) <= (int64_t)target || !could_leave(s, chosen, k));
+    for (size_t i = 0; i < n; i++) assert_true(is_needed(s, chosen, gaps[i], (int64_t)target));
+    test_free(gaps);
+    test_free(chosen);
+    return n;
+}
+
+static void covers_have_nothing_needless(void **state) {
+    (void)state;
+    tide_machine m;
+    tide_plan_options options;
+    size_t taken = 0;
+    tide_machine_init_default(&m);
+    tide_plan_options_init(&options);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        random_program_options o = random_program_varied(seed);
+        tide_program *p = random_program(&o);
+        tide__policy_input in = {.program = p, .machine = &m, .options = &options, .argument = ""};
+        tide__swaps_options all = {0};
+        tide__swaps s;
+        assert_ok(tide__swaps_init(&s, &in, &all));
+        uint64_t most = 0;
+        for (uint32_t k = 0; k <= s.n_ops; k++) most = s.base_loads[k] > most ? s.base_loads[k] : most;
+        for (uint64_t tenths = 1; tenths < 10; tenths += 2) taken += check_cover(&s, most / 10 * tenths);
+        tide__swaps_deinit(&s);
+        tide_program_destroy(p);
+    }
+    assert_true(taken > 1000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_start_in_a_tier),
         cmocka_unit_test(outputs_end_in_a_tier),
+        cmocka_unit_test(covers_have_nothing_needless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

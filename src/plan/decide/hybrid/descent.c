@@ -57,25 +57,24 @@ enum { MAX_WAITS = 4 };
 
 static tide_status wait_by(descent *d, tide__moves_way way, uint64_t rung_bytes, bool *fits) {
     uint64_t target = rung_bytes, step = 0;
-    *fits = false;
     for (int i = 0; i < MAX_WAITS && step < target / 2; i++) {
         tide__plans_outcome o;
         target -= step;
         TIDE_TRY(propose_waiting(d, way, target, &o));
-        *fits = o.arena_bytes <= rung_bytes;
-        if (*fits) break;
+        *fits = *fits || o.arena_bytes <= rung_bytes;
+        bool is_slow = o.step_ns != UINT64_MAX && o.step_ns >= tide__plans_time(d->g->plans, rung_bytes);
+        if (o.arena_bytes <= rung_bytes || is_slow) break;
         step = tide__max_u64(2 * step, o.arena_bytes - rung_bytes);
     }
     return TIDE_OK;
 }
 
-/* Both ways lead to others where nothing but moves helps. */
+/* Moves with the best scores hide best where some do; where none does, few are waited for. */
 static tide_status wait_at(descent *d, uint64_t rung_bytes, bool *fits) {
-    bool also = false;
+    *fits = false;
     TIDE_TRY(wait_by(d, TIDE__MOVES_WAIT_QUICK, rung_bytes, fits));
-    if (!d->g->reruns) TIDE_TRY(wait_by(d, TIDE__MOVES_WAIT, rung_bytes, &also));
-    *fits = *fits || also;
-    return TIDE_OK;
+    if (!d->g->reruns) TIDE_TRY(wait_by(d, TIDE__MOVES_WAIT, rung_bytes, fits));
+    return wait_by(d, TIDE__MOVES_WAIT_FEWEST, rung_bytes, fits);
 }
 
 /* Few re-runs and long waits, or the other way round: from what is known for this rung, and for larger ones. Leaves the sketch at
@@ -276,6 +275,7 @@ static tide_status go_up(descent *d) {
 /* Where it begins, or stopped. */
 static tide_status go_on(descent *d) {
     tide__descent *at = d->at;
+    bool kept;
     d->s->target_bytes = at->load_bytes ? at->last_bytes : UINT64_MAX;
     if (d->moves) d->moves->stretch = d->options->stretch;
     if (at->load_bytes) return tide__states_restore(&at->now, d->s, d->moves);
@@ -285,7 +285,7 @@ static tide_status go_on(descent *d) {
     TIDE_TRY(d->moves ? tide__transfers_sync(d->moves, d->s) : tide__sketch_build(d->s));
     at->load_bytes = tide__sketch_peak(d->s);
     at->last_bytes = d->g->whole_bytes;
-    return TIDE_OK;
+    return tide__states_keep(d->states, d->s, d->moves, &kept);
 }
 
 static tide_status stop_here(descent *d) {

@@ -94,10 +94,9 @@ static tide_status start_dearest(mover *m) {
     return TIDE_OK;
 }
 
-static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
+static tide_status choose_hidden(mover *m, tide__moves_way way, uint64_t work) {
     tide__swaps_outcome o;
     tide__swap_search_options search = {.target_bytes = m->target_bytes, .work = work};
-    TIDE_TRY(begin(m));
     if (way == TIDE__MOVES_DEAREST && m->swaps->limited && !m->swaps->spread)
         TIDE_TRY(start(m, true)); /* gives tiers */
     TIDE_TRY(way == TIDE__MOVES_DEAREST ? start_dearest(m) : start(m, way == TIDE__MOVES_WAIT_QUICK));
@@ -105,8 +104,15 @@ static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
     o = tide__swaps_settle(m->swaps, m->chosen, m->target_bytes);
     if (way != TIDE__MOVES_DEAREST && o.excess > 0) TIDE_TRY(tide__swap_search(m->swaps, &search, m->chosen, &o));
     bool waits = way == TIDE__MOVES_WAIT || way == TIDE__MOVES_WAIT_QUICK;
-    if (waits && o.excess > 0) return tide__swaps_choose_waits(m->swaps, m->best_scores, m->target_bytes, m->chosen);
-    return TIDE_OK;
+    if (!waits || o.excess <= 0) return TIDE_OK;
+    return tide__swaps_choose_waits(m->swaps, m->best_scores, m->target_bytes, m->chosen);
+}
+
+static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
+    TIDE_TRY(begin(m));
+    if (way != TIDE__MOVES_WAIT_FEWEST) return choose_hidden(m, way, work);
+    TIDE_TRY(tide__swap_scores(m->swaps, TIDE__SWAP_SWDOA, m->scores));
+    return tide__swaps_choose_cover(m->swaps, m->scores, m->target_bytes, m->chosen);
 }
 
 tide_status tide__moves_choose(tide__transfers *t, tide__moves_way way, uint64_t target_bytes, uint64_t work) {

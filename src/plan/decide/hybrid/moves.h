@@ -9,6 +9,7 @@ typedef enum tide__moves_way {
     TIDE__MOVES_DEAREST,    /* first what would cost the most to re-run per byte: for re-runs to take the rest */
     TIDE__MOVES_WAIT,       /* more of them, for which compute waits until the load fits */
     TIDE__MOVES_WAIT_QUICK, /* the same, from a first guess: for one of many sketches */
+    TIDE__MOVES_WAIT_FEWEST /* the fewest transfers that make the load fit, for which it waits as well */
 } tide__moves_way;
 
 /* Sets t->chosen to swaps that hide behind compute, except where it is to wait; evaluated on the engine's present clock.

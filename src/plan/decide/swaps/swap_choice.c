@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/decide/swaps/swap_cover.h"
 #include "plan/decide/swaps/swap_tiers.h"
 
 /* ---- prefixes ---- */
@@ -330,6 +331,36 @@ static tide_status try_waiting(chooser *c, size_t length) {
         if (length == c->n) break;
     }
     return TIDE_OK;
+}
+
+/* A cover first, then the others. */
+static tide_status put_cover_first(chooser *c, size_t *length) {
+    const tide__swaps *s = c->s;
+    uint32_t *all = malloc((s->gaps.count + 1) * sizeof *all);
+    bool *is_first = calloc(s->gaps.count + 1, sizeof *is_first);
+    tide_status status = all && is_first ? tide__swaps_cover(s, c->target_bytes, all, length) : tide__fail_memory();
+    if (status == TIDE_OK) {
+        size_t n = *length;
+        for (size_t i = 0; i < n; i++) is_first[all[i]] = true;
+        for (size_t i = 0; i < c->n; i++)
+            if (!is_first[c->gaps[i]]) all[n++] = c->gaps[i];
+        memcpy(c->gaps, all, n * sizeof *all);
+        c->n = n;
+    }
+    free(all);
+    free(is_first);
+    return status;
+}
+
+tide_status tide__swaps_choose_cover(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen) {
+    chooser c = {.s = s, .target_bytes = target_bytes, .chosen = chosen, .is_bounded = true};
+    size_t length = 0;
+    tide_status status = rank(&c, scores);
+    if (status == TIDE_OK) status = put_cover_first(&c, &length);
+    if (status == TIDE_OK) status = try_waiting(&c, length);
+    free(c.order);
+    free(c.gaps);
+    return status;
 }
 
 tide_status tide__swaps_choose_waits(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen) {

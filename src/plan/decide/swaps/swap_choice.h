@@ -14,6 +14,9 @@ tide_status tide__swaps_choose_prefix(tide__swaps *s, const double *scores, uint
  * slot by slot until the load fits or nothing is left to wait for. The plan waits at those places. */
 tide_status tide__swaps_choose_waits(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen);
 
+/* The same from a cover on (swap_cover.h): as few transfers as can be instead of those with the highest scores. */
+tide_status tide__swaps_choose_cover(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen);
+
 /* The same for a given choice: changes slots and s->loads of the latest evaluation, which idle gaps may be part of;
  * true in *fits if the load does. */
 tide_status tide__swaps_tighten(tide__swaps *s, const bool *chosen, uint64_t target_bytes, bool *fits);
