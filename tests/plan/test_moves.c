@@ -1,9 +1,10 @@
-/* Moves of policy hybrid where they do not hide: what may start or end in a tier does, and compute waits for few
- * transfers. */
+/* Moves of policy hybrid where they do not hide: what may start or end in a tier does, compute waits for few transfers, and no
+ * policy that only moves is faster. */
 #include <tidemark/tidemark.h>
 
 #include "plan/decide/swaps/swap_cover.h"
 #include "support/hand_made.h"
+#include "support/random_graph.h"
 #include "support/random_program.h"
 #include "support/test.h"
 #include "support/try_policies.h"
@@ -180,11 +181,56 @@ static void covers_have_nothing_needless(void **state) {
     assert_true(taken > 1000);
 }
 
+/* ---- against policies that only move ---- */
+
+/* UINT64_MAX: it does not fit. */
+static uint64_t time_of(const tide_program *p, const tide_machine *m, const char *policy, uint64_t budget) {
+    tide_plan *plan;
+    tide_status status = try_policy(p, m, policy, TIDE_EFFORT_LOW, budget, &plan);
+    if (tide_status_is_misfit(status)) return UINT64_MAX;
+    assert_ok(status);
+    uint64_t ns = tide_plan_prediction(plan)->step_ns;
+    tide_plan_destroy(plan);
+    return ns;
+}
+
+static void none_is_faster(void **state) {
+    (void)state;
+    static const char *const others[] = {"cache", "autoswap"};
+    uint32_t compared = 0;
+    for (uint64_t seed = 9; seed <= 12; seed++) {
+        random_graph_options o = random_graph_varied(seed, 40);
+        tide_program *p;
+        tide_machine m;
+        tide_plan *whole;
+        o.bytes_per_s /= 8;
+        assert_ok(random_graph(&o, &p));
+        random_graph_machine(&o, &m);
+        assert_ok(try_policy(p, &m, "liveness", TIDE_EFFORT_LOW, UINT64_MAX, &whole));
+        for (uint64_t tenths = 8; tenths >= 6; tenths -= 2) {
+            uint64_t budget = tide_plan_arena_bytes(whole) * tenths / 10;
+            uint64_t ours = time_of(p, &m, "hybrid:norerun", budget);
+            for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+                uint64_t other = time_of(p, &m, others[k], budget);
+                compared += other != UINT64_MAX;
+                if (ours > other)
+                    fail_msg("graph %llu, %llu tenths: %llu ns, %s %llu ns", (unsigned long long)seed,
+                             (unsigned long long)tenths, (unsigned long long)ours, others[k],
+                             (unsigned long long)other);
+            }
+        }
+        tide_plan_destroy(whole);
+        tide_program_destroy(p);
+    }
+    assert_true(compared > 8);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_start_in_a_tier),
         cmocka_unit_test(outputs_end_in_a_tier),
         cmocka_unit_test(covers_have_nothing_needless),
+        cmocka_unit_test(none_is_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
