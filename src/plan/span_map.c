@@ -1,132 +1,145 @@
-/* See span_map.h. A treap over the spans' lower ends, nodes in one array, priorities hashed from the node index so
- * that runs repeat. Invariant: spans are disjoint and not empty. */
+/* See span_map.h. Spans in ascending order, in chunks of a few dozen: what shifts when one comes or goes is a chunk, or seldom
+ * the list of chunks. Invariant: spans are disjoint and not empty; no chunk is empty but the only one. */
 #include "plan/span_map.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/hash.h"
 #include "base/vec.h"
 
-#define NIL UINT32_MAX
+enum { MOST_SPANS = 64 };
 
-typedef struct node {
+typedef struct span {
     uint64_t lo, hi;
-    uint32_t owner, left, right;
-} node;
+    uint32_t owner;
+} span;
+
+typedef struct chunk {
+    uint32_t count;
+    span spans[MOST_SPANS];
+} chunk;
 
 struct tide__span_map {
-    TIDE_VEC(node) nodes;
-    TIDE_VEC(uint32_t) unused; /* freed node indices */
-    uint32_t root;
+    TIDE_VEC(chunk *) chunks;
 };
+
+/* An empty chunk, as number `at`. */
+static tide_status add_chunk(tide__span_map *m, size_t at) {
+    TIDE_TRY(tide__vec_reserve(&m->chunks, 1));
+    chunk *fresh = malloc(sizeof *fresh);
+    if (!fresh) return tide__fail_memory();
+    fresh->count = 0;
+    memmove((void *)(m->chunks.data + at + 1), (void *)(m->chunks.data + at), (m->chunks.count - at) * sizeof(chunk *));
+    m->chunks.data[at] = fresh;
+    m->chunks.count++;
+    return TIDE_OK;
+}
 
 tide_status tide__span_map_create(tide__span_map **out) {
     tide__span_map *m = calloc(1, sizeof *m);
     if (!m) return tide__fail_memory();
-    m->root = NIL;
-    *out = m;
-    return TIDE_OK;
+    tide_status status = add_chunk(m, 0);
+    if (status == TIDE_OK)
+        *out = m;
+    else
+        tide__span_map_destroy(m);
+    return status;
 }
 
 void tide__span_map_destroy(tide__span_map *m) {
     if (!m) return;
-    tide__vec_free(&m->nodes);
-    tide__vec_free(&m->unused);
+    for (size_t i = 0; i < m->chunks.count; i++) free(m->chunks.data[i]);
+    tide__vec_free(&m->chunks);
     free(m);
 }
 
-static tide_status new_node(tide__span_map *m, uint64_t lo, uint64_t hi, uint32_t owner, uint32_t *out) {
-    node n = {.lo = lo, .hi = hi, .owner = owner, .left = NIL, .right = NIL};
-    if (m->unused.count) {
-        *out = m->unused.data[--m->unused.count];
-        m->nodes.data[*out] = n;
-        return TIDE_OK;
-    }
-    *out = (uint32_t)m->nodes.count;
-    return tide__vec_push(&m->nodes, n);
-}
-
-static uint64_t priority(uint32_t i) { return tide__mix(i + UINT64_C(1)); }
-
-/* Nodes with lo < at to *left, the others to *right. */
-static void split(tide__span_map *m, uint32_t tree, uint64_t at, uint32_t *left, uint32_t *right) {
-    while (tree != NIL) {
-        node *n = &m->nodes.data[tree];
-        if (n->lo < at) {
-            *left = tree;
-            left = &n->right;
-            tree = n->right;
-        } else {
-            *right = tree;
-            right = &n->left;
-            tree = n->left;
-        }
-    }
-    *left = *right = NIL;
-}
-
-static uint32_t join(tide__span_map *m, uint32_t a, uint32_t b) {
-    uint32_t root, *link = &root;
-    while (a != NIL && b != NIL) {
-        bool take_a = priority(a) > priority(b);
-        uint32_t *next = take_a ? &m->nodes.data[a].right : &m->nodes.data[b].left;
-        *link = take_a ? a : b;
-        link = next;
-        if (take_a)
-            a = *next;
+/* The last chunk that begins at or before `lo`, or the first. */
+static size_t find_chunk(const tide__span_map *m, uint64_t lo) {
+    size_t low = 0, high = m->chunks.count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (m->chunks.data[middle]->spans[0].lo <= lo)
+            low = middle;
         else
-            b = *next;
+            high = middle;
     }
-    *link = a != NIL ? a : b;
-    return root;
+    return low;
 }
 
-static uint32_t last_of(const tide__span_map *m, uint32_t tree) {
-    while (m->nodes.data[tree].right != NIL) tree = m->nodes.data[tree].right;
-    return tree;
+/* The first span of a chunk that ends after `at`. */
+static uint32_t find_span(const chunk *c, uint64_t at) {
+    uint32_t low = 0, high = c->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (c->spans[middle].hi <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
-/* The span that starts before `at` but reaches beyond it gives its part from `at` on to a node of its own. */
-static tide_status cut(tide__span_map *m, uint64_t at) {
-    uint32_t left, right, tail;
-    split(m, m->root, at, &left, &right);
-    tide_status status = TIDE_OK;
-    uint32_t i = left == NIL ? NIL : last_of(m, left);
-    if (i != NIL && m->nodes.data[i].hi > at) {
-        status = new_node(m, at, m->nodes.data[i].hi, m->nodes.data[i].owner, &tail);
-        if (status == TIDE_OK) {
-            m->nodes.data[i].hi = at;
-            right = join(m, tail, right);
+static tide_status insert(tide__span_map *m, size_t at, uint32_t i, span s) {
+    chunk *c = m->chunks.data[at];
+    if (c->count == MOST_SPANS) {
+        TIDE_TRY(add_chunk(m, at + 1));
+        chunk *upper = m->chunks.data[at + 1];
+        c->count = upper->count = MOST_SPANS / 2;
+        memcpy(upper->spans, c->spans + c->count, upper->count * sizeof s);
+        if (i > c->count) {
+            i -= c->count;
+            c = upper;
         }
     }
-    m->root = join(m, left, right);
-    return status;
+    memmove(c->spans + i + 1, c->spans + i, (c->count - i) * sizeof s);
+    c->spans[i] = s;
+    c->count++;
+    return TIDE_OK;
 }
 
-/* Reports and frees a whole tree: it is covered. Iterative, through the list of trees still to do. */
-static tide_status drop(tide__span_map *m, uint32_t tree, tide__span_fn evicted, void *context) {
-    size_t base = m->unused.count;
-    if (tree == NIL) return TIDE_OK;
-    TIDE_TRY(tide__vec_push(&m->unused, tree));
-    for (size_t i = base; i < m->unused.count; i++) { /* `unused` doubles as the queue: all end up in it anyway */
-        node n = m->nodes.data[m->unused.data[i]];
-        if (evicted) evicted(context, n.owner);
-        if (n.left != NIL) TIDE_TRY(tide__vec_push(&m->unused, n.left));
-        if (n.right != NIL) TIDE_TRY(tide__vec_push(&m->unused, n.right));
+/* From span i of a chunk on: what begins before `hi` is reported, and goes or keeps what it has from `hi` on. */
+static void clear(chunk *c, uint32_t i, uint64_t hi, tide__span_fn evicted, void *context) {
+    uint32_t end = i;
+    for (; end < c->count && c->spans[end].lo < hi; end++) {
+        if (evicted) evicted(context, c->spans[end].owner);
+        if (c->spans[end].hi <= hi) continue;
+        c->spans[end].lo = hi;
+        break;
     }
-    return TIDE_OK;
+    memmove(c->spans + i, c->spans + end, (c->count - end) * sizeof *c->spans);
+    c->count -= end - i;
+}
+
+static void remove_chunk(tide__span_map *m, size_t at) {
+    free(m->chunks.data[at]);
+    m->chunks.count--;
+    memmove((void *)(m->chunks.data + at), (void *)(m->chunks.data + at + 1), (m->chunks.count - at) * sizeof(chunk *));
+}
+
+/* Chunks behind one whose rest is covered. */
+static void clear_chunks(tide__span_map *m, size_t at, uint64_t hi, tide__span_fn evicted, void *context) {
+    while (at < m->chunks.count && m->chunks.data[at]->spans[0].lo < hi) {
+        clear(m->chunks.data[at], 0, hi, evicted, context);
+        if (m->chunks.data[at]->count) break;
+        remove_chunk(m, at);
+    }
 }
 
 tide_status tide__span_map_assign(tide__span_map *m, uint64_t lo, uint64_t hi, uint32_t owner, tide__span_fn evicted,
                                   void *context) {
     if (lo >= hi) return TIDE_OK;
-    uint32_t left, middle, right, fresh;
-    TIDE_TRY(cut(m, lo));
-    TIDE_TRY(cut(m, hi));
-    split(m, m->root, lo, &left, &middle);
-    split(m, middle, hi, &middle, &right);
-    TIDE_TRY(drop(m, middle, evicted, context));
-    TIDE_TRY(new_node(m, lo, hi, owner, &fresh));
-    m->root = join(m, join(m, left, fresh), right);
-    return TIDE_OK;
+    size_t at = find_chunk(m, lo);
+    chunk *c = m->chunks.data[at];
+    uint32_t i = find_span(c, lo);
+    if (i < c->count && c->spans[i].lo < lo) { /* keeps what it has before `lo`; the rest is a span of its own */
+        span rest = c->spans[i];
+        c->spans[i].hi = rest.lo = lo;
+        TIDE_TRY(insert(m, at, i + 1, rest));
+        at = find_chunk(m, lo);
+        c = m->chunks.data[at];
+        i = find_span(c, lo);
+    }
+    clear(c, i, hi, evicted, context);
+    if (i == c->count) clear_chunks(m, at + 1, hi, evicted, context);
+    return insert(m, at, i, (span){lo, hi, owner});
 }
