@@ -71,8 +71,8 @@ static tide_status estimate_step(const tide__policy_input *in, uint64_t runs_ns,
     return TIDE_OK;
 }
 
-static bool is_wanted(const tide__evaluate_options *o, uint64_t arena_bytes, uint64_t step_ns) {
-    return !o->is_wanted || o->is_wanted(o->self, arena_bytes, step_ns);
+static uint64_t wanted_below(const tide__evaluate_options *o, uint64_t step_ns) {
+    return o->wanted_below ? o->wanted_below(o->self, step_ns) : UINT64_MAX;
 }
 
 /* The rest is not found out. */
@@ -82,24 +82,27 @@ static bool is_given_up(const tide_plan *plan) { return plan->prediction.step_ns
 static tide_status place_within(const tide__policy_input *in, bool keep_everything, const tide__evaluate_options *o,
                                 tide_plan *plan) {
     tide_budgets budgets = in->options->budgets;
-    tide__place_answer answer;
+    tide__place_answer answer = TIDE__PLACE_FITS;
     uint64_t runs_ns, least_ns;
     TIDE_TRY(estimate_runs(in, o, plan, &runs_ns));
     TIDE_TRY(estimate_step(in, runs_ns, plan, &least_ns));
     bool is_worth = least_ns < o->worth_ns;
+    uint64_t below = wanted_below(o, least_ns);
+    budgets.arena_bytes = below - 1; /* where a smaller plan is as fast: is even the load more than that? */
+    if (below <= o->capacity_bytes)
+        TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, 0, plan, &answer));
     budgets.arena_bytes = o->capacity_bytes;
-    TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, is_worth ? o->place_work : 0,
-                                     plan, &answer));
-    if (answer == TIDE__PLACE_TOO_SMALL) {
+    if (answer != TIDE__PLACE_TOO_SMALL)
+        TIDE_TRY(tide__place_plan_within(in->program, in->machine, keep_everything, &budgets,
+                                         is_worth ? o->place_work : 0, plan, &answer));
+    if (answer == TIDE__PLACE_TOO_SMALL && plan->arena_bytes < below) {
         budgets.arena_bytes = UINT64_MAX; /* above the capacity in any case: a first answer will do */
-        if (!is_wanted(o, plan->arena_bytes, least_ns)) {
-            give_up(plan);
-            return TIDE_OK;
-        }
         return tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, 0, plan, &answer);
     }
-    bool is_high = plan->arena_bytes > o->capacity_bytes && !keep_everything;
-    return is_high && is_worth && o->relocates ? relocate(in, &budgets, o, runs_ns, least_ns, plan) : TIDE_OK;
+    bool is_high = answer == TIDE__PLACE_TOO_HIGH && plan->arena_bytes > o->capacity_bytes && !keep_everything;
+    if (is_high && is_worth && o->relocates) TIDE_TRY(relocate(in, &budgets, o, runs_ns, least_ns, plan));
+    if (plan->arena_bytes >= below) give_up(plan);
+    return TIDE_OK;
 }
 
 /* Within the load, or as near to it as the work gets. */
@@ -113,7 +116,7 @@ static tide_status place_low(const tide__policy_input *in, bool keep_everything,
         tide__place_plan_within(in->program, in->machine, keep_everything, &budgets, o->place_work, plan, &answer));
     if (answer != TIDE__PLACE_TOO_SMALL) return TIDE_OK; /* of nothing */
     TIDE_TRY(estimate_step(in, sum_runs(in->program, plan), plan, &least_ns));
-    if (!is_wanted(o, plan->arena_bytes, least_ns)) {
+    if (plan->arena_bytes >= wanted_below(o, least_ns)) {
         give_up(plan);
         return TIDE_OK;
     }
@@ -129,7 +132,7 @@ static tide_status find_places(const tide__policy_input *in, bool keep_everythin
     TIDE_TRY(o->capacity_bytes == UINT64_MAX
                  ? tide__place_plan(in->program, in->machine, keep_everything, &budgets, plan)
                  : place_within(in, keep_everything, o, plan));
-    bool fits = plan->arena_bytes <= o->capacity_bytes;
+    bool fits = plan->arena_bytes <= o->capacity_bytes && !is_given_up(plan);
     if (!o->fills || !fits || keep_everything) return TIDE_OK;
     uint64_t limit = o->capacity_bytes == UINT64_MAX ? plan->arena_bytes : o->capacity_bytes;
     return tide__place_workspaces(in->program, in->machine, limit, plan);

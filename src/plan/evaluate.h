@@ -15,13 +15,14 @@ typedef struct tide__evaluate_options {
     uint64_t worth_ns;   /* that work is taken only where the step may be faster than this */
     bool relocates;      /* where it is missed, values may be copied inside the arena */
     bool fills;          /* runs take faster variants as far as their workspaces go into what is left of it */
-    /* Does anybody want a plan with at least so many bytes that takes at least so long? NULL: yes. */
-    bool (*is_wanted)(const void *self, uint64_t arena_bytes, uint64_t step_ns);
+    /* A plan that takes at least so long is wanted in an arena of fewer bytes than this only. NULL: in any. */
+    uint64_t (*wanted_below)(const void *self, uint64_t step_ns);
     const void *self;
 } tide__evaluate_options;
 
 /* A plan for the input's program, machine and tier budgets, in an arena of the capacity if it can be, in a larger one if not.
- * Where nobody wants it, the rest is not found out: its arena is its load, its step never ends (UINT64_MAX), nothing has a place.
+ * Where nobody wants it, the rest is not found out: its arena is what is known by then, its load at least, and its step never ends
+ * (UINT64_MAX).
  * Decisions that cannot be carried out are TIDE_E_ARGUMENT, or TIDE_E_UNSUPPORTED where a carried value and its successor would
  * need one place at the same time. */
 tide_status tide__evaluate(const tide__policy_input *in, const tide__decisions *decisions,

@@ -158,16 +158,25 @@ static tide_status settle(tide__plans *p, tide__plans_entry *e, tide_plan **plan
     return is_wanted(p, o->arena_bytes, o->step_ns) ? insert(p, e) : TIDE_OK;
 }
 
-/* Could there be an entry with at least so many bytes that takes at least so long? */
-static bool may_be_wanted(const void *self, uint64_t arena_bytes, uint64_t step_ns) {
-    return step_ns < tide__plans_time(self, arena_bytes);
+/* The arena of the smallest entry that takes no longer. */
+static uint64_t wanted_below(const void *self, uint64_t step_ns) {
+    const tide__plans *p = self;
+    size_t low = 0, high = p->entries.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->entries.data[middle].step_ns > step_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->entries.count ? p->entries.data[low].arena_bytes : UINT64_MAX;
 }
 
 /* Takes the decisions of *e over if they become an entry. */
 static tide_status offer(tide__plans *p, uint64_t print, tide__plans_entry *e, tide__plans_outcome *out) {
     tide_plan *plan;
     tide__evaluate_options asked = e->placed;
-    asked.is_wanted = p->entries.count ? may_be_wanted : NULL; /* the smallest that misses a tier is kept, too */
+    asked.wanted_below = p->entries.count ? wanted_below : NULL; /* the smallest that misses a tier is kept, too */
     asked.self = p;
     TIDE_TRY(tide__evaluate(&p->in, &e->decisions, &asked, &plan));
     *out = outcome_of(p, plan);
