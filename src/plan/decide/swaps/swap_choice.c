@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "plan/decide/swaps/swap_cover.h"
 #include "plan/decide/swaps/swap_tiers.h"
 
@@ -27,7 +28,8 @@ typedef struct chooser {
     uint32_t *gaps; /* the same without the scores */
     size_t n;
     bool *chosen;
-    bool is_bounded; /* tiers have the room they have */
+    uint64_t *change; /* scratch: per slot */
+    bool is_bounded;  /* tiers have the room they have */
 } chooser;
 
 /* over[k]: slots before k above the target when nothing is absent. */
@@ -41,7 +43,8 @@ static tide_status rank(chooser *c, const double *scores) {
     uint32_t *over = malloc((s->n_ops + (size_t)2) * sizeof *over);
     c->order = malloc((s->gaps.count + 1) * sizeof *c->order);
     c->gaps = malloc((s->gaps.count + 1) * sizeof *c->gaps);
-    if (!over || !c->order || !c->gaps) {
+    c->change = malloc((s->n_ops + (size_t)2) * sizeof *c->change);
+    if (!over || !c->order || !c->gaps || !c->change) {
         free(over);
         return tide__fail_memory();
     }
@@ -110,9 +113,44 @@ static tide__swaps_outcome find_shortest(chooser *c, size_t fails, size_t length
     return try_prefix(c, length);
 }
 
+/* May a prefix fit? Not if the load stays above the target with its gaps absent for as long as they last. */
+static bool may_fit(chooser *c, size_t length) {
+    const tide__swaps *s = c->s;
+    uint64_t change = 0; /* as all of c->change: modulo 2^64 */
+    memset(c->change, 0, (s->n_ops + (size_t)2) * sizeof *c->change);
+    mark_prefix(c, length);
+    for (size_t i = 0; i < s->gaps.count; i++) {
+        const tide__swap_gap *g = &s->gaps.data[i];
+        if (!c->chosen[i]) continue;
+        c->change[g->from] += g->size_bytes;
+        if (g->head != TIDE_NONE) c->change[0] += g->size_bytes; /* from before the step on, up to where it is needed */
+        c->change[g->head != TIDE_NONE && g->to == TIDE_NONE ? g->from : g->to] -= g->size_bytes;
+    }
+    for (uint32_t k = 0; k <= s->n_ops; k++) {
+        change += c->change[k];
+        if (s->base_loads[k] > c->target_bytes && s->base_loads[k] - c->target_bytes > change) return false;
+    }
+    return true;
+}
+
+/* The least of the lengths 0, step, 2 step ... that may fit; 0 where none does. */
+static size_t first_that_may_fit(chooser *c, size_t step) {
+    size_t low = 0, high = (c->n + step - 1) / step;
+    if (!may_fit(c, c->n)) return 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (may_fit(c, tide__min_u64(middle * step, c->n)))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return tide__min_u64(low * step, c->n);
+}
+
 static tide__swaps_outcome try_prefixes(chooser *c) {
-    size_t step = c->n / count_prefixes(c) + 1, best = 0, fails = 0, length = 0;
-    tide__swaps_outcome o = try_prefix(c, 0);
+    size_t step = c->n / count_prefixes(c) + 1, length = first_that_may_fit(c, step);
+    size_t best = length, fails = length ? (length - 1) / step * step : 0;
+    tide__swaps_outcome o = try_prefix(c, length);
     double least = o.excess;
     while (!fits(&o) && length < c->n) {
         fails = length;
@@ -120,7 +158,8 @@ static tide__swaps_outcome try_prefixes(chooser *c) {
         o = try_prefix(c, length);
         if (o.excess < least) least = o.excess, best = length;
     }
-    return fits(&o) ? find_shortest(c, fails, length) : find_least(c, step, best, least);
+    if (fits(&o)) return length ? find_shortest(c, fails, length) : o;
+    return find_least(c, step, best, least);
 }
 
 /* As if the best tier had room for all; then values are spread over the tiers there are, and, as slower ones leave more
@@ -144,6 +183,7 @@ tide_status tide__swaps_choose_prefix(tide__swaps *s, const double *scores, uint
     if (status == TIDE_OK) *out = try_prefixes(&c);
     free(c.order);
     free(c.gaps);
+    free(c.change);
     return status;
 }
 
@@ -371,5 +411,6 @@ tide_status tide__swaps_choose_waits(tide__swaps *s, const double *scores, uint6
     if (status == TIDE_OK) status = try_waiting(&c, length);
     free(c.order);
     free(c.gaps);
+    free(c.change);
     return status;
 }
