@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/decide/swaps/place_heap.h"
 #include "plan/decide/swaps/swap_cover.h"
 #include "plan/decide/swaps/swap_tiers.h"
 
@@ -122,9 +123,11 @@ static bool may_fit(chooser *c, size_t length) {
     for (size_t i = 0; i < s->gaps.count; i++) {
         const tide__swap_gap *g = &s->gaps.data[i];
         if (!c->chosen[i]) continue;
+        bool is_across = g->head != TIDE_NONE; /* from before the step on, and to after it */
+        uint32_t never = is_across ? g->from : s->n_ops + 1;
         c->change[g->from] += g->size_bytes;
-        if (g->head != TIDE_NONE) c->change[0] += g->size_bytes; /* from before the step on, up to where it is needed */
-        c->change[g->head != TIDE_NONE && g->to == TIDE_NONE ? g->from : g->to] -= g->size_bytes;
+        if (is_across) c->change[0] += g->size_bytes;
+        c->change[g->to == TIDE_NONE ? never : g->to] -= g->size_bytes;
     }
     for (uint32_t k = 0; k <= s->n_ops; k++) {
         change += c->change[k];
@@ -148,7 +151,7 @@ static size_t first_that_may_fit(chooser *c, size_t step) {
 }
 
 static tide__swaps_outcome try_prefixes(chooser *c) {
-    size_t step = c->n / count_prefixes(c) + 1, length = first_that_may_fit(c, step);
+    size_t step = c->n / count_prefixes(c) + 1, first = first_that_may_fit(c, step), length = first;
     size_t best = length, fails = length ? (length - 1) / step * step : 0;
     tide__swaps_outcome o = try_prefix(c, length);
     double least = o.excess;
@@ -159,6 +162,11 @@ static tide__swaps_outcome try_prefixes(chooser *c) {
         if (o.excess < least) least = o.excess, best = length;
     }
     if (fits(&o)) return length ? find_shortest(c, fails, length) : o;
+    for (length = first; length > 0;) { /* of those that cannot fit, one may have the least excess */
+        length = (length - 1) / step * step;
+        o = try_prefix(c, length);
+        if (o.excess <= least) least = o.excess, best = length;
+    }
     return find_least(c, step, best, least);
 }
 
@@ -209,32 +217,15 @@ typedef struct tightener {
 
 static uint64_t load_now(const tightener *t, uint32_t k) { return (uint64_t)((int64_t)t->s->loads[k] + t->now); }
 
-static void push_save(tightener *t, uint32_t place) {
-    size_t at = t->n_saves++;
-    for (; at > 0 && place < t->saves[(at - 1) / 2]; at = (at - 1) / 2) t->saves[at] = t->saves[(at - 1) / 2];
-    t->saves[at] = place;
-}
-
-static void pop_save(tightener *t) {
-    uint32_t *heap = t->saves, last = heap[--t->n_saves];
-    size_t at = 0;
-    for (size_t child = 1; child < t->n_saves; child = 2 * at + 1) {
-        if (child + 1 < t->n_saves && heap[child + 1] < heap[child]) child++;
-        if (heap[child] >= last) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
-}
-
 /* The next SAVE to end among those whose bytes somebody could have now; TIDE_NONE: none. */
 static uint32_t pending_save(tightener *t, uint32_t k) {
     const tide__swaps *s = t->s;
     for (; t->next_from < s->n_saves; t->next_from++) {
         if (s->gaps.data[s->save_order[t->by_from[t->next_from]]].from > k) break;
-        push_save(t, t->by_from[t->next_from]);
+        tide__place_heap_push(t->saves, &t->n_saves, t->by_from[t->next_from]);
     }
-    while (t->n_saves > 0 && s->free_slot[s->save_order[t->saves[0]]] <= k) pop_save(t);
+    while (t->n_saves > 0 && s->free_slot[s->save_order[t->saves[0]]] <= k)
+        (void)tide__place_heap_pop(t->saves, &t->n_saves);
     return t->n_saves > 0 ? s->save_order[t->saves[0]] : TIDE_NONE;
 }
 

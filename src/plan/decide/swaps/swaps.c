@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "plan/evaluate.h"
+#include "plan/decide/swaps/place_heap.h"
 #include "plan/decide/swaps/swap_gaps.h"
 #include "plan/decide/swaps/swap_tiers.h"
 #include "plan/decide/policies/workspaces.h"
@@ -15,7 +16,9 @@ typedef struct tide__swaps_work {
     uint32_t *by_ready; /* gaps that may save, by tier, ready slot, from */
     uint32_t *by_need;  /* gaps that load, by tier, to descending */
     size_t n_ready, n_need;
-    uint32_t *heap; /* gaps whose SAVE could start, the earliest `from` on top */
+    uint32_t *by_leave; /* gaps by from, then the longer ones first: in that order they are saved */
+    uint32_t *leaves;   /* per gap: its place there */
+    uint32_t *heap;     /* of gaps whose SAVE could start, such places */
     size_t n_heap;
     uint32_t *saved_in;   /* per tensor: the evaluation in which it was saved */
     uint32_t *saved_slot; /* per tensor: before which slot that SAVE ended */
@@ -61,12 +64,23 @@ static size_t sort_gaps(const tide__swaps *s, bool saves, sort_key *keys, uint32
     return n;
 }
 
+static void rank_leaves(const tide__swaps *s, sort_key *keys) {
+    for (uint32_t i = 0; i < s->gaps.count; i++)
+        keys[i] = (sort_key){s->gaps.data[i].from, TIDE_NONE - s->gaps.data[i].to, i};
+    qsort(keys, s->gaps.count, sizeof *keys, by_key);
+    for (uint32_t k = 0; k < s->gaps.count; k++) {
+        s->work->by_leave[k] = keys[k].gap;
+        s->work->leaves[keys[k].gap] = k;
+    }
+}
+
 tide_status tide__swaps_reset_orders(tide__swaps *s) {
     work *w = s->work;
     sort_key *keys = malloc((s->gaps.count + 1) * sizeof *keys);
     if (!keys) return tide__fail_memory();
     w->n_ready = sort_gaps(s, true, keys, w->by_ready);
     w->n_need = sort_gaps(s, false, keys, w->by_need);
+    rank_leaves(s, keys);
     for (size_t i = 0; i < s->gaps.count; i++) s->need_slot[i] = s->gaps.data[i].to;
     free(keys);
     return TIDE_OK;
@@ -95,6 +109,8 @@ static tide_status allocate_work(tide__swaps *s) {
     work *w = s->work;
     w->by_ready = malloc(n * sizeof *w->by_ready);
     w->by_need = malloc(n * sizeof *w->by_need);
+    w->by_leave = malloc(n * sizeof *w->by_leave);
+    w->leaves = malloc(n * sizeof *w->leaves);
     w->heap = malloc(n * sizeof *w->heap);
     w->saved_in = calloc(tensors, sizeof *w->saved_in);
     w->saved_slot = calloc(tensors, sizeof *w->saved_slot);
@@ -107,8 +123,9 @@ static tide_status allocate_work(tide__swaps *s) {
     s->save_order = calloc(n, sizeof *s->save_order);
     s->idle = calloc(n, sizeof *s->idle);
     s->refused = calloc(n, sizeof *s->refused);
-    bool all = w->by_ready && w->by_need && w->heap && w->saved_in && w->saved_slot && w->late && w->change &&
-               s->need_slot && s->free_slot && s->save_slot && s->load_slot && s->save_order && s->idle && s->refused;
+    bool all = w->by_ready && w->by_need && w->by_leave && w->leaves && w->heap && w->saved_in && w->saved_slot &&
+               w->late && w->change && s->need_slot && s->free_slot && s->save_slot && s->load_slot && s->save_order &&
+               s->idle && s->refused;
     return all ? TIDE_OK : tide__fail_memory();
 }
 
@@ -167,6 +184,8 @@ void tide__swaps_deinit(tide__swaps *s) {
     if (s->work) {
         free(s->work->by_ready);
         free(s->work->by_need);
+        free(s->work->by_leave);
+        free(s->work->leaves);
         free(s->work->heap);
         free(s->work->saved_in);
         free(s->work->saved_slot);
@@ -191,32 +210,6 @@ void tide__swaps_deinit(tide__swaps *s) {
 }
 
 /* ---- SAVEs: as early as they can ---- */
-
-static bool leaves_before(const tide__swaps *s, uint32_t a, uint32_t b) {
-    const tide__swap_gap *x = &s->gaps.data[a], *y = &s->gaps.data[b];
-    if (x->from != y->from) return x->from < y->from;
-    return x->to != y->to ? x->to > y->to : a < b;
-}
-
-static void heap_push(tide__swaps *s, uint32_t gap) {
-    uint32_t *heap = s->work->heap;
-    size_t at = s->work->n_heap++;
-    for (; at > 0 && leaves_before(s, gap, heap[(at - 1) / 2]); at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-    heap[at] = gap;
-}
-
-static uint32_t heap_pop(tide__swaps *s) {
-    uint32_t *heap = s->work->heap, top = heap[0], last = heap[--s->work->n_heap];
-    size_t n = s->work->n_heap, at = 0;
-    for (size_t child = 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && leaves_before(s, heap[child + 1], heap[child])) child++;
-        if (!leaves_before(s, heap[child], last)) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
-    return top;
-}
 
 /* A channel's clock, and the slot it has reached. */
 typedef struct channel_clock {
@@ -251,24 +244,25 @@ static void free_gap(tide__swaps *s, uint32_t gap) {
 }
 
 static void save_next(tide__swaps *s, const bool *chosen, channel_clock *clock, uint64_t *late_ns) {
-    uint32_t gap = heap_pop(s);
+    uint32_t gap = s->work->by_leave[tide__place_heap_pop(s->work->heap, &s->work->n_heap)];
     if (!has_copy(s, chosen, &s->gaps.data[gap])) save(s, gap, clock, late_ns);
     free_gap(s, gap);
 }
 
 /* All SAVEs to one tier: work->by_ready[at ..] up to the next tier, whose place is returned. */
 static size_t save_to_tier(tide__swaps *s, const bool *chosen, size_t at, uint64_t *late_ns) {
-    const work *w = s->work;
+    work *w = s->work;
     uint32_t tier = s->gaps.data[w->by_ready[at]].tier;
     channel_clock clock = {0, 0};
     for (;;) {
-        for (; at < w->n_ready && s->gaps.data[w->by_ready[at]].tier == tier; at++) {
+        for (; at < w->n_ready; at++) {
             uint32_t gap = w->by_ready[at];
             if (!chosen[gap]) continue;
+            if (s->gaps.data[gap].tier != tier) break;
             uint64_t ready_ns = end_ns(s, ready_of(s, &s->gaps.data[gap]));
             if (ready_ns > clock.t_ns && w->n_heap > 0) break;
             clock.t_ns = tide__max_u64(clock.t_ns, ready_ns);
-            heap_push(s, gap);
+            tide__place_heap_push(w->heap, &w->n_heap, w->leaves[gap]);
         }
         if (w->n_heap == 0) return at;
         save_next(s, chosen, &clock, late_ns);
