@@ -391,6 +391,7 @@ tide_status tide__swaps_choose_cover(tide__swaps *s, const double *scores, uint6
     if (status == TIDE_OK) status = try_waiting(&c, length);
     free(c.order);
     free(c.gaps);
+    free(c.change);
     return status;
 }
 
