@@ -123,6 +123,7 @@ static tide_status insert(tide__plans *p, tide__plans_entry *e) {
     memmove(&p->entries.data[at + 1], &p->entries.data[end], (p->entries.count - end) * sizeof *p->entries.data);
     p->entries.count = p->entries.count - (end - at) + 1;
     p->entries.data[at] = *e;
+    p->n_kept++;
     *e = (tide__plans_entry){0};
     tide_plan_destroy(p->missed);
     p->missed = NULL;

@@ -39,6 +39,7 @@ typedef struct tide__plans_seen {
 typedef struct tide__plans {
     tide__policy_input in;               /* with less room in tiers whose slots came out too large */
     TIDE_VEC(tide__plans_entry) entries; /* by ascending arena, and so by descending time */
+    uint64_t n_kept;                     /* entries that there have been */
     TIDE_VEC(tide__plans_seen) seen;     /* by fingerprint: what was evaluated */
     tide_plan *missed;     /* as long as there is no entry: the smallest that is above a tier's budget; NULL */
     uint64_t wanted_bytes; /* the smallest budget that will be asked for: where a fastest possible plan ends a search */

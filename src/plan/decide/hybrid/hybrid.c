@@ -88,10 +88,18 @@ static tide_status go(lane *l, tide__descent *d) {
 
 static tide_status descend(lane *l) { return go(l, &l->descent); }
 
+/* Clocks in a row on which nothing new is found: slower ones have nothing, either. */
+enum { MAX_IDLE = 2 };
+
 /* Moves that compute waits for: the same on clocks on which the step takes longer; on every second one where rungs are few. */
 static tide_status wait(lane *l) {
     size_t step = tide__effort_is_coarse(&l->g, l->effort) ? 2 : 1;
-    for (size_t i = step - 1; l->g.moves && i < N_STRETCHES; i += step) TIDE_TRY(go(l, &l->waits[i]));
+    int idle = 0;
+    for (size_t i = step - 1; l->g.moves && i < N_STRETCHES && idle < MAX_IDLE; i += step) {
+        uint64_t before = l->g.plans->n_kept;
+        TIDE_TRY(go(l, &l->waits[i]));
+        idle = l->g.plans->n_kept > before ? 0 : idle + 1;
+    }
     return TIDE_OK;
 }
 

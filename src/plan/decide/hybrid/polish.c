@@ -11,7 +11,7 @@ typedef struct polisher {
     tide__generation *g;
     tide__decisions now, next;
     tide__edits edits;
-    uint64_t left;
+    uint64_t left, spare; /* edits that may be tried, and that may be as well where some are of use */
 } polisher;
 
 static void end(polisher *p) {
@@ -42,16 +42,27 @@ static tide_status take_entry(polisher *p, bool *found) {
 /* What placing an edit near its load is worth, in about microseconds. */
 enum { PLACE_WORK = 1000 };
 
+/* Of all edits, those that are tried at first, in any case as many; and how many more for every one that makes an entry. */
+enum { FIRST_PART = 5, FEWEST = 100, MORE = 50 };
+
+static void spend(polisher *p, uint64_t n) {
+    n = tide__min_u64(n, p->spare);
+    p->left += n;
+    p->spare -= n;
+}
+
 /* Edits that cannot be carried out are passed over. */
 static tide_status try_edits(polisher *p, const tide__edit *a, const tide__edit *b) {
     static const tide__evaluate_options low = {.place_work = PLACE_WORK};
     tide__plans_outcome o;
+    uint64_t before = p->g->plans->n_kept;
     p->left--;
     TIDE_TRY(tide__decisions_copy(&p->now, &p->next));
     TIDE_TRY(tide__edit_apply(a, &p->next));
     if (b) TIDE_TRY(tide__edit_apply(b, &p->next));
     tide__edits_clean(&p->next);
     tide_status status = tide__plans_offer(p->g->plans, &p->next, &low, &o);
+    if (p->g->plans->n_kept > before) spend(p, MORE);
     return status == TIDE_E_ARGUMENT || status == TIDE_E_UNSUPPORTED ? TIDE_OK : status;
 }
 
@@ -80,14 +91,15 @@ static tide_status try_all(polisher *p, uint64_t round) {
 }
 
 tide_status tide__polish(tide__generation *g, uint64_t *candidates) {
-    polisher p = {.g = g, .left = *candidates};
+    polisher p = {.g = g, .spare = *candidates};
+    spend(&p, tide__max_u64(*candidates / FIRST_PART, FEWEST));
     tide_status status = TIDE_OK;
     bool found = true;
     for (uint64_t round = 0; status == TIDE_OK && found && p.left; round++) {
         status = take_entry(&p, &found);
         if (status == TIDE_OK && found) status = try_all(&p, round);
     }
-    *candidates = p.left;
+    *candidates = p.left + p.spare;
     end(&p);
     return status;
 }
