@@ -11,6 +11,7 @@ typedef struct tide__place_attempt {
     const tide__place_problem *p;
     uint64_t least;         /* units: nothing lower exists */
     uint64_t enough;        /* units, >= least: no lower placement is wanted, though a cheap one is taken */
+    bool layers;            /* skylines in layers, too, which many items need */
     bool quick;             /* the first that is low enough is taken */
     uint64_t work;          /* what skylines may still take: a unit per item and run, about a microsecond */
     uint64_t seed;          /* of what is random */

@@ -58,7 +58,7 @@ static tide_status find_peaks(const tide__place_problem *p, double *peak) {
 }
 
 tide_status tide__place_order_data_init(tide__place_order_data *d, const tide__place_problem *p) {
-    d->p = p;
+    *d = (tide__place_order_data){.p = p};
     d->log_size = malloc((3 * p->n + 1) * sizeof *d->log_size);
     if (!d->log_size) return tide__fail_memory();
     d->log_duration = d->log_size + p->n;
@@ -66,6 +66,9 @@ tide_status tide__place_order_data_init(tide__place_order_data *d, const tide__p
     for (size_t i = 0; i < p->n; i++) {
         d->log_size[i] = log((double)p->items[i].size);
         d->log_duration[i] = log((double)p->lengths[i]);
+        d->least_size = i ? fmin(d->least_size, d->log_size[i]) : d->log_size[i];
+        d->most_size = i ? fmax(d->most_size, d->log_size[i]) : d->log_size[i];
+        d->most_duration = fmax(d->most_duration, d->log_duration[i]);
     }
     return find_peaks(p, d->peak);
 }
@@ -77,17 +80,8 @@ void tide__place_order_data_deinit(tide__place_order_data *d) {
 
 /* ---- keys ---- */
 
-const char *tide__place_order_name(tide__place_order_kind kind) {
-    static const char *const names[TIDE__PLACE_N_ORDERS] = {"skyline by peak and duration",
-                                                            "skyline by duration",
-                                                            "skyline by peak and area",
-                                                            "skyline by area",
-                                                            "skyline by bulk",
-                                                            "skyline by begin",
-                                                            "skyline by size",
-                                                            "skyline by input"};
-    return kind < TIDE__PLACE_N_ORDERS ? names[kind] : "";
-}
+/* Where between two values: 0 .. 1. */
+static double share(double value, double low, double high) { return high > low ? (value - low) / (high - low) : 0; }
 
 static double key_of(const tide__place_order_data *d, tide__place_order_kind kind, size_t i) {
     double duration = d->log_duration[i], size = d->log_size[i], peak = d->peak[i] * PEAK_WEIGHT;
@@ -96,9 +90,15 @@ static double key_of(const tide__place_order_data *d, tide__place_order_kind kin
     case TIDE__PLACE_ORDER_PEAK_DURATION: return peak + duration;
     case TIDE__PLACE_ORDER_PEAK_AREA: return peak + duration + size;
     case TIDE__PLACE_ORDER_AREA: return duration + size;
+    case TIDE__PLACE_ORDER_PEAK_BULK: return peak + duration + size / 2;
     case TIDE__PLACE_ORDER_BULK: return duration + size / 2;
     case TIDE__PLACE_ORDER_BEGIN: return -(double)d->p->items[i].begin;
     case TIDE__PLACE_ORDER_SIZE: return size;
+    case TIDE__PLACE_ORDER_WEIGHT: return duration + 2 * size;
+    case TIDE__PLACE_ORDER_EXTENT:
+        return fmax(share(duration, 0, d->most_duration), share(size, d->least_size, d->most_size));
+    case TIDE__PLACE_ORDER_PEAK_BEGIN: return peak - (double)d->p->items[i].begin;
+    case TIDE__PLACE_ORDER_PEAK_END: return peak + (double)d->p->items[i].end;
     case TIDE__PLACE_ORDER_INPUT:
     case TIDE__PLACE_N_ORDERS: break;
     }
@@ -111,14 +111,14 @@ void tide__place_order_keys(const tide__place_order_data *d, tide__place_order_k
 
 /* Keys become 32-bit steps between the lowest and the highest, with the item's number below them; what falls into one
  * step is ordered by number. */
-void tide__place_order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t *order) {
-    double low = n ? keys[0] : 0, high = low;
-    for (size_t i = 0; i < n; i++) {
-        low = fmin(low, keys[i]);
-        high = fmax(high, keys[i]);
+void tide__place_order_sort(const double *keys, uint32_t *order, size_t n, uint64_t *scratch) {
+    double low = n ? keys[order[0]] : 0, high = low;
+    for (size_t k = 0; k < n; k++) {
+        low = fmin(low, keys[order[k]]);
+        high = fmax(high, keys[order[k]]);
     }
     double scale = high > low ? (double)UINT32_MAX / (high - low) : 0;
-    for (uint32_t i = 0; i < n; i++) scratch[i] = (uint64_t)((high - keys[i]) * scale) << 32 | i;
+    for (size_t k = 0; k < n; k++) scratch[k] = (uint64_t)((high - keys[order[k]]) * scale) << 32 | order[k];
     tide__place_radix_sort(scratch, scratch + n, n);
     for (size_t k = 0; k < n; k++) order[k] = (uint32_t)scratch[k];
 }

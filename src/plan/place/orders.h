@@ -12,23 +12,28 @@ typedef enum tide__place_order_kind {
     TIDE__PLACE_ORDER_BULK,  /* duration × the root of the size */
     TIDE__PLACE_ORDER_BEGIN, /* early first */
     TIDE__PLACE_ORDER_SIZE,
-    TIDE__PLACE_ORDER_INPUT, /* as the caller has them */
+    TIDE__PLACE_ORDER_WEIGHT, /* duration × the square of the size */
+    TIDE__PLACE_ORDER_EXTENT, /* large or long */
+    TIDE__PLACE_ORDER_PEAK_BULK,
+    TIDE__PLACE_ORDER_PEAK_BEGIN,
+    TIDE__PLACE_ORDER_PEAK_END, /* late end first */
+    TIDE__PLACE_ORDER_INPUT,    /* as the caller has them */
     TIDE__PLACE_N_ORDERS
 } tide__place_order_kind;
 
 /* What keys are made from. */
 typedef struct tide__place_order_data {
     const tide__place_problem *p;
-    double *log_size, *log_duration; /* per item */
-    double *peak;                    /* per item: the highest load in its lifetime / the maximum load: 0 .. 1 */
+    double *log_size, *log_duration;             /* per item */
+    double least_size, most_size, most_duration; /* logs */
+    double *peak; /* per item: the highest load in its lifetime / the maximum load: 0 .. 1 */
 } tide__place_order_data;
 
 tide_status tide__place_order_data_init(tide__place_order_data *d, const tide__place_problem *p);
 void tide__place_order_data_deinit(tide__place_order_data *d);
 
-const char *tide__place_order_name(tide__place_order_kind kind); /* "skyline by duration", ... */
 void tide__place_order_keys(const tide__place_order_data *d, tide__place_order_kind kind, double *keys);
-/* order: item numbers by descending key, ties by number. scratch: 2n words. */
-void tide__place_order_sort(const double *keys, size_t n, uint64_t *scratch, uint32_t *order);
+/* Sorts the n items of order by descending key, ties by number. scratch: 2n words. */
+void tide__place_order_sort(const double *keys, uint32_t *order, size_t n, uint64_t *scratch);
 
 #endif

@@ -140,6 +140,7 @@ static tide_status search_core(search *s, const tide__place_core *core, const ti
     tide_status status;
     TIDE_TRY_GOTO(start_attempt(s, &core->problem, core->capacity, enough(s) - core->bottom, &a), done);
     bool is_large = core->problem.n > TIDE__PLACE_EXACT_MOST_ITEMS;
+    a.layers = is_large;
     if (is_large) a.deadline_ns = s->deadline_ns;
     (void)tide__place_try_skylines(&a);
     if (!a.algorithm) TIDE_TRY_GOTO(tide__place_try_classics(&a), done);
@@ -164,14 +165,16 @@ static tide_status improve(search *s, const tide__place_item *items) {
 }
 
 /* Large problems, and those that may overflow, end with the heuristics on the whole. For the others skylines are a
- * quick first answer; with one at hand, running out of memory later is no failure. */
+ * quick first answer, one of them where there are many items; with one at hand, running out of memory later is no failure. */
 static tide_status run_all(search *s, const tide__place_item *items) {
     bool last = s->problem.huge || s->problem.n > MOST_CORE_ITEMS;
     if (s->choice == EXACT && s->problem.huge)
         return tide__fail(TIDE_E_UNSUPPORTED, "exact: the sizes are too large for it");
     tide__place_attempt a;
     tide_status status = start_attempt(s, &s->problem, s->problem.lower_bound, enough(s), &a);
-    a.deadline_ns = s->deadline_ns;
+    a.layers = last;
+    if (last) a.deadline_ns = s->deadline_ns;
+    if (!last && s->problem.n > TIDE__PLACE_EXACT_MOST_ITEMS) a.work = s->problem.n;
     if (status == TIDE_OK && last) status = tide__place_try_heuristics(&a);
     if (status == TIDE_OK && last && s->deadline_ns && !s->problem.huge) repair(s, &a, false);
     if (status == TIDE_OK && !last) (void)tide__place_try_skylines(&a);

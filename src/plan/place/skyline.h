@@ -19,11 +19,14 @@
 
 typedef struct tide__place_skyline tide__place_skyline; /* the workspace of any number of runs on one problem */
 
-/* TIDE_E_UNSUPPORTED for a problem that is fixed or huge. The problem must outlive it. */
-tide_status tide__place_skyline_create(const tide__place_problem *p, tide__place_skyline **out);
+/* TIDE_E_UNSUPPORTED for a problem that is huge. below_pins: whether items may be pinned. The problem must outlive it. */
+tide_status tide__place_skyline_create(const tide__place_problem *p, bool below_pins, tide__place_skyline **out);
 void tide__place_skyline_destroy(tide__place_skyline *s);
 
-/* order: the item numbers 0 .. n-1, best first. Returns the height. */
-uint64_t tide__place_skyline_run(tide__place_skyline *s, const uint32_t *order, uint64_t *offsets);
+/* These items lie at their offsets in all runs that follow, in place of what was pinned before; they must not overlap. */
+tide_status tide__place_skyline_pin(tide__place_skyline *s, const uint32_t *items, size_t n, const uint64_t *offsets);
+
+/* order: n items, best first, none of them pinned. Writes their offsets; returns the height of them and of the pins. */
+uint64_t tide__place_skyline_run(tide__place_skyline *s, const uint32_t *order, size_t n, uint64_t *offsets);
 
 #endif
