@@ -15,6 +15,7 @@ import cffi
 import torch
 
 _SOURCE = Path(__file__).with_name("allocator.cpp")
+_PARTS = [_SOURCE, *sorted(_SOURCE.parent.glob("allocator_*.h"))]
 
 _ffi = cffi.FFI()
 _ffi.cdef("""
@@ -82,7 +83,7 @@ def _build(target: Path) -> None:
 @functools.cache
 def load() -> Any:
     """The library, with its allocator installed in front of PyTorch's own."""
-    key = hashlib.sha256(_SOURCE.read_bytes() + torch.__version__.encode()).hexdigest()[:16]
+    key = hashlib.sha256(b"".join(p.read_bytes() for p in _PARTS) + torch.__version__.encode()).hexdigest()[:16]
     target = _cache_folder() / f"allocator-{torch.__version__}-{key}.so"
     if not target.exists():
         _build(target)
