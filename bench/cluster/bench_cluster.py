@@ -147,25 +147,28 @@ BESIDE_TORCH = {
     "ResNet-50, 2 x 4 of 64 x 64": (["resnet50", "--input", "3x64x64", "--batch", "8", "--micro", "4", "--optimizer", "momentum"], "resnet50", 4),
     "GPT-2 small, 2 x 1 of 128": (["gpt2:12,768,12,128,50257", "--batch", "2", "--micro", "1", "--optimizer", "adamw"], "gpt2", 1),
 }
-TORCH_STEPS = 5
+TORCH_STEPS, TORCH_SECONDS = 5, 900
 
 
-# Runs a command and tells on stderr the most KiB of resident memory that it had.
-RESIDENT = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:])\n"
-RESIDENT += "print('resident', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(code)"
+# Runs a command; the most KiB of resident memory that it had go to a file of its rank's name in a folder.
+RESIDENT = """import os, pathlib, resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+pathlib.Path(sys.argv[1], os.environ["OMPI_COMM_WORLD_RANK"] + ".peak").write_text(str(peak))
+sys.exit(code)"""
 
 
 def our_step(build: Path, options: list[str], shard: str) -> tuple[float, list[int]]:
     """Seconds of the median step but for the first two, and bytes of resident memory per rank, all of the process."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log.jsonl")
-        command = ["mpirun.openmpi", "--oversubscribe", "-n", "2", sys.executable, "-c", RESIDENT, str(build / "tidemark"), "train", *options, "--threads", "1", "--samples", "64"]
+        command = ["mpirun.openmpi", "--oversubscribe", "-n", "2", sys.executable, "-c", RESIDENT, folder, str(build / "tidemark"), "train", *options, "--threads", "1", "--samples", "64"]
         command += ["--test-samples", "1", "--steps", str(TORCH_STEPS), "--shard", shard, "--quiet", "--log", str(log)]
         result = run(command)
         if result.returncode != 0:
             raise SystemExit(result.stderr)
         steps = [json.loads(line)["step_ns"] / 1e9 for line in log.read_text().splitlines()[1:]]
-        return statistics.median(steps[2:]), [1024 * int(line.split()[1]) for line in result.stderr.splitlines() if line.startswith("resident ")]
+        return statistics.median(steps[2:]), [1024 * int(file.read_text()) for file in Path(folder).glob("*.peak")]
 
 
 def torch_step(python: str, how: str, network: str, samples: int) -> tuple[float, list[int]]:
@@ -175,8 +178,8 @@ def torch_step(python: str, how: str, network: str, samples: int) -> tuple[float
     command = [python, script, how, network, str(samples), str(TORCH_STEPS)]
     ranks = [subprocess.Popen(command, env=dict(os.environ, RANK=str(i), **local), stdout=subprocess.PIPE, text=True) for i in range(2)]
     try:
-        words = ranks[0].communicate(timeout=JOB_SECONDS)[0].split()
-        ranks[1].communicate(timeout=JOB_SECONDS)
+        words = ranks[0].communicate(timeout=TORCH_SECONDS)[0].split()
+        ranks[1].communicate(timeout=TORCH_SECONDS)
     finally:
         for rank in ranks:
             rank.kill()
@@ -211,6 +214,7 @@ def bench_torch(build: Path, python: str, networks: list[str], n_rounds: int) ->
                 seconds[way].append(took)
                 cpu[way] += (cpu_seconds() - before) / n_rounds
                 peak[way] = max(peak[way], *peaks)
+                print(f"    {way}: {took:.3f} s per step", file=sys.stderr, flush=True)
         print(f"{name}\n{'':24} {'s per step':>10} {'of rounds':>20} {'MiB per rank':>13} {'CPU s of a job':>15}")
         for way, rounds in seconds.items():
             listed = " ".join(f"{s:.3f}" for s in rounds)

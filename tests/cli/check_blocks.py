@@ -27,7 +27,7 @@ ELSEWHERE = {
     "mpirun -n 3 tidemark train lenet --batch 64 --micro 8 --threads 1 --budget 60% --lenders 1 --peer-budget 64MiB":
         "cli.test_lent starts smaller ones",
     "mpirun -n 2 --host first,second tidemark train lenet --batch 64 --micro 8 --threads 1":
-        "needs two hosts with ssh; net.test_namespaces has two with namespaces",
+        "net.test_namespaces runs it on two namespaces",
     "tidemark train lenet --batch 64 --micro 8 --threads 1 --supervise 4 --checkpoint run.safetensors --every 100":
         "cli.test_supervise kills ranks of smaller ones",
     "srun -n 2 --mpi=pmix tidemark train lenet --batch 64 --micro 8 --threads 1": "needs a cluster with Slurm",
