@@ -193,8 +193,7 @@ static tide_status forward_layer(tide__tape *tape, uint32_t index) {
     draft.n_reads = (uint32_t)tape->reads.count;
     const uint64_t draw = tape->emit.counter;
     TIDE_TRY(tide__emit(&tape->emit, &draft, writes));
-    *node = (tide__node){
-        .y = writes[0], .aux = {writes[1], writes[2]}, .dy = TIDE_NONE, .dc = TIDE_NONE, .draw = draw};
+    *node = (tide__node){.y = writes[0], .aux = {writes[1], writes[2]}, .dy = TIDE_NONE, .dc = TIDE_NONE, .draw = draw};
     if (desc.kind == TIDE_OP_BN_FWD) return note_statistics(tape, index);
     return desc.kind == TIDE_OP_SOFTMAX_LOSS_FWD ? record_loss(tape, &draft, writes) : TIDE_OK;
 }

@@ -11,8 +11,7 @@
 /* Values of one layer in the current micro-batch; TIDE_NONE until they exist. */
 typedef struct tide__node {
     tide_id y;
-    tide_id aux
-        [2]; /* bn: mean, inv_std; relu: signs; maxpool: index; loss: the loss; lstm: c, gates; attention: lse;
+    tide_id aux[2];  /* bn: mean, inv_std; relu: signs; maxpool: index; loss: the loss; lstm: c, gates; attention: lse;
                      * head: dx, dw, which come with the loss */
     tide_id dy;      /* gradient of y, the sum over the consumers seen so far */
     uint32_t n_sums; /* ops that made it, beyond the first contribution */

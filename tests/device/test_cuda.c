@@ -84,7 +84,7 @@ static void test_more_groups_than_a_grid_has(void **state) {
     free(values);
 }
 
-/* Planned for 70 % of what it takes without a budget: the host waits at the end of a step, and nowhere else. */
+/* Planned for 75 % of what it takes without a budget: the host waits at the end of a step, and nowhere else. */
 static void test_one_wait_per_step(void **state) {
     (void)state;
     training t;
