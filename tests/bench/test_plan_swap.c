@@ -67,10 +67,14 @@ static void begin(instance *x, uint64_t seed, size_t n_gaps, bool plain) {
             x->loads[k] += g.size_bytes;
         x->gaps[x->n_gaps++] = g;
     }
-    tide__swaps_options options = {.late_saves = plain, .always_save = plain, .op_ns = x->op_ns, .n_gaps = n_gaps};
-    options.base_loads = x->loads;
-    options.gaps = x->gaps;
+    tide__swaps_options options = {.late_saves = plain, .always_save = plain};
     assert_ok(tide__swaps_init(&x->swaps, &x->in, &options));
+    assert_int_equal(x->swaps.n_ops, o.n_ops);
+    memcpy(x->swaps.op_ns, x->op_ns, o.n_ops * sizeof *x->op_ns);
+    memcpy(x->swaps.base_loads, x->loads, (o.n_ops + (size_t)1) * sizeof *x->loads);
+    x->swaps.gaps.count = 0;
+    for (size_t i = 0; i < n_gaps; i++) assert_ok(tide__vec_push(&x->swaps.gaps, x->gaps[i]));
+    assert_ok(tide__swaps_restart(&x->swaps));
 }
 
 static void end(instance *x) {

@@ -6,7 +6,6 @@
 #include "base/size.h"
 #include "plan/decide/hybrid/moves.h"
 #include "plan/decide/hybrid/search.h"
-#include "plan/decide/hybrid/waits.h"
 
 /* A descent at work: the generation's sketch and moves are its own for that time. */
 typedef struct descent {
@@ -38,15 +37,28 @@ static tide_status propose(descent *d, uint64_t rung_bytes, tide__plans_outcome 
     return tide__generation_propose_sketch(d->g, d->s, d->moves, rung_bytes, o);
 }
 
-/* The sketch's re-runs, and moves beside them for which compute waits where they do not hide. */
+static tide_status add_waiting(descent *d, tide__moves_way way, uint64_t rung_bytes, tide__decisions *out) {
+    tide__swaps_options options = {.beside = out};
+    tide__swaps swaps;
+    TIDE_TRY(tide__swap_least_bytes(&d->g->in, &options.min_bytes));
+    TIDE_TRY(tide__swaps_init(&swaps, &d->g->in, &options));
+    bool *chosen = calloc(swaps.gaps.count + 1, sizeof *chosen);
+    tide_status status = chosen ? TIDE_OK : tide__fail_memory();
+    uint64_t work = d->options->work / MOVES_PART;
+    if (status == TIDE_OK) status = tide__moves_choose(&swaps, NULL, way, rung_bytes, work, chosen);
+    if (status == TIDE_OK) status = tide__swaps_decide(&swaps, chosen, out);
+    free(chosen);
+    tide__swaps_deinit(&swaps);
+    return status;
+}
+
+/* The sketch's re-runs, and moves beside them for which compute waits where they do not hide. Weights and optimizer state cannot
+ * be made again: where they are most of what is there, neither moves that hide nor re-runs get below a small budget. */
 static tide_status propose_waiting(descent *d, tide__moves_way way, uint64_t rung_bytes, tide__plans_outcome *o) {
     tide__decisions decisions = {0};
-    tide__transfers t;
-    TIDE_TRY(tide__waits_init(&d->g->in, d->s, &t));
-    tide_status status = tide__moves_choose(&t, way, rung_bytes, d->options->work / MOVES_PART);
-    if (status == TIDE_OK) status = tide__swaps_decide(&t.swaps, t.chosen, &decisions);
-    if (status == TIDE_OK) status = tide__generation_add_reruns(d->s, &decisions);
-    tide__transfers_deinit(&t);
+    tide_status status = tide__generation_add_reruns(d->s, &decisions);
+    if (status == TIDE_OK) status = tide__generation_add_variants(d->g, &decisions);
+    if (status == TIDE_OK) status = add_waiting(d, way, rung_bytes, &decisions);
     if (status == TIDE_OK) return tide__generation_propose(d->g, &decisions, rung_bytes, o);
     tide__decisions_free(&decisions);
     return status;
@@ -162,7 +174,8 @@ static tide_status start_fresh(descent *d, uint64_t rung_bytes, tide__moves_way 
     tide__sketch_clear(d->s);
     d->s->target_bytes = rung_bytes;
     if (d->moves) {
-        TIDE_TRY(tide__moves_choose(d->moves, way, rung_bytes, FRESH_TIMES * d->options->work));
+        TIDE_TRY(tide__moves_choose(&d->moves->swaps, d->moves->price, way, rung_bytes, FRESH_TIMES * d->options->work,
+                                    d->moves->chosen));
         TIDE_TRY(tide__transfers_apply(d->moves, d->s));
     }
     TIDE_TRY(tide__sketch_build(d->s));

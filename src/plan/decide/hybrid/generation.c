@@ -132,8 +132,7 @@ uint64_t tide__generation_rung(const tide__generation *g, uint64_t bytes, uint32
 
 /* ---- proposals ---- */
 
-/* The model's variants, for decisions that have none. */
-static tide_status add_variants(const tide__generation *g, tide__decisions *d) {
+tide_status tide__generation_add_variants(const tide__generation *g, tide__decisions *d) {
     if (!g->has_variants || d->variants.count) return TIDE_OK;
     TIDE_TRY(tide__vec_reserve(&d->variants, g->model->n_ops));
     for (tide_id o = 0; o < g->model->n_ops; o++) d->variants.data[d->variants.count++] = g->model->variant[o];
@@ -183,7 +182,7 @@ enum { LOSS_PART = 50 };
 static tide_status propose(tide__generation *g, const tide__sketch *s, tide__decisions *d, uint64_t capacity_bytes,
                            tide__plans_outcome *out) {
     out->arena_bytes = UINT64_MAX;
-    TIDE_TRY(add_variants(g, d));
+    TIDE_TRY(tide__generation_add_variants(g, d));
     if (g->has_variants && s) {
         tide__decisions filled = {0};
         tide_status status = tide__decisions_copy(d, &filled);

@@ -45,6 +45,8 @@ uint64_t tide__generation_rung(const tide__generation *g, uint64_t bytes, uint32
 /* Decisions without variants get the fastest that fit below the capacity. Offered to the pool; emptied in any case. */
 tide_status tide__generation_propose(tide__generation *g, tide__decisions *d, uint64_t capacity_bytes,
                                      tide__plans_outcome *out);
+/* The model's variants, for decisions that have none. */
+tide_status tide__generation_add_variants(const tide__generation *g, tide__decisions *d);
 /* A sketch's re-runs as decisions. */
 tide_status tide__generation_add_reruns(const tide__sketch *s, tide__decisions *d);
 /* The sketch's re-runs, with the moves of the latest sync if `moves`. */

@@ -13,7 +13,6 @@
 enum { LARGE = 6000 };
 
 typedef struct mover {
-    const tide__model *model;
     tide__swaps *swaps;
     uint64_t target_bytes;
     const double *prices;         /* per gap */
@@ -45,7 +44,7 @@ static void keep(mover *m, double excess) {
 
 /* By the best of AutoSwap's scores; by one of them where a first guess is enough. */
 static tide_status start(mover *m, bool quick) {
-    int first = quick || m->model->n_ops > LARGE ? TIDE__SWAP_SWDOA : 0;
+    int first = quick || m->swaps->n_ops > LARGE ? TIDE__SWAP_SWDOA : 0;
     for (int k = first; k < TIDE__SWAP_N_SCORES; k++) {
         tide__swaps_outcome o;
         TIDE_TRY(tide__swap_scores(m->swaps, (tide__swap_score)k, m->scores));
@@ -115,9 +114,9 @@ static tide_status choose(mover *m, tide__moves_way way, uint64_t work) {
     return tide__swaps_choose_cover(m->swaps, m->scores, m->target_bytes, m->chosen);
 }
 
-tide_status tide__moves_choose(tide__transfers *t, tide__moves_way way, uint64_t target_bytes, uint64_t work) {
-    mover m = {
-        .model = t->model, .swaps = &t->swaps, .prices = t->price, .target_bytes = target_bytes, .chosen = t->chosen};
+tide_status tide__moves_choose(tide__swaps *swaps, const double *prices, tide__moves_way way, uint64_t target_bytes,
+                               uint64_t work, bool *chosen) {
+    mover m = {.swaps = swaps, .prices = prices, .target_bytes = target_bytes, .chosen = chosen};
     tide_status status = choose(&m, way, work);
     end(&m);
     return status;

@@ -8,7 +8,6 @@
 
 #include "base/size.h"
 #include "plan/decide/policies/autoswap_scores.h"
-#include "plan/evaluate.h"
 #include "plan/decide/swaps/gap_heap.h"
 #include "plan/decide/swaps/swap_choice.h"
 
@@ -23,15 +22,12 @@ typedef struct capuchin {
     uint32_t *last_use;     /* per tensor: the last op that uses it; n_ops if kept */
     uint32_t *destroyed;    /* per tensor: the op that overwrites it in place; TIDE_NONE: none */
     uint32_t *dropped;      /* per tensor: the newest of its gaps that is recomputed; TIDE_NONE: none */
-    bool *is_dropped;       /* per gap */
     uint32_t *next_drop;    /* per gap: the tensor's dropped gap before it */
     tide__scored_gap *heap; /* by memory saved per second */
     size_t n_heap;
     tide__decisions reruns;
-    uint64_t *op_ns;    /* per op, with the re-runs of its slot */
-    uint32_t *inside;   /* per tensor: its first gap between two uses; they follow each other. TIDE_NONE: none */
-    uint32_t *over_end; /* per tensor: its gap over the end of the step; TIDE_NONE: none */
-    uint32_t n_above;   /* slots above the target */
+    uint32_t *inside; /* per tensor: its first gap between two uses; they follow each other. TIDE_NONE: none */
+    uint32_t n_above; /* slots above the target */
 } capuchin;
 
 /* ---- what a recomputation takes ---- */
@@ -124,13 +120,11 @@ static bool helps(const tide__swaps *s, const tide__swap_gap *g, uint64_t target
     return false;
 }
 
-/* A swapped source comes back in time for the re-run, or leaves after it. */
+/* A source that a re-run reads is back by then, or leaves after it. */
 static void bring_back(capuchin *c, tide_id tensor, uint32_t slot) {
     tide__swap_gap *gaps = c->swaps.gaps.data;
     for (uint32_t i = c->inside[tensor]; i < c->swaps.gaps.count && gaps[i].tensor == tensor; i++)
         if (gaps[i].from < slot && slot < gaps[i].to) gaps[i].to = slot;
-    uint32_t end = c->over_end[tensor];
-    if (end != TIDE_NONE && gaps[end].from <= slot) gaps[end].from = slot + 1;
 }
 
 static void take_off(capuchin *c, uint32_t from, uint32_t to, uint64_t bytes) {
@@ -148,11 +142,9 @@ static tide_status drop(capuchin *c, uint32_t gap) {
     for (uint32_t i = 0; i < x.n; i++) {
         const tide_op *op = tide_program_op(c->program, x.op[i]);
         TIDE_TRY(tide__vec_push(&c->reruns.reruns, ((tide__rerun){.slot = g->to, .op = x.op[i]})));
-        c->op_ns[g->to] += op->variants[0].cost_ns;
         for (uint32_t k = 0; k < op->n_reads; k++) bring_back(c, op->reads[k], g->to);
     }
     take_off(c, g->from, g->to, g->size_bytes);
-    c->is_dropped[gap] = true;
     c->next_drop[gap] = c->dropped[g->tensor];
     c->dropped[g->tensor] = gap;
     return TIDE_OK;
@@ -191,50 +183,15 @@ static tide_status swap_by_free_time(capuchin *c, tide__swaps_outcome *out) {
     return tide__swaps_choose_prefix(&c->swaps, c->scores, c->in->target_bytes, c->chosen, out);
 }
 
-/* A SAVE may not stand where the value is dropped: after a re-run it starts from the new instance. */
-static uint32_t ready_again(const capuchin *c, const tide__swap_gap *g) {
-    uint32_t ready = g->ready;
-    for (uint32_t d = c->dropped[g->tensor]; d != TIDE_NONE; d = c->next_drop[d]) {
-        uint32_t back = c->swaps.gaps.data[d].to;
-        if (back < g->from && back + 1 > ready) ready = back + 1;
-    }
-    return ready;
-}
-
-/* The gaps that are not recomputed. Those over the end and from the start come first and are all kept, so `across` stays right. `early`:
- * inputs count from the start, as swaps.h wants it. */
-static size_t keep_gaps(const capuchin *c, tide__swap_gap *gaps, uint64_t *early) {
-    size_t n = 0;
-    for (size_t i = 0; i < c->swaps.gaps.count; i++) {
-        tide__swap_gap g = c->swaps.gaps.data[i];
-        if (c->is_dropped[i]) continue;
-        g.ready = ready_again(c, &g);
-        gaps[n++] = g;
-        if (!g.forced || g.head != TIDE_NONE) continue;
-        early[0] += g.size_bytes;
-        early[g.to] -= g.size_bytes;
-    }
-    return n;
-}
-
-/* On the clock and the loads that the re-runs make. */
-static tide_status renew_swaps(capuchin *c) {
-    uint32_t n_ops = c->swaps.n_ops;
-    uint64_t *loads = calloc(n_ops + (size_t)1, sizeof *loads), *early = calloc(n_ops + (size_t)1, sizeof *early);
-    tide__swap_gap *gaps = malloc((c->swaps.gaps.count + 1) * sizeof *gaps);
-    tide__swaps_options options = {.op_ns = c->op_ns, .base_loads = loads, .gaps = gaps};
-    tide_status status = loads && early && gaps ? tide__evaluate_loads(c->in, &c->reruns, loads) : tide__fail_memory();
-    if (status == TIDE_OK) {
-        options.n_gaps = keep_gaps(c, gaps, early);
-        uint64_t sum = 0;
-        for (uint32_t k = 0; k <= n_ops; k++) loads[k] += sum += early[k];
-        tide__swaps_deinit(&c->swaps);
-        status = tide__swaps_init(&c->swaps, c->in, &options);
-    }
-    free(loads);
-    free(early);
-    free(gaps);
-    return status;
+/* Moves on the loads and the clock that the re-runs make; what does not hide is waited for. */
+static tide_status swap_beside(capuchin *c) {
+    tide__swaps_options options = {.beside = &c->reruns};
+    tide__swaps_outcome o;
+    tide__swaps_deinit(&c->swaps);
+    TIDE_TRY(tide__swaps_init(&c->swaps, c->in, &options));
+    TIDE_TRY(swap_by_free_time(c, &o));
+    if (o.excess <= 0) return TIDE_OK;
+    return tide__swaps_choose_waits(&c->swaps, c->scores, c->in->target_bytes, c->chosen);
 }
 
 /* ---- life ---- */
@@ -242,9 +199,10 @@ static tide_status renew_swaps(capuchin *c) {
 static void find_uses(capuchin *c, uint32_t n_tensors, uint32_t n_ops) {
     memset(c->last_use, 0xff, n_tensors * sizeof *c->last_use);
     memset(c->destroyed, 0xff, n_tensors * sizeof *c->destroyed);
+    memset(c->dropped, 0xff, n_tensors * sizeof *c->dropped);
+    memset(c->inside, 0xff, n_tensors * sizeof *c->inside);
     for (tide_id o = 0; o < n_ops; o++) {
         const tide_op *op = tide_program_op(c->program, o);
-        c->op_ns[o] = op->variants[0].cost_ns;
         for (uint32_t k = 0; k < op->n_reads; k++) c->last_use[op->reads[k]] = o;
         for (uint32_t k = 0; k < op->n_writes; k++) c->last_use[op->writes[k]] = o;
         for (uint32_t k = 0; k < op->n_inplace; k++)
@@ -252,18 +210,9 @@ static void find_uses(capuchin *c, uint32_t n_tensors, uint32_t n_ops) {
     }
     for (tide_id t = 0; t < n_tensors; t++)
         if (tide_program_tensor(c->program, t)->keep) c->last_use[t] = n_ops;
-}
-
-static void index_gaps(capuchin *c, uint32_t n_tensors) {
-    memset(c->inside, 0xff, n_tensors * sizeof *c->inside);
-    memset(c->over_end, 0xff, n_tensors * sizeof *c->over_end);
-    memset(c->dropped, 0xff, n_tensors * sizeof *c->dropped);
-    for (uint32_t i = 0; i < c->swaps.gaps.count; i++) {
+    for (uint32_t i = (uint32_t)c->swaps.gaps.count; i-- > 0;) {
         const tide__swap_gap *g = &c->swaps.gaps.data[i];
-        if (g->head != TIDE_NONE || g->to == TIDE_NONE)
-            c->over_end[g->tensor] = i;
-        else if (g->from > 0 && c->inside[g->tensor] == TIDE_NONE)
-            c->inside[g->tensor] = i;
+        if (g->head == TIDE_NONE && g->from > 0 && g->to != TIDE_NONE) c->inside[g->tensor] = i;
     }
 }
 
@@ -274,20 +223,16 @@ static tide_status init(capuchin *c) {
     size_t gaps = c->swaps.gaps.count + 1, tensors = n_tensors + (size_t)1;
     c->chosen = calloc(gaps, sizeof *c->chosen);
     c->scores = calloc(gaps, sizeof *c->scores);
-    c->is_dropped = calloc(gaps, sizeof *c->is_dropped);
     c->next_drop = calloc(gaps, sizeof *c->next_drop);
     c->heap = calloc(gaps, sizeof *c->heap);
     c->last_use = calloc(tensors, sizeof *c->last_use);
     c->destroyed = calloc(tensors, sizeof *c->destroyed);
     c->dropped = calloc(tensors, sizeof *c->dropped);
     c->inside = calloc(tensors, sizeof *c->inside);
-    c->over_end = calloc(tensors, sizeof *c->over_end);
-    c->op_ns = calloc(n_ops + (size_t)1, sizeof *c->op_ns);
-    if (!c->chosen || !c->scores || !c->is_dropped || !c->next_drop || !c->heap || !c->last_use || !c->destroyed ||
-        !c->dropped || !c->inside || !c->over_end || !c->op_ns)
+    if (!c->chosen || !c->scores || !c->next_drop || !c->heap || !c->last_use || !c->destroyed || !c->dropped ||
+        !c->inside)
         return tide__fail_memory();
     find_uses(c, n_tensors, n_ops);
-    index_gaps(c, n_tensors);
     return TIDE_OK;
 }
 
@@ -295,15 +240,12 @@ static void deinit(capuchin *c) {
     tide__swaps_deinit(&c->swaps);
     free(c->chosen);
     free(c->scores);
-    free(c->is_dropped);
     free(c->next_drop);
     free(c->heap);
     free(c->last_use);
     free(c->destroyed);
     free(c->dropped);
     free(c->inside);
-    free(c->over_end);
-    free(c->op_ns);
     tide__decisions_free(&c->reruns);
 }
 
@@ -315,31 +257,17 @@ static bool is_within(const tide__swaps *s, uint64_t target_bytes) {
     return true;
 }
 
-static tide_status swap_and_wait(capuchin *c) {
-    tide__swaps_outcome o;
-    TIDE_TRY(swap_by_free_time(c, &o));
-    if (o.excess <= 0) return TIDE_OK;
-    return tide__swaps_choose_waits(&c->swaps, c->scores, c->in->target_bytes, c->chosen);
-}
-
-/* Re-runs that keep their sources alive for too long can make matters worse; then there are only swaps. */
-static tide_status swap_only(capuchin *c) {
-    tide__swaps_options options = {0};
-    c->reruns.reruns.count = 0;
-    tide__swaps_deinit(&c->swaps);
-    TIDE_TRY(tide__swaps_init(&c->swaps, c->in, &options));
-    return swap_and_wait(c);
-}
-
 static tide_status decide(capuchin *c, tide__decisions *out) {
     tide__swaps_outcome o;
     TIDE_TRY(init(c));
     TIDE_TRY(swap_by_free_time(c, &o));
     if (o.excess > 0) {
         TIDE_TRY(recompute(c));
-        TIDE_TRY(renew_swaps(c));
-        TIDE_TRY(swap_and_wait(c));
-        if (!is_within(&c->swaps, c->in->target_bytes)) TIDE_TRY(swap_only(c));
+        TIDE_TRY(swap_beside(c));
+        if (!is_within(&c->swaps, c->in->target_bytes)) {
+            c->reruns.reruns.count = 0; /* that keep their sources alive for too long can make matters worse */
+            TIDE_TRY(swap_beside(c));
+        }
     }
     for (size_t i = 0; i < c->reruns.reruns.count; i++)
         TIDE_TRY(tide__vec_push(&out->reruns, c->reruns.reruns.data[i]));

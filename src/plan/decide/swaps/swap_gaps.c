@@ -7,6 +7,12 @@
 
 #include "base/size.h"
 
+/* A re-run that reads a value, or makes it again. */
+typedef struct touch {
+    uint32_t slot, next; /* next: in touches, no earlier; TIDE_NONE */
+    bool writes;
+} touch;
+
 typedef struct finder {
     tide__swaps *s;
     const tide_program *program;
@@ -16,6 +22,8 @@ typedef struct finder {
     uint32_t *across;       /* per tensor: the gap that ends with it at the start of the step */
     uint32_t *n_from;       /* per tensor: the carries it is the end of */
     uint64_t *early;        /* per slot: how the bytes of inputs change that count before their first use */
+    uint32_t *touched;      /* per tensor: in touches, the earliest; TIDE_NONE */
+    TIDE_VEC(touch) touches;
 } finder;
 
 /* ---- what is worth a transfer ---- */
@@ -81,7 +89,50 @@ tide_status tide__swap_gap_to_tier(const tide_machine *m, uint32_t tier, tide__s
     return TIDE_OK;
 }
 
+/* ---- what re-runs leave of a gap ---- */
+
+static tide_status note_touch(finder *f, tide_id tensor, uint32_t slot, bool writes) {
+    touch t = {.slot = slot, .next = f->touched[tensor], .writes = writes};
+    f->touched[tensor] = (uint32_t)f->touches.count;
+    return tide__vec_push(&f->touches, t);
+}
+
+static tide_status note_touches(finder *f, const tide__decisions *beside) {
+    for (size_t i = beside->reruns.count; i-- > 0;) {
+        const tide__rerun *r = &beside->reruns.data[i];
+        const tide_op *op = tide_program_op(f->program, r->op);
+        for (uint32_t k = 0; k < op->n_reads; k++) TIDE_TRY(note_touch(f, op->reads[k], r->slot, false));
+        for (uint32_t k = 0; k < op->n_writes; k++) TIDE_TRY(note_touch(f, op->writes[k], r->slot, true));
+    }
+    return TIDE_OK;
+}
+
+/* Up to the first re-run that reads the value, behind those in its first slot; none where one makes it. A SAVE starts from the
+ * newest instance. */
+static bool shorten_inside(const finder *f, tide__swap_gap *g) {
+    for (uint32_t i = f->touched[g->tensor]; i != TIDE_NONE && !g->forced; i = f->touches.data[i].next) {
+        const touch *t = &f->touches.data[i];
+        if (t->slot < g->from && t->writes) g->ready = t->slot + 1 > g->ready ? t->slot + 1 : g->ready;
+        if (t->slot < g->from || t->slot > g->to) continue;
+        if (t->writes && g->to != TIDE_NONE) return false;
+        if (g->to == TIDE_NONE || t->slot == g->from)
+            g->from = t->slot + 1; /* what does not come back leaves behind all of them */
+        else
+            g->to = t->slot;
+    }
+    return g->forced || (g->to > g->from && g->from < f->s->n_ops);
+}
+
+static bool shorten_across(const finder *f, tide__swap_gap *g) {
+    for (uint32_t i = f->touched[g->tensor]; i != TIDE_NONE; i = f->touches.data[i].next)
+        if (f->touches.data[i].slot >= g->from) g->from = f->touches.data[i].slot + 1;
+    uint32_t first = f->touched[g->head];
+    if (first != TIDE_NONE && f->touches.data[first].slot < g->to) g->to = f->touches.data[first].slot;
+    return f->touches.count == 0 || g->from < f->s->n_ops;
+}
+
 static tide_status add(finder *f, tide__swap_gap gap) {
+    if (!(gap.head == TIDE_NONE ? shorten_inside(f, &gap) : shorten_across(f, &gap))) return TIDE_OK;
     gap.size_bytes = tide_program_tensor(f->program, gap.tensor)->size_bytes;
     TIDE_TRY(tide__swap_gap_to_tier(f->machine, gap.tier, &gap));
     return tide__vec_push(&f->s->gaps, gap);
@@ -96,6 +147,7 @@ static void find_uses(finder *f, uint32_t n_tensors) {
     memset(f->first, 0xff, n_tensors * sizeof *f->first);
     memset(f->last, 0xff, n_tensors * sizeof *f->last);
     memset(f->across, 0xff, n_tensors * sizeof *f->across);
+    memset(f->touched, 0xff, n_tensors * sizeof *f->touched);
     for (uint32_t o = 0; o < f->s->n_ops; o++) {
         const tide_op *op = tide_program_op(f->program, o);
         for (uint32_t i = 0; i < op->n_reads + op->n_writes; i++) {
@@ -134,8 +186,9 @@ static tide_status add_across(finder *f) {
         gap.clean = c->from == c->to;
         gap.forced = gap.clean && gap.to == TIDE_NONE;
         gap.across = TIDE_NONE;
-        f->across[c->to] = (uint32_t)f->s->gaps.count;
+        uint32_t place = (uint32_t)f->s->gaps.count;
         TIDE_TRY(add(f, gap));
+        if (f->s->gaps.count > place) f->across[c->to] = place;
     }
     return TIDE_OK;
 }
@@ -147,8 +200,9 @@ static tide_status add_starts(finder *f) {
         if (tide_program_tensor(f->program, t)->start != TIDE_START_PRESENT || !used || !is_large(f, t)) continue;
         tide__swap_gap gap = {.tensor = t, .head = TIDE_NONE, .tier = f->tier, .to = f->first[t], .clean = true};
         gap.across = TIDE_NONE;
-        f->across[t] = (uint32_t)f->s->gaps.count;
+        uint32_t place = (uint32_t)f->s->gaps.count;
         TIDE_TRY(add(f, gap));
+        if (f->s->gaps.count > place) f->across[t] = place;
     }
     return TIDE_OK;
 }
@@ -215,7 +269,15 @@ static tide_status add_first_loads(finder *f) {
     return TIDE_OK;
 }
 
-tide_status tide__swap_gaps_find(tide__swaps *s) {
+static tide_status find_gaps(finder *f, const tide__decisions *beside) {
+    TIDE_TRY(note_touches(f, beside));
+    if (f->tier != TIDE_NONE) TIDE_TRY(tide_program_is_repeating(f->program) ? add_across(f) : add_starts(f));
+    TIDE_TRY(add_all_inside(f));
+    if (f->tier != TIDE_NONE) TIDE_TRY(add_ends(f));
+    return add_first_loads(f);
+}
+
+tide_status tide__swap_gaps_find(tide__swaps *s, const tide__decisions *beside) {
     finder f = {.s = s, .program = s->in->program, .machine = s->in->machine};
     uint32_t n = tide_program_tensor_count(f.program);
     f.tier = s->tiers.n ? s->tiers.tier[0] : TIDE_NONE;
@@ -226,19 +288,16 @@ tide_status tide__swap_gaps_find(tide__swaps *s) {
     f.across = malloc((n + (size_t)1) * sizeof *f.across);
     f.n_from = calloc(n + (size_t)1, sizeof *f.n_from);
     f.early = calloc(s->n_ops + (size_t)1, sizeof *f.early);
-    tide_status status = f.first && f.last && f.across && f.n_from && f.early ? TIDE_OK : tide__fail_memory();
-    if (status == TIDE_OK) {
-        find_uses(&f, n);
-        bool repeats = tide_program_is_repeating(f.program);
-        if (f.tier != TIDE_NONE) status = repeats ? add_across(&f) : add_starts(&f);
-    }
-    if (status == TIDE_OK) status = add_all_inside(&f);
-    if (status == TIDE_OK && f.tier != TIDE_NONE) status = add_ends(&f);
-    if (status == TIDE_OK) status = add_first_loads(&f);
+    f.touched = malloc((n + (size_t)1) * sizeof *f.touched);
+    bool all = f.first && f.last && f.across && f.n_from && f.early && f.touched;
+    if (all) find_uses(&f, n);
+    tide_status status = all ? find_gaps(&f, beside) : tide__fail_memory();
     free(f.first);
     free(f.last);
     free(f.across);
     free(f.n_from);
     free(f.early);
+    free(f.touched);
+    tide__vec_free(&f.touches);
     return status;
 }

@@ -129,52 +129,55 @@ static tide_status allocate_work(tide__swaps *s) {
     return all ? TIDE_OK : tide__fail_memory();
 }
 
-static tide_status find_base_loads(tide__swaps *s) {
-    static const tide__decisions nothing = {0};
-    if (!s->options.base_loads) return tide__evaluate_loads(s->in, &nothing, s->base_loads);
-    memcpy(s->base_loads, s->options.base_loads, (s->n_ops + (size_t)1) * sizeof *s->base_loads);
-    return TIDE_OK;
+static uint64_t time_of(const tide__swaps *s, const tide__decisions *d, tide_id id) {
+    const tide_op *op = tide_program_op(s->in->program, id);
+    uint32_t variant = d->variants.count ? d->variants.data[id] : 0;
+    if (s->options.fast_ops) variant = tide__workspaces_pick(op, s->in->options->bits_any, UINT64_MAX);
+    return op->variants[variant].cost_ns;
 }
 
-static tide_status find_gaps(tide__swaps *s) {
-    if (!s->options.gaps) return tide__swap_gaps_find(s);
-    for (size_t i = 0; i < s->options.n_gaps; i++) TIDE_TRY(tide__vec_push(&s->gaps, s->options.gaps[i]));
-    return TIDE_OK;
-}
-
-static uint64_t time_of_slot(const tide__swaps *s, uint32_t k) {
-    if (s->options.op_ns) return s->options.op_ns[k];
-    const tide_op *op = tide_program_op(s->in->program, k);
-    uint32_t fastest = s->options.fast_ops ? tide__workspaces_pick(op, s->in->options->bits_any, UINT64_MAX) : 0;
-    return op->variants[fastest].cost_ns;
+/* A re-run after the last op counts as one before it. */
+static void find_times(tide__swaps *s, const tide__decisions *d) {
+    for (tide_id o = 0; o < s->n_ops; o++) s->op_ns[o] = time_of(s, d, o);
+    for (size_t i = 0; i < d->reruns.count; i++) {
+        uint64_t *slot = &s->op_ns[d->reruns.data[i].slot < s->n_ops ? d->reruns.data[i].slot : s->n_ops - 1];
+        *slot = tide__add_capped(*slot, time_of(s, d, d->reruns.data[i].op));
+    }
 }
 
 void tide__swaps_reset_times(tide__swaps *s) {
     s->slot_ns[0] = 0;
     memset(s->wait_ns, 0, (s->n_ops + (size_t)1) * sizeof *s->wait_ns);
-    for (uint32_t k = 0; k < s->n_ops; k++) s->slot_ns[k + 1] = s->slot_ns[k] + time_of_slot(s, k);
+    for (uint32_t k = 0; k < s->n_ops; k++) s->slot_ns[k + 1] = tide__add_capped(s->slot_ns[k], s->op_ns[k]);
 }
 
-static tide_status set_up(tide__swaps *s) {
-    size_t slots = s->n_ops + (size_t)1;
-    s->work = calloc(1, sizeof *s->work);
-    s->base_loads = calloc(slots, sizeof *s->base_loads);
-    s->loads = calloc(slots, sizeof *s->loads);
-    s->slot_ns = calloc(slots, sizeof *s->slot_ns);
-    s->wait_ns = calloc(slots, sizeof *s->wait_ns);
-    if (!s->work || !s->base_loads || !s->loads || !s->slot_ns || !s->wait_ns) return tide__fail_memory();
-    TIDE_TRY(find_base_loads(s));
-    TIDE_TRY(find_gaps(s));
+tide_status tide__swaps_restart(tide__swaps *s) {
     TIDE_TRY(allocate_work(s));
     tide__swaps_reset_times(s);
     TIDE_TRY(tide__swap_rooms_create(s));
     return tide__swaps_reset_orders(s);
 }
 
+static tide_status set_up(tide__swaps *s) {
+    static const tide__decisions nothing = {0};
+    const tide__decisions *beside = s->options.beside ? s->options.beside : &nothing;
+    size_t slots = s->n_ops + (size_t)1;
+    s->work = calloc(1, sizeof *s->work);
+    s->op_ns = calloc(slots, sizeof *s->op_ns);
+    s->base_loads = calloc(slots, sizeof *s->base_loads);
+    s->loads = calloc(slots, sizeof *s->loads);
+    s->slot_ns = calloc(slots, sizeof *s->slot_ns);
+    s->wait_ns = calloc(slots, sizeof *s->wait_ns);
+    if (!s->work || !s->op_ns || !s->base_loads || !s->loads || !s->slot_ns || !s->wait_ns) return tide__fail_memory();
+    find_times(s, beside);
+    TIDE_TRY(tide__evaluate_loads(s->in, beside, s->base_loads));
+    TIDE_TRY(tide__swap_gaps_find(s, beside));
+    return tide__swaps_restart(s);
+}
+
 tide_status tide__swaps_init(tide__swaps *s, const tide__policy_input *in, const tide__swaps_options *options) {
     *s = (tide__swaps){.in = in, .options = *options, .n_ops = tide_program_op_count(in->program)};
     s->tiers = tide__tiers_with_room(in);
-    s->spread = options->gaps; /* they come with their tiers */
     tide_status status = set_up(s);
     if (status != TIDE_OK) tide__swaps_deinit(s);
     return status;
@@ -193,6 +196,7 @@ void tide__swaps_deinit(tide__swaps *s) {
         free(s->work->change);
     }
     free(s->work);
+    free(s->op_ns);
     free(s->base_loads);
     free(s->loads);
     free(s->slot_ns);

@@ -47,12 +47,10 @@ typedef struct tide__swaps_options {
     uint64_t min_bytes; /* smaller values stay */
     bool late_saves;    /* a SAVE starts after the last use, not after the write (AutoSwap, as published) */
     bool always_save;   /* every absence saves, also what the tier has already (likewise) */
-    bool fast_ops;      /* without op_ns: each slot takes what the fastest variant of its op's bits class does */
-    /* NULL: the program's costs, its loads without decisions, and all its gaps. */
-    const uint64_t *op_ns;      /* n_ops: what each slot takes */
-    const uint64_t *base_loads; /* n_ops + 1: bytes in the arena in each slot when nothing is absent */
-    const tide__swap_gap *gaps;
-    size_t n_gaps;
+    bool fast_ops;      /* each slot takes what the fastest variant of its op's bits class does */
+    /* Re-runs that are decided already, by ascending slot and op, and variants: they change clock and loads, and what a re-run
+     * reads comes back for it. NULL: none. */
+    const tide__decisions *beside;
 } tide__swaps_options;
 
 typedef struct tide__swaps {
@@ -60,8 +58,11 @@ typedef struct tide__swaps {
     tide__swaps_options options;
     uint32_t n_ops;
     TIDE_VEC(tide__swap_gap) gaps;
-    uint64_t *base_loads; /* n_ops + 1; an input counts from slot 0 on, its first LOAD is a gap */
-    uint64_t *slot_ns;    /* n_ops + 1: when each slot starts; may be changed between evaluations, never falling */
+    uint64_t *op_ns; /* n_ops: what each slot takes */
+    uint64_t *
+        base_loads; /* n_ops + 1: bytes in the arena when nothing is absent. An input counts from slot 0 on, its first LOAD is
+                             a gap */
+    uint64_t *slot_ns; /* n_ops + 1: when each slot starts; may be changed between evaluations, never falling */
     uint64_t
         *wait_ns; /* n_ops + 1: of these, how long compute waits before each slot: op k ends before wait_ns[k + 1] */
     uint32_t *need_slot; /* per gap: its LOAD ends before this slot; at first `to`. Reorder after a change. */
@@ -98,6 +99,9 @@ typedef struct tide__swaps_outcome {
 tide_status tide__swaps_init(tide__swaps *s, const tide__policy_input *in, const tide__swaps_options *options);
 void tide__swaps_deinit(tide__swaps *s);
 
+/* For who has put other gaps, base_loads or op_ns there: all that follows from them. */
+tide_status tide__swaps_restart(tide__swaps *s);
+
 /* After changes of need_slot. Quick if few change. */
 void tide__swaps_reorder(tide__swaps *s);
 
@@ -113,7 +117,7 @@ tide__swaps_outcome tide__swaps_drop_refused(tide__swaps *s, bool *chosen, uint6
 /* Appends the swaps of the latest evaluation, which must be of this choice and have no idle gap. */
 tide_status tide__swaps_decide(const tide__swaps *s, const bool *chosen, tide__decisions *out);
 
-/* Slot times back to those of options.op_ns, without waits. */
+/* Slot times back to those of op_ns, without waits. */
 void tide__swaps_reset_times(tide__swaps *s);
 
 /* Other tiers or rates: the orders of SAVEs and LOADs are made anew, needs are those of the program again. */
