@@ -66,15 +66,16 @@ static void mark_prefix(chooser *c, size_t length) {
 }
 
 /* For the tiers: the higher score has precedence then. */
-static bool is_too_much(const chooser *c) {
-    if (!c->s->limited || !c->is_bounded) return false;
-    (void)tide__swaps_evaluate(c->s, c->chosen, c->target_bytes);
-    return c->s->n_refused > 0;
+static bool is_too_much(tide__swaps *s, const bool *chosen, uint64_t target_bytes) {
+    if (!s->limited) return false;
+    (void)tide__swaps_evaluate(s, chosen, target_bytes);
+    return s->n_refused > 0;
 }
 
 static tide__swaps_outcome try_prefix(chooser *c, size_t length) {
     mark_prefix(c, length);
-    if (is_too_much(c)) tide__swaps_admit(c->s, c->gaps, length, c->target_bytes, c->chosen);
+    if (c->is_bounded && is_too_much(c->s, c->chosen, c->target_bytes))
+        tide__swaps_admit(c->s, c->gaps, length, c->target_bytes, c->chosen);
     return tide__swaps_settle(c->s, c->chosen, c->target_bytes);
 }
 
@@ -336,10 +337,10 @@ static tide_status tighten(tightener *t, const bool *chosen) {
     return TIDE_OK;
 }
 
-tide_status tide__swaps_tighten(tide__swaps *s, const bool *chosen, uint64_t target_bytes, bool *fits) {
+static tide_status tighten_all(tide__swaps *s, const bool *chosen, uint64_t target_bytes, bool *fits) {
     tightener t = {.s = s, .target_bytes = target_bytes, .fits = true};
     tide_status status = tighten(&t, chosen);
-    if (status == TIDE_OK) *fits = t.fits;
+    *fits = t.fits;
     free(t.loaded);
     free(t.delayed);
     free(t.by_load);
@@ -349,6 +350,14 @@ tide_status tide__swaps_tighten(tide__swaps *s, const bool *chosen, uint64_t tar
     return status;
 }
 
+tide_status tide__swaps_wait(tide__swaps *s, const uint32_t *order, size_t n_order, uint64_t target_bytes, bool *chosen,
+                             bool *fits) {
+    if (is_too_much(s, chosen, target_bytes))
+        TIDE_TRY(tide__swaps_fall_through(s, order, n_order, target_bytes, chosen));
+    tide__swaps_drop_refused(s, chosen, target_bytes);
+    return tighten_all(s, chosen, target_bytes, fits);
+}
+
 /* ---- longer prefixes ---- */
 
 /* Geometrically longer ones, from the one with the least excess on. */
@@ -356,9 +365,7 @@ static tide_status try_waiting(chooser *c, size_t length) {
     for (bool fits = false; !fits; length += length / 4 + 1) {
         if (length > c->n) length = c->n;
         mark_prefix(c, length);
-        if (is_too_much(c)) TIDE_TRY(tide__swaps_fall_through(c->s, c->gaps, length, c->target_bytes, c->chosen));
-        tide__swaps_drop_refused(c->s, c->chosen, c->target_bytes);
-        TIDE_TRY(tide__swaps_tighten(c->s, c->chosen, c->target_bytes, &fits));
+        TIDE_TRY(tide__swaps_wait(c->s, c->gaps, length, c->target_bytes, c->chosen, &fits));
         if (length == c->n) break;
     }
     return TIDE_OK;

@@ -17,8 +17,9 @@ tide_status tide__swaps_choose_waits(tide__swaps *s, const double *scores, uint6
 /* The same from a cover on (swap_cover.h): as few transfers as can be instead of those with the highest scores. */
 tide_status tide__swaps_choose_cover(tide__swaps *s, const double *scores, uint64_t target_bytes, bool *chosen);
 
-/* The same for a given choice: changes slots and s->loads of the latest evaluation, which idle gaps may be part of;
- * true in *fits if the load does. */
-tide_status tide__swaps_tighten(tide__swaps *s, const bool *chosen, uint64_t target_bytes, bool *fits);
+/* The same for a given choice; what a tier has no room for goes to the next, gaps that come first in `order` last, and what
+ * none has room for stays. Changes slots and s->loads of the latest evaluation. *fits: the load is within the target. */
+tide_status tide__swaps_wait(tide__swaps *s, const uint32_t *order, size_t n_order, uint64_t target_bytes, bool *chosen,
+                             bool *fits);
 
 #endif

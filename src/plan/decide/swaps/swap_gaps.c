@@ -215,7 +215,9 @@ static bool is_carried_to_itself(const finder *f, tide_id tensor) {
 }
 
 static tide_status add_inside(finder *f, const tide_gap *g) {
-    bool input = tide_program_tensor(f->program, g->tensor)->start == TIDE_START_CLIENT;
+    tide_start start = tide_program_tensor(f->program, g->tensor)->start;
+    bool input = start == TIDE_START_CLIENT;
+    if (start == TIDE_START_PRESENT && f->s->options.weights_stay) return TIDE_OK;
     if (!is_large(f, g->tensor) || (input ? f->client : f->tier) == TIDE_NONE) return TIDE_OK;
     tide__swap_gap gap = {.tensor = g->tensor, .head = TIDE_NONE, .from = g->after_op + 1, .to = g->before_op};
     gap.tier = input ? f->client : f->tier;
@@ -271,9 +273,10 @@ static tide_status add_first_loads(finder *f) {
 
 static tide_status find_gaps(finder *f, const tide__decisions *beside) {
     TIDE_TRY(note_touches(f, beside));
-    if (f->tier != TIDE_NONE) TIDE_TRY(tide_program_is_repeating(f->program) ? add_across(f) : add_starts(f));
+    bool ends = f->tier != TIDE_NONE && !f->s->options.weights_stay;
+    if (ends) TIDE_TRY(tide_program_is_repeating(f->program) ? add_across(f) : add_starts(f));
     TIDE_TRY(add_all_inside(f));
-    if (f->tier != TIDE_NONE) TIDE_TRY(add_ends(f));
+    if (ends) TIDE_TRY(add_ends(f));
     return add_first_loads(f);
 }
 

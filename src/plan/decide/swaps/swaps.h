@@ -45,6 +45,7 @@ typedef struct tide__swap_gap {
 
 typedef struct tide__swaps_options {
     uint64_t min_bytes; /* smaller values stay */
+    bool weights_stay;  /* only what the step makes, and inputs, may leave */
     bool late_saves;    /* a SAVE starts after the last use, not after the write (AutoSwap, as published) */
     bool always_save;   /* every absence saves, also what the tier has already (likewise) */
     bool fast_ops;      /* each slot takes what the fastest variant of its op's bits class does */
