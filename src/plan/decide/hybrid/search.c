@@ -1,6 +1,5 @@
 /* See search.h. Several greedy starts, then large-neighbourhood search: take some related re-runs out, and moves with
- * them, repair with noise, by moves that hide first and then by re-runs, prune, keep what is not slower. Where moves are
- * not exchanged and nothing better was found for a while, every second round kicks instead (kick.h). */
+ * them, repair with noise, by moves that hide first and then by re-runs, prune, keep what is not slower. */
 #include "plan/decide/hybrid/search.h"
 
 #include <math.h>
@@ -10,7 +9,6 @@
 #include "base/rng.h"
 #include "base/size.h"
 #include "plan/decide/hybrid/belady.h"
-#include "plan/decide/hybrid/kick.h"
 
 static const double TOLERANCE = 0.001; /* of the time */
 static const double MIN_PROGRESS = 0.02;
@@ -42,13 +40,11 @@ typedef struct searcher {
     double least;        /* its excess */
     bool *given_chosen;  /* the moves that starts begin with */
     tide__keys reruns;   /* scratch */
-    tide__keys fresh;    /* scratch: of a kick */
     bool fits;
     uint64_t limit;  /* of work */
     uint64_t most;   /* of work and walks, as long as nothing fits */
     uint64_t walked; /* work of the walks */
     uint64_t rounds;
-    uint64_t improved_at; /* the round that found the best */
 } searcher;
 
 static uint64_t work_done(const searcher *x) { return x->repair.work + (x->moves ? x->moves->work : 0); }
@@ -82,7 +78,6 @@ static bool is_better(const searcher *x) {
 static tide_status note_best(searcher *x) {
     if (!is_better(x)) return TIDE_OK;
     x->fits = true;
-    x->improved_at = x->rounds;
     return store(x, &x->best);
 }
 
@@ -252,11 +247,6 @@ static tide_status destroy(searcher *x) {
     return draw(x, 2) ? exchange_moves(x) : tide__transfers_sync(x->moves, x->s);
 }
 
-/* Exchanges are quick and lead far at first. What they do not find, kicks and pruning in other orders may. */
-enum { STUCK = 1000 };
-
-static bool is_stuck(const searcher *x) { return !x->moves && x->rounds - x->improved_at > STUCK; }
-
 /* Some re-runs go, and others come. */
 static tide_status exchange(searcher *x) {
     TIDE_TRY(destroy(x));
@@ -265,29 +255,12 @@ static tide_status exchange(searcher *x) {
     x->repair.mask = x->rounds % 3 ? (1u << TIDE__N_HOLDS) - 1 : 1u << draw(x, TIDE__N_HOLDS);
     TIDE_TRY(tide__repair_run(&x->repair));
     if (!tide__sketch_fits(x->s)) return TIDE_OK;
-    if (!is_stuck(x)) x->repair.noise = 0;
+    x->repair.noise = 0;
     return tide__repair_prune(&x->repair, x->rounds % PATIENCE ? &x->repair.added : &x->s->extra);
 }
 
-/* Some re-runs come, and others go: first those that there were. */
-static tide_status kick(searcher *x) {
-    TIDE_TRY(restore(x, &x->current));
-    TIDE_TRY(tide__sketch_build(x->s));
-    TIDE_TRY(list_reruns(x));
-    x->repair.work += 4 * (uint64_t)x->s->n_events;
-    TIDE_TRY(tide__kick(&x->repair, &x->reruns, &x->fresh));
-    x->repair.limit = x->repair.work + x->limit / 4 + 1;
-    x->repair.noise = 0.5;
-    x->repair.mask = mask_of(0);
-    TIDE_TRY(tide__repair_run(&x->repair));
-    if (!tide__sketch_fits(x->s)) return TIDE_OK;
-    TIDE_TRY(tide__repair_prune(&x->repair, &x->reruns));
-    TIDE_TRY(tide__repair_prune(&x->repair, &x->repair.added));
-    return tide__repair_prune(&x->repair, &x->fresh);
-}
-
 static tide_status improve_once(searcher *x) {
-    TIDE_TRY(is_stuck(x) && draw(x, 2) ? kick(x) : exchange(x));
+    TIDE_TRY(exchange(x));
     if (!tide__sketch_fits(x->s)) return TIDE_OK;
     TIDE_TRY(sync_moves(x));
     if (!tide__sketch_fits(x->s) || x->s->run_ns > slowest(x)) return TIDE_OK;
@@ -368,7 +341,6 @@ static void end(searcher *x) {
     tide__vec_free(&x->current.events);
     tide__vec_free(&x->nearest.events);
     tide__vec_free(&x->reruns);
-    tide__vec_free(&x->fresh);
     free(x->best.chosen);
     free(x->current.chosen);
     free(x->nearest.chosen);
