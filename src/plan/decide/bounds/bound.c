@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/decide/bounds/bound_gaps.h"
 #include "plan/decide/swaps/tiers.h"
@@ -33,6 +34,7 @@ typedef struct solver {
     double *slope, *average; /* per op: load - absent - budget at the tried prices; and its running average */
     double *sum;             /* n_ops + 1: of tried.byte */
     links used, average_used;
+    tide__arrays arrays; /* owns the arrays above */
 } solver;
 
 /* ---- what moves cost ---- */
@@ -256,21 +258,16 @@ static double ascend(solver *s) {
 
 static tide_status allocate(solver *s) {
     size_t n = s->absences.n_ops + (size_t)1;
-    s->best.byte = calloc(n, sizeof *s->best.byte);
-    s->tried.byte = calloc(n, sizeof *s->tried.byte);
-    s->slope = calloc(n, sizeof *s->slope);
-    s->average = calloc(n, sizeof *s->average);
-    s->sum = calloc(n, sizeof *s->sum);
-    bool ok = s->best.byte && s->tried.byte && s->slope && s->average && s->sum;
-    return ok ? TIDE_OK : tide__fail_memory();
+    tide__array(&s->arrays, s->best.byte, n);
+    tide__array(&s->arrays, s->tried.byte, n);
+    tide__array(&s->arrays, s->slope, n);
+    tide__array(&s->arrays, s->average, n);
+    tide__array(&s->arrays, s->sum, n);
+    return tide__arrays_check(&s->arrays);
 }
 
 static void release(solver *s) {
-    free(s->best.byte);
-    free(s->tried.byte);
-    free(s->slope);
-    free(s->average);
-    free(s->sum);
+    tide__arrays_free(&s->arrays);
     tide__absences_free(&s->absences);
 }
 

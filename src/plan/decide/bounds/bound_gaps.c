@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 
 typedef struct finder {
@@ -22,7 +23,9 @@ typedef struct finder {
     tide_id *saver;         /* per tensor: what a move of it saves, itself or what it is carried from */
     uint32_t *n_from;       /* per tensor: carries that begin with it */
     tide_id *joined;        /* per tensor: the only one it is carried to, whose head joins its tail; TIDE_NONE */
+    bool *is_head;          /* per tensor: its head is counted with the tail of what it is carried from */
     int64_t *change;        /* per op: how the load changes there */
+    tide__arrays arrays;    /* owns the arrays above */
 } finder;
 
 static uint64_t size_of(const finder *f, tide_id t) { return tide_program_tensor(f->program, t)->size_bytes; }
@@ -146,26 +149,21 @@ static tide_status add_tail(finder *f, tide_id tensor) {
     return add(f, tensor, a);
 }
 
-/* Is its head counted with the tail of what it is carried from? */
-static void mark_joined(const finder *f, bool *is_head) {
+static void mark_joined(const finder *f) {
     for (tide_id t = 0; t < f->n_tensors; t++) {
         tide_id head = f->joined[t];
         if (head == TIDE_NONE || f->last[t] == TIDE_NONE || f->first[head] == TIDE_NONE) continue;
-        is_head[head] = tide_program_tensor(f->program, t)->keep && size_of(f, head) == size_of(f, t);
+        f->is_head[head] = tide_program_tensor(f->program, t)->keep && size_of(f, head) == size_of(f, t);
     }
 }
 
 static tide_status add_ends(finder *f) {
-    bool *is_head = calloc(f->n_tensors + (size_t)1, sizeof *is_head);
-    if (!is_head) return tide__fail_memory();
-    tide_status status = TIDE_OK;
-    mark_joined(f, is_head);
-    for (tide_id t = 0; t < f->n_tensors && status == TIDE_OK; t++) {
-        status = add_tail(f, t);
-        if (status == TIDE_OK && !is_head[t]) status = add_head(f, t);
+    mark_joined(f);
+    for (tide_id t = 0; t < f->n_tensors; t++) {
+        TIDE_TRY(add_tail(f, t));
+        if (!f->is_head[t]) TIDE_TRY(add_head(f, t));
     }
-    free(is_head);
-    return status;
+    return TIDE_OK;
 }
 
 /* ---- the whole ---- */
@@ -203,24 +201,20 @@ tide_status tide__absences_find(const tide__policy_input *in, tide__absences *ou
     f.reruns = !tide__policy_has(in->argument, "norerun");
     f.moves = !tide__policy_has(in->argument, "nomove");
     found.load_bytes = calloc(ops + 1, sizeof *found.load_bytes);
-    f.first = malloc(n * sizeof *f.first);
-    f.last = malloc(n * sizeof *f.last);
-    f.saver = malloc(n * sizeof *f.saver);
-    f.joined = malloc(n * sizeof *f.joined);
-    f.n_from = calloc(n, sizeof *f.n_from);
-    f.change = calloc(ops + 1, sizeof *f.change);
-    bool ok = found.load_bytes && f.first && f.last && f.saver && f.joined && f.n_from && f.change;
-    tide_status status = ok ? find(&f) : tide__fail_memory();
+    tide__array(&f.arrays, f.first, n);
+    tide__array(&f.arrays, f.last, n);
+    tide__array(&f.arrays, f.saver, n);
+    tide__array(&f.arrays, f.joined, n);
+    tide__array(&f.arrays, f.n_from, n);
+    tide__array(&f.arrays, f.is_head, n);
+    tide__array(&f.arrays, f.change, ops + 1);
+    tide_status status = found.load_bytes ? tide__arrays_check(&f.arrays) : tide__fail_memory();
+    if (status == TIDE_OK) status = find(&f);
     if (status == TIDE_OK)
         *out = found;
     else
         tide__absences_free(&found);
-    free(f.first);
-    free(f.last);
-    free(f.saver);
-    free(f.joined);
-    free(f.n_from);
-    free(f.change);
+    tide__arrays_free(&f.arrays);
     return status;
 }
 

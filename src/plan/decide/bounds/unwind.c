@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/hash.h"
 #include "base/size.h"
 
@@ -41,6 +42,7 @@ typedef struct unwinder {
     TIDE_VEC(uint32_t) stack;
     TIDE_VEC(beyond) heap; /* the least first */
     uint32_t search;
+    tide__arrays arrays; /* owns the arrays above */
 } unwinder;
 
 /* ---- what is there all the time ---- */
@@ -292,18 +294,15 @@ static tide_status begin(unwinder *u) {
     size_t n = u->m->n_tensors + (size_t)1;
     u->n_table = 1;
     while (u->n_table < 2 * (MAX_SETS + (size_t)MAX_SET)) u->n_table *= 2;
-    u->resident = calloc(n, sizeof *u->resident);
-    u->outside = calloc(n, sizeof *u->outside);
-    u->table = malloc(u->n_table * sizeof *u->table);
-    if (!u->resident || !u->outside || !u->table) return tide__fail_memory();
-    memset(u->table, 0xff, u->n_table * sizeof *u->table);
+    tide__array(&u->arrays, u->resident, n);
+    tide__array(&u->arrays, u->outside, n);
+    tide__array_ones(&u->arrays, u->table, u->n_table);
+    TIDE_TRY(tide__arrays_check(&u->arrays));
     return find_resident(u);
 }
 
 static void end(unwinder *u) {
-    free(u->resident);
-    free(u->outside);
-    free(u->table);
+    tide__arrays_free(&u->arrays);
     tide__vec_free(&u->items);
     tide__vec_free(&u->sets);
     tide__vec_free(&u->stack);

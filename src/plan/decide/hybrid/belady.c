@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 
 typedef struct walker {
@@ -24,20 +25,13 @@ typedef struct walker {
     TIDE_VEC(tide_id) chain; /* ops to re-run in this slot */
     uint32_t *in_chain;      /* per op: slot + 1 in which it last was */
     TIDE_VEC(uint64_t) found;
+    tide__arrays arrays; /* owns the arrays above */
 } walker;
 
 /* ---- life ---- */
 
 static void end_walk(walker *w) {
-    free(w->use_at);
-    free(w->uses);
-    free(w->next);
-    free(w->there);
-    free(w->until);
-    free(w->set);
-    free(w->set_at);
-    free(w->locks);
-    free(w->in_chain);
+    tide__arrays_free(&w->arrays);
     tide__vec_free(&w->chain);
     tide__vec_free(&w->found);
 }
@@ -64,19 +58,16 @@ static uint32_t makeable_until(const tide__model *m, tide_id tensor) {
 
 static tide_status begin_walk(walker *w) {
     size_t n = w->m->n_tensors + (size_t)1, ops = w->m->n_ops + (size_t)1;
-    w->use_at = calloc(n + 1, sizeof *w->use_at);
-    w->uses = calloc(w->m->read_at[w->m->n_ops] + (size_t)1, sizeof *w->uses);
-    w->next = calloc(n, sizeof *w->next);
-    w->there = calloc(n, sizeof *w->there);
-    w->until = calloc(n, sizeof *w->until);
-    w->set = calloc(n, sizeof *w->set);
-    w->set_at = malloc(n * sizeof *w->set_at);
-    w->locks = calloc(n, sizeof *w->locks);
-    w->in_chain = calloc(ops, sizeof *w->in_chain);
-    if (!w->use_at || !w->uses || !w->next || !w->there || !w->until || !w->set || !w->set_at || !w->locks ||
-        !w->in_chain)
-        return tide__fail_memory();
-    memset(w->set_at, 0xff, n * sizeof *w->set_at);
+    tide__array(&w->arrays, w->use_at, n + 1);
+    tide__array(&w->arrays, w->uses, w->m->read_at[w->m->n_ops] + (size_t)1);
+    tide__array(&w->arrays, w->next, n);
+    tide__array(&w->arrays, w->there, n);
+    tide__array(&w->arrays, w->until, n);
+    tide__array(&w->arrays, w->set, n);
+    tide__array_ones(&w->arrays, w->set_at, n);
+    tide__array(&w->arrays, w->locks, n);
+    tide__array(&w->arrays, w->in_chain, ops);
+    TIDE_TRY(tide__arrays_check(&w->arrays));
     list_uses(w);
     for (tide_id t = 0; t < w->m->n_tensors; t++) w->until[t] = makeable_until(w->m, t);
     return TIDE_OK;

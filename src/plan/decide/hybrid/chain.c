@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 
 /* Holding an input "adds little" while it adds less than this part of its bytes x events above the target. */
@@ -13,18 +14,16 @@ static const uint64_t TINY_PART = 20000;
 
 tide_status tide__chain_init(const tide__model *m, tide__chain *c) {
     *c = (tide__chain){0};
-    c->op_stamp = calloc(m->n_ops + (size_t)1, sizeof *c->op_stamp);
-    c->need_stamp = calloc(m->n_tensors + (size_t)1, sizeof *c->need_stamp);
-    c->last_need = calloc(m->n_tensors + (size_t)1, sizeof *c->last_need);
-    return c->op_stamp && c->need_stamp && c->last_need ? TIDE_OK : tide__fail_memory();
+    tide__array(&c->arrays, c->op_stamp, m->n_ops + (size_t)1);
+    tide__array(&c->arrays, c->need_stamp, m->n_tensors + (size_t)1);
+    tide__array(&c->arrays, c->last_need, m->n_tensors + (size_t)1);
+    return tide__arrays_check(&c->arrays);
 }
 
 void tide__chain_deinit(tide__chain *c) {
     tide__vec_free(&c->ops);
     tide__vec_free(&c->held);
-    free(c->op_stamp);
-    free(c->need_stamp);
-    free(c->last_need);
+    tide__arrays_free(&c->arrays);
     free(c->change);
 }
 

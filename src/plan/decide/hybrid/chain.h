@@ -2,6 +2,7 @@
 #ifndef TIDE_PLAN_DECIDE_HYBRID_CHAIN_H
 #define TIDE_PLAN_DECIDE_HYBRID_CHAIN_H
 
+#include "base/arrays.h"
 #include "plan/decide/hybrid/sketch.h"
 
 /* A gap of a tensor: absent between events `from` and `to`, two consecutive uses of one stay. */
@@ -37,6 +38,7 @@ typedef struct tide__chain {
     tide_id *last_need;   /* per tensor: the last op of the chain that reads it */
     int64_t *change;      /* per event; zero between calls */
     size_t room;
+    tide__arrays arrays; /* owns the arrays above */
 } tide__chain;
 
 tide_status tide__chain_init(const tide__model *m, tide__chain *c);

@@ -3,27 +3,13 @@
 
 #include <stdlib.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/decide/policies/workspaces.h"
 
 void tide__model_destroy(tide__model *m) {
     if (!m) return;
-    free(m->read_at);
-    free(m->write_at);
-    free(m->pair_at);
-    free(m->reads);
-    free(m->writes);
-    free(m->pairs);
-    free(m->variant);
-    free(m->cost_ns);
-    free(m->workspace_bytes);
-    free(m->rerunnable);
-    free(m->size);
-    free(m->producer);
-    free(m->destroyer);
-    free(m->present);
-    free(m->client);
-    free(m->keep);
+    tide__arrays_free(&m->arrays);
     free(m);
 }
 
@@ -39,26 +25,23 @@ static void count_lists(const tide_program *program, size_t *reads, size_t *writ
 
 tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, size_t pairs) {
     size_t n = m->n_ops + (size_t)1, t = m->n_tensors + (size_t)1;
-    m->read_at = calloc(n, sizeof *m->read_at);
-    m->write_at = calloc(n, sizeof *m->write_at);
-    m->pair_at = calloc(n, sizeof *m->pair_at);
-    m->reads = calloc(reads + 1, sizeof *m->reads);
-    m->writes = calloc(writes + 1, sizeof *m->writes);
-    m->pairs = calloc(pairs + 1, sizeof *m->pairs);
-    m->variant = calloc(n, sizeof *m->variant);
-    m->cost_ns = calloc(n, sizeof *m->cost_ns);
-    m->workspace_bytes = calloc(n, sizeof *m->workspace_bytes);
-    m->rerunnable = calloc(n, sizeof *m->rerunnable);
-    m->size = calloc(t, sizeof *m->size);
-    m->producer = calloc(t, sizeof *m->producer);
-    m->destroyer = calloc(t, sizeof *m->destroyer);
-    m->present = calloc(t, sizeof *m->present);
-    m->client = calloc(t, sizeof *m->client);
-    m->keep = calloc(t, sizeof *m->keep);
-    bool all = m->read_at && m->write_at && m->pair_at && m->reads && m->writes && m->pairs && m->variant &&
-               m->cost_ns && m->workspace_bytes && m->rerunnable && m->size && m->producer && m->destroyer &&
-               m->present && m->client && m->keep;
-    return all ? TIDE_OK : tide__fail_memory();
+    tide__array(&m->arrays, m->read_at, n);
+    tide__array(&m->arrays, m->write_at, n);
+    tide__array(&m->arrays, m->pair_at, n);
+    tide__array(&m->arrays, m->reads, reads + 1);
+    tide__array(&m->arrays, m->writes, writes + 1);
+    tide__array(&m->arrays, m->pairs, pairs + 1);
+    tide__array(&m->arrays, m->variant, n);
+    tide__array(&m->arrays, m->cost_ns, n);
+    tide__array(&m->arrays, m->workspace_bytes, n);
+    tide__array(&m->arrays, m->rerunnable, n);
+    tide__array(&m->arrays, m->size, t);
+    tide__array(&m->arrays, m->producer, t);
+    tide__array(&m->arrays, m->destroyer, t);
+    tide__array(&m->arrays, m->present, t);
+    tide__array(&m->arrays, m->client, t);
+    tide__array(&m->arrays, m->keep, t);
+    return tide__arrays_check(&m->arrays);
 }
 
 static uint64_t round_up(uint64_t bytes, uint32_t align) { return (bytes + align - 1) & ~((uint64_t)align - 1); }

@@ -4,6 +4,7 @@
 #ifndef TIDE_PLAN_DECIDE_HYBRID_MODEL_H
 #define TIDE_PLAN_DECIDE_HYBRID_MODEL_H
 
+#include "base/arrays.h"
 #include "plan/decide/decide.h"
 
 typedef struct tide__pair {
@@ -24,6 +25,7 @@ typedef struct tide__model {
     tide_id *producer;  /* TIDE_NONE: not written in this step */
     tide_id *destroyer; /* the op that overwrites it in place (`must`); TIDE_NONE */
     bool *present, *client, *keep;
+    tide__arrays arrays; /* owns the arrays above */
 } tide__model;
 
 /* Arrays, all zero, for its n_ops and n_tensors and for lists of these lengths in all; destroy it also on failure. */

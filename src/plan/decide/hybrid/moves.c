@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
+
 #include "plan/decide/policies/autoswap_scores.h"
 #include "plan/decide/swaps/swap_choice.h"
 #include "plan/decide/swaps/swap_search.h"
@@ -19,20 +21,15 @@ typedef struct mover {
     double *scores, *best_scores; /* per gap */
     bool *chosen, *best;          /* per gap; `chosen` is the caller's */
     double least;                 /* excess of `best` */
+    tide__arrays arrays;          /* owns the arrays above */
 } mover;
 
 static tide_status begin(mover *m) {
     size_t n = m->swaps->gaps.count + 1;
-    m->scores = calloc(n, sizeof *m->scores);
-    m->best_scores = calloc(n, sizeof *m->best_scores);
-    m->best = calloc(n, sizeof *m->best);
-    return m->scores && m->best_scores && m->best ? TIDE_OK : tide__fail_memory();
-}
-
-static void end(mover *m) {
-    free(m->scores);
-    free(m->best_scores);
-    free(m->best);
+    tide__array(&m->arrays, m->scores, n);
+    tide__array(&m->arrays, m->best_scores, n);
+    tide__array(&m->arrays, m->best, n);
+    return tide__arrays_check(&m->arrays);
 }
 
 /* ---- the choice ---- */
@@ -118,6 +115,6 @@ tide_status tide__moves_choose(tide__swaps *swaps, const double *prices, tide__m
                                uint64_t work, bool *chosen) {
     mover m = {.swaps = swaps, .prices = prices, .target_bytes = target_bytes, .chosen = chosen};
     tide_status status = choose(&m, way, work);
-    end(&m);
+    tide__arrays_free(&m.arrays);
     return status;
 }

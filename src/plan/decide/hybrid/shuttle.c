@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/evaluate.h"
 #include "plan/decide/bounds/floor.h"
@@ -46,7 +47,8 @@ typedef struct shuttle {
     tide__decisions decisions;
     TIDE_VEC(uint64_t) offsets; /* of residencies, in the order in which they begin */
     uint32_t slot;
-    bool is_full; /* it does not fit */
+    bool is_full;        /* it does not fit */
+    tide__arrays arrays; /* owns the arrays above */
 } shuttle;
 
 /* ---- uses ---- */
@@ -460,25 +462,18 @@ static uint64_t unit_of(const shuttle *s) {
 
 static tide_status begin(shuttle *s) {
     size_t n = s->m->n_tensors + (size_t)1;
-    s->size = malloc(n * sizeof *s->size);
-    s->place = malloc(n * sizeof *s->place);
-    s->tier = malloc(n * sizeof *s->tier);
-    s->open = malloc(n * sizeof *s->open);
-    s->use_at = calloc(n + 1, sizeof *s->use_at);
-    s->next = malloc(n * sizeof *s->next);
-    s->successor = malloc(n * sizeof *s->successor);
-    s->is_carried_to = calloc(n, sizeof *s->is_carried_to);
-    s->wanted = calloc(n, sizeof *s->wanted);
-    s->heir = malloc(n * sizeof *s->heir);
-    s->uses = malloc((s->m->read_at[s->m->n_ops] + (size_t)1) * sizeof *s->uses);
-    if (!s->size || !s->place || !s->tier || !s->open || !s->use_at || !s->next || !s->successor || !s->is_carried_to ||
-        !s->wanted || !s->heir || !s->uses)
-        return tide__fail_memory();
-    memset(s->place, 0xff, n * sizeof *s->place);
-    memset(s->tier, 0xff, n * sizeof *s->tier);
-    memset(s->open, 0xff, n * sizeof *s->open);
-    memset(s->successor, 0xff, n * sizeof *s->successor);
-    memset(s->heir, 0xff, n * sizeof *s->heir);
+    tide__array(&s->arrays, s->size, n);
+    tide__array_ones(&s->arrays, s->place, n);
+    tide__array_ones(&s->arrays, s->tier, n);
+    tide__array_ones(&s->arrays, s->open, n);
+    tide__array(&s->arrays, s->use_at, n + 1);
+    tide__array(&s->arrays, s->next, n);
+    tide__array_ones(&s->arrays, s->successor, n);
+    tide__array(&s->arrays, s->is_carried_to, n);
+    tide__array(&s->arrays, s->wanted, n);
+    tide__array_ones(&s->arrays, s->heir, n);
+    tide__array(&s->arrays, s->uses, s->m->read_at[s->m->n_ops] + (size_t)1);
+    TIDE_TRY(tide__arrays_check(&s->arrays));
     for (tide_id t = 0; t < s->m->n_tensors; t++) s->size[t] = (s->m->size[t] + s->unit - 1) & ~(s->unit - 1);
     list_uses(s);
     find_carried(s);
@@ -487,17 +482,7 @@ static tide_status begin(shuttle *s) {
 }
 
 static void end(shuttle *s) {
-    free(s->size);
-    free(s->place);
-    free(s->tier);
-    free(s->open);
-    free(s->use_at);
-    free(s->next);
-    free(s->successor);
-    free(s->is_carried_to);
-    free(s->wanted);
-    free(s->heir);
-    free(s->uses);
+    tide__arrays_free(&s->arrays);
     tide__vec_free(&s->floor.blocks);
     tide__vec_free(&s->draft.blocks);
     tide__vec_free(&s->wants);

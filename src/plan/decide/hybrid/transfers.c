@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/rng.h"
 #include "base/size.h"
 
@@ -33,13 +34,14 @@ tide_status tide__transfers_init(const tide__policy_input *in, const tide__model
     TIDE_TRY(tide__swap_least_bytes(in, &options.min_bytes));
     TIDE_TRY(tide__swaps_init(&t->swaps, in, &options));
     size_t n = t->swaps.gaps.count + 1;
-    t->chosen = calloc(n, sizeof *t->chosen);
-    t->price = calloc(n, sizeof *t->price);
-    t->order = calloc(n, sizeof *t->order);
-    t->first_touch = calloc(model->n_tensors + (size_t)1, sizeof *t->first_touch);
-    if (!t->chosen || !t->price || !t->order || !t->first_touch) {
+    tide__array(&t->arrays, t->chosen, n);
+    tide__array(&t->arrays, t->price, n);
+    tide__array(&t->arrays, t->order, n);
+    tide__array(&t->arrays, t->first_touch, model->n_tensors + (size_t)1);
+    tide_status status = tide__arrays_check(&t->arrays);
+    if (status != TIDE_OK) {
         tide__transfers_deinit(t);
-        return tide__fail_memory();
+        return status;
     }
     for (size_t i = 0; i + 1 < n; i++) t->chosen[i] = t->swaps.gaps.data[i].forced;
     set_prices(t);
@@ -48,10 +50,7 @@ tide_status tide__transfers_init(const tide__policy_input *in, const tide__model
 
 void tide__transfers_deinit(tide__transfers *t) {
     tide__swaps_deinit(&t->swaps);
-    free(t->chosen);
-    free(t->price);
-    free(t->order);
-    free(t->first_touch);
+    tide__arrays_free(&t->arrays);
     tide__vec_free(&t->touches);
     tide__vec_free(&t->reruns);
     tide__vec_free(&t->moves);

@@ -6,6 +6,7 @@
 #ifndef TIDE_PLAN_DECIDE_HYBRID_TRANSFERS_H
 #define TIDE_PLAN_DECIDE_HYBRID_TRANSFERS_H
 
+#include "base/arrays.h"
 #include "plan/decide/hybrid/sketch.h"
 #include "plan/decide/swaps/swaps.h"
 
@@ -32,6 +33,7 @@ typedef struct tide__transfers {
     tide__gap_rank *order;
     TIDE_VEC(tide__touch) touches; /* of the re-runs of the latest sync */
     uint32_t *first_touch;         /* per tensor: in touches, the earliest; TIDE_NONE */
+    tide__arrays arrays;           /* owns the arrays above */
 } tide__transfers;
 
 /* All gaps, only the forced ones chosen. `in` must outlive it. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/plan_data.h"
 
@@ -19,6 +20,7 @@ typedef struct simulation {
     uint64_t free_ns[TIDE_MACHINE_MAX_CHANNELS]; /* when a channel has done what it has */
     uint64_t *ready_ns;                          /* per storage: when its LOAD is complete */
     uint32_t *open_swap;                         /* per storage: the swap that has no LOAD yet; TIDE_NONE */
+    tide__arrays arrays;                         /* owns the arrays above */
 } simulation;
 
 /* ---- decisions ---- */
@@ -141,10 +143,9 @@ static tide_status begin(simulation *s, const tiers_at_start *starts) {
                               .device_self = s,
                               .release_after = s->run->release_after};
     size_t n = tide_program_tensor_count(s->run->program) + (size_t)1;
-    s->ready_ns = calloc(n, sizeof *s->ready_ns);
-    s->open_swap = malloc(n * sizeof *s->open_swap);
-    if (!s->ready_ns || !s->open_swap) return tide__fail_memory();
-    memset(s->open_swap, 0xff, n * sizeof *s->open_swap);
+    tide__array(&s->arrays, s->ready_ns, n);
+    tide__array_ones(&s->arrays, s->open_swap, n);
+    TIDE_TRY(tide__arrays_check(&s->arrays));
     TIDE_TRY(tide__online_create(&o, &s->engine));
     s->engine->keep_leftovers = s->engine->never_share = s->run->as_dtr;
     for (uint32_t i = 0; i < tide_program_carry_count(s->run->program); i++) {
@@ -180,8 +181,7 @@ static tide_status simulate_once(const tide__online_run *run, tiers_at_start *st
                                           .n_reruns = s.engine->n_reruns,
                                           .n_swaps = s.engine->n_swaps};
     tide__online_destroy(s.engine);
-    free(s.ready_ns);
-    free(s.open_swap);
+    tide__arrays_free(&s.arrays);
     return status;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/rng.h"
 #include "base/size.h"
 #include "plan/decide/policies/autoswap_scores.h"
@@ -24,6 +25,7 @@ typedef struct autoswap {
     double *scores[TIDE__SWAP_N_SCORES]; /* per gap, z-normalised */
     double *mixed;                       /* per gap: their weighted sum */
     bool *chosen;
+    tide__arrays arrays; /* owns the arrays above */
 } autoswap;
 
 /* Smaller values are not worth a transfer: 1 MiB as published, less where all is small. */
@@ -40,19 +42,15 @@ static tide_status init(autoswap *a, const tide__policy_input *in) {
     TIDE_TRY(least_bytes(in->program, &options.min_bytes));
     TIDE_TRY(tide__swaps_init(&a->swaps, in, &options));
     size_t n = a->swaps.gaps.count + 1;
-    a->chosen = calloc(n, sizeof *a->chosen);
-    a->mixed = calloc(n, sizeof *a->mixed);
-    if (!a->chosen || !a->mixed) return tide__fail_memory();
-    for (int k = 0; k < TIDE__SWAP_N_SCORES; k++)
-        if (!(a->scores[k] = calloc(n, sizeof *a->scores[k]))) return tide__fail_memory();
-    return TIDE_OK;
+    tide__array(&a->arrays, a->chosen, n);
+    tide__array(&a->arrays, a->mixed, n);
+    for (int k = 0; k < TIDE__SWAP_N_SCORES; k++) tide__array(&a->arrays, a->scores[k], n);
+    return tide__arrays_check(&a->arrays);
 }
 
 static void deinit(autoswap *a) {
     tide__swaps_deinit(&a->swaps);
-    for (int k = 0; k < TIDE__SWAP_N_SCORES; k++) free(a->scores[k]);
-    free(a->mixed);
-    free(a->chosen);
+    tide__arrays_free(&a->arrays);
 }
 
 /* ---- scores and their mix ---- */

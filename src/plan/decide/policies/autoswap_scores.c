@@ -3,7 +3,7 @@
  * Fenwick trees. */
 #include "plan/decide/policies/autoswap_scores.h"
 
-#include <stdlib.h>
+#include "base/arrays.h"
 
 #include "plan/decide/swaps/gap_heap.h"
 
@@ -43,7 +43,9 @@ static double area(const tide__swap_gap *g, double ns) {
 typedef struct integral {
     const uint64_t *t_ns;
     double *base, *level, *moment; /* n_slots + 1 each; base: integral of the base load up to a slot */
+    tide__scored_gap *heap;        /* scratch */
     uint32_t n_slots;
+    tide__arrays arrays; /* owns the arrays above */
 } integral;
 
 static void tree_add(double *tree, uint32_t n, uint32_t at, double value) {
@@ -77,22 +79,14 @@ static double weight(const integral *x, const tide__swaps *s, const tide__swap_g
     return sum;
 }
 
-static void integral_deinit(integral *x) {
-    free(x->base);
-    free(x->level);
-    free(x->moment);
-}
-
 static tide_status integral_init(integral *x, const tide__swaps *s) {
     size_t n = s->n_ops + (size_t)2;
     *x = (integral){.t_ns = s->slot_ns, .n_slots = s->n_ops + 1};
-    x->base = calloc(n, sizeof *x->base);
-    x->level = calloc(n, sizeof *x->level);
-    x->moment = calloc(n, sizeof *x->moment);
-    if (!x->base || !x->level || !x->moment) {
-        integral_deinit(x);
-        return tide__fail_memory();
-    }
+    tide__array(&x->arrays, x->base, n);
+    tide__array(&x->arrays, x->level, n);
+    tide__array(&x->arrays, x->moment, n);
+    tide__array(&x->arrays, x->heap, s->gaps.count + 1);
+    TIDE_TRY(tide__arrays_check(&x->arrays));
     for (uint32_t k = 0; k < s->n_ops; k++)
         x->base[k + 1] = x->base[k] + (double)s->base_loads[k] * (double)(s->slot_ns[k + 1] - s->slot_ns[k]);
     return TIDE_OK;
@@ -101,7 +95,8 @@ static tide_status integral_init(integral *x, const tide__swaps *s) {
 /* ---- SWDOA ---- */
 
 /* The score of a gap is its rank among the greedy choices, the first the highest. */
-static void choose_greedily(integral *x, const tide__swaps *s, tide__scored_gap *heap, double *scores) {
+static void choose_greedily(integral *x, const tide__swaps *s, double *scores) {
+    tide__scored_gap *heap = x->heap;
     size_t n = s->gaps.count;
     for (uint32_t i = 0; i < n; i++) heap[i] = (tide__scored_gap){weight(x, s, &s->gaps.data[i]), i};
     tide__gap_heap_make(heap, n);
@@ -122,19 +117,11 @@ static void choose_greedily(integral *x, const tide__swaps *s, tide__scored_gap 
 
 static tide_status score_weights(const tide__swaps *s, bool submodular, double *scores) {
     integral x;
-    TIDE_TRY(integral_init(&x, s));
-    tide_status status = TIDE_OK;
-    if (submodular) {
-        tide__scored_gap *heap = malloc((s->gaps.count + 1) * sizeof *heap);
-        if (heap)
-            choose_greedily(&x, s, heap, scores);
-        else
-            status = tide__fail_memory();
-        free(heap);
-    } else {
-        for (size_t i = 0; i < s->gaps.count; i++) scores[i] = weight(&x, s, &s->gaps.data[i]);
-    }
-    integral_deinit(&x);
+    tide_status status = integral_init(&x, s);
+    if (status == TIDE_OK && submodular) choose_greedily(&x, s, scores);
+    for (size_t i = 0; i < s->gaps.count && status == TIDE_OK && !submodular; i++)
+        scores[i] = weight(&x, s, &s->gaps.data[i]);
+    tide__arrays_free(&x.arrays);
     return status;
 }
 

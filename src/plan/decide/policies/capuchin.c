@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/decide/policies/autoswap_scores.h"
 #include "plan/decide/swaps/gap_heap.h"
@@ -26,8 +27,9 @@ typedef struct capuchin {
     tide__scored_gap *heap; /* by memory saved per second */
     size_t n_heap;
     tide__decisions reruns;
-    uint32_t *inside; /* per tensor: its first gap between two uses; they follow each other. TIDE_NONE: none */
-    uint32_t n_above; /* slots above the target */
+    uint32_t *inside;    /* per tensor: its first gap between two uses; they follow each other. TIDE_NONE: none */
+    uint32_t n_above;    /* slots above the target */
+    tide__arrays arrays; /* owns the arrays above */
 } capuchin;
 
 /* ---- what a recomputation takes ---- */
@@ -197,10 +199,6 @@ static tide_status swap_beside(capuchin *c) {
 /* ---- life ---- */
 
 static void find_uses(capuchin *c, uint32_t n_tensors, uint32_t n_ops) {
-    memset(c->last_use, 0xff, n_tensors * sizeof *c->last_use);
-    memset(c->destroyed, 0xff, n_tensors * sizeof *c->destroyed);
-    memset(c->dropped, 0xff, n_tensors * sizeof *c->dropped);
-    memset(c->inside, 0xff, n_tensors * sizeof *c->inside);
     for (tide_id o = 0; o < n_ops; o++) {
         const tide_op *op = tide_program_op(c->program, o);
         for (uint32_t k = 0; k < op->n_reads; k++) c->last_use[op->reads[k]] = o;
@@ -221,31 +219,22 @@ static tide_status init(capuchin *c) {
     TIDE_TRY(tide__swaps_init(&c->swaps, c->in, &options));
     uint32_t n_tensors = tide_program_tensor_count(c->program), n_ops = c->swaps.n_ops;
     size_t gaps = c->swaps.gaps.count + 1, tensors = n_tensors + (size_t)1;
-    c->chosen = calloc(gaps, sizeof *c->chosen);
-    c->scores = calloc(gaps, sizeof *c->scores);
-    c->next_drop = calloc(gaps, sizeof *c->next_drop);
-    c->heap = calloc(gaps, sizeof *c->heap);
-    c->last_use = calloc(tensors, sizeof *c->last_use);
-    c->destroyed = calloc(tensors, sizeof *c->destroyed);
-    c->dropped = calloc(tensors, sizeof *c->dropped);
-    c->inside = calloc(tensors, sizeof *c->inside);
-    if (!c->chosen || !c->scores || !c->next_drop || !c->heap || !c->last_use || !c->destroyed || !c->dropped ||
-        !c->inside)
-        return tide__fail_memory();
+    tide__array(&c->arrays, c->chosen, gaps);
+    tide__array(&c->arrays, c->scores, gaps);
+    tide__array(&c->arrays, c->next_drop, gaps);
+    tide__array(&c->arrays, c->heap, gaps);
+    tide__array_ones(&c->arrays, c->last_use, tensors);
+    tide__array_ones(&c->arrays, c->destroyed, tensors);
+    tide__array_ones(&c->arrays, c->dropped, tensors);
+    tide__array_ones(&c->arrays, c->inside, tensors);
+    TIDE_TRY(tide__arrays_check(&c->arrays));
     find_uses(c, n_tensors, n_ops);
     return TIDE_OK;
 }
 
 static void deinit(capuchin *c) {
     tide__swaps_deinit(&c->swaps);
-    free(c->chosen);
-    free(c->scores);
-    free(c->next_drop);
-    free(c->heap);
-    free(c->last_use);
-    free(c->destroyed);
-    free(c->dropped);
-    free(c->inside);
+    tide__arrays_free(&c->arrays);
     tide__decisions_free(&c->reruns);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/evaluate.h"
 #include "plan/decide/policies/policies.h"
@@ -28,6 +29,7 @@ typedef struct chain {
     TIDE_VEC(uint32_t) cuts; /* places after which forward is cut, ascending */
     bool *again;             /* per op: scratch, is to be re-run */
     uint64_t *loads;         /* scratch */
+    tide__arrays arrays;     /* owns the arrays above */
 } chain;
 
 static const tide_op *op_at(const chain *c, uint32_t place) { return tide_program_op(c->in->program, c->op[place]); }
@@ -61,17 +63,15 @@ static tide_status chain_init(const tide__policy_input *in, chain *c) {
     *c = (chain){.in = in, .n_ops = tide_program_op_count(in->program)};
     uint32_t n_tensors = tide_program_tensor_count(in->program);
     size_t ops = c->n_ops + (size_t)1, tensors = n_tensors + (size_t)1;
-    c->op = malloc(ops * sizeof *c->op);
-    c->place = malloc(ops * sizeof *c->place);
-    c->again = calloc(ops, sizeof *c->again);
-    c->loads = malloc(ops * sizeof *c->loads);
-    c->last_place = calloc(tensors, sizeof *c->last_place);
-    c->first_need = malloc(tensors * sizeof *c->first_need);
-    c->destroyed = malloc(tensors * sizeof *c->destroyed);
-    c->side = calloc(tensors, sizeof *c->side);
-    if (!c->op || !c->place || !c->again || !c->loads || !c->last_place || !c->first_need || !c->destroyed || !c->side)
-        return tide__fail_memory();
-    memset(c->first_need, 0xff, tensors * sizeof *c->first_need);
+    tide__array(&c->arrays, c->op, ops);
+    tide__array(&c->arrays, c->place, ops);
+    tide__array(&c->arrays, c->again, ops);
+    tide__array(&c->arrays, c->loads, ops);
+    tide__array(&c->arrays, c->last_place, tensors);
+    tide__array_ones(&c->arrays, c->first_need, tensors);
+    tide__array(&c->arrays, c->destroyed, tensors);
+    tide__array(&c->arrays, c->side, tensors);
+    TIDE_TRY(tide__arrays_check(&c->arrays));
     for (tide_id t = 0; t < n_tensors; t++) c->destroyed[t] = c->n_ops;
     for (tide_id i = 0; i < c->n_ops; i++) note_op(c, i);
     tide__find_side_results(in->program, c->side);
@@ -79,14 +79,7 @@ static tide_status chain_init(const tide__policy_input *in, chain *c) {
 }
 
 static void chain_free(chain *c) {
-    free(c->op);
-    free(c->place);
-    free(c->again);
-    free(c->loads);
-    free(c->last_place);
-    free(c->first_need);
-    free(c->destroyed);
-    free(c->side);
+    tide__arrays_free(&c->arrays);
     tide__vec_free(&c->cuts);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 
 enum {
@@ -22,6 +23,7 @@ typedef struct roles {
     uint32_t *first_after, *last_after; /* per tensor: the ops after forward that read it; TIDE_NONE if none does */
     uint32_t *destroyed;                /* per tensor: the op that updates it in place, n_ops if none does */
     double stream_cost;                 /* ns per byte of ops that only stream; 0 if unknown */
+    tide__arrays arrays;                /* owns the arrays above */
 } roles;
 
 static bool is_forward(const tide_op *op) { return op->phase == TIDE_FORWARD; }
@@ -111,25 +113,15 @@ static void note_op(roles *r, tide_id id) {
         if (op->inplace[i].must) r->destroyed[op->reads[op->inplace[i].read]] = id;
 }
 
-static void roles_free(roles *r) {
-    free(r->forward_readers);
-    free(r->first_after);
-    free(r->last_after);
-    free(r->destroyed);
-}
-
 static tide_status roles_init(const tide_program *p, const bool *side, roles *r) {
     *r = (roles){.p = p, .side = side, .n_ops = tide_program_op_count(p), .n_tensors = tide_program_tensor_count(p)};
     size_t n = r->n_tensors + (size_t)1;
-    r->forward_readers = calloc(r->n_ops + (size_t)1, sizeof *r->forward_readers);
-    r->first_after = malloc(n * sizeof *r->first_after);
-    r->last_after = malloc(n * sizeof *r->last_after);
-    r->destroyed = malloc(n * sizeof *r->destroyed);
-    if (!r->forward_readers || !r->first_after || !r->last_after || !r->destroyed) return tide__fail_memory();
-    for (tide_id t = 0; t < r->n_tensors; t++) {
-        r->first_after[t] = r->last_after[t] = TIDE_NONE;
-        r->destroyed[t] = r->n_ops;
-    }
+    tide__array(&r->arrays, r->forward_readers, r->n_ops + (size_t)1);
+    tide__array_ones(&r->arrays, r->first_after, n);
+    tide__array_ones(&r->arrays, r->last_after, n);
+    tide__array(&r->arrays, r->destroyed, n);
+    TIDE_TRY(tide__arrays_check(&r->arrays));
+    for (tide_id t = 0; t < r->n_tensors; t++) r->destroyed[t] = r->n_ops;
     for (tide_id i = 0; i < r->n_ops; i++) note_op(r, i);
     return find_stream_cost(r);
 }
@@ -246,22 +238,17 @@ static tide_status build(const roles *r, tide__segments *s) {
 
 tide_status tide__segments_create(const tide_program *p, tide__segments *out) {
     size_t n = tide_program_op_count(p) + (size_t)1;
-    tide__segments s = {.of = malloc(n * sizeof *s.of),
-                        .position = calloc(n, sizeof *s.position),
-                        .next = malloc(n * sizeof *s.next),
-                        .side = calloc(tide_program_tensor_count(p) + (size_t)1, sizeof *s.side)};
+    tide__segments s = {0};
     roles r = {0};
-    tide_status status = s.of && s.position && s.next && s.side ? TIDE_OK : tide__fail_memory();
-    if (status == TIDE_OK) {
-        tide__find_side_results(p, s.side);
-        status = roles_init(p, s.side, &r);
-    }
-    if (status == TIDE_OK) {
-        memset(s.of, 0xff, n * sizeof *s.of);
-        memset(s.next, 0xff, n * sizeof *s.next);
-        status = build(&r, &s);
-    }
-    roles_free(&r);
+    tide__array_ones(&s.arrays, s.of, n);
+    tide__array(&s.arrays, s.position, n);
+    tide__array_ones(&s.arrays, s.next, n);
+    tide__array(&s.arrays, s.side, tide_program_tensor_count(p) + (size_t)1);
+    tide_status status = tide__arrays_check(&s.arrays);
+    if (status == TIDE_OK) tide__find_side_results(p, s.side);
+    if (status == TIDE_OK) status = roles_init(p, s.side, &r);
+    if (status == TIDE_OK) status = build(&r, &s);
+    tide__arrays_free(&r.arrays);
     if (status == TIDE_OK)
         *out = s;
     else
@@ -271,10 +258,7 @@ tide_status tide__segments_create(const tide_program *p, tide__segments *out) {
 
 void tide__segments_free(tide__segments *s) {
     tide__vec_free(&s->list);
-    free(s->of);
-    free(s->position);
-    free(s->next);
-    free(s->side);
+    tide__arrays_free(&s->arrays);
 }
 
 /* ---- re-runs ---- */

@@ -8,6 +8,7 @@
 #ifndef TIDE_PLAN_DECIDE_SEGMENTS_H
 #define TIDE_PLAN_DECIDE_SEGMENTS_H
 
+#include "base/arrays.h"
 #include "plan/decide/decide.h"
 
 typedef struct tide__segment {
@@ -24,6 +25,7 @@ typedef struct tide__segments {
     tide_id *next;      /* per op: the member after it, TIDE_NONE for the last */
     /* per tensor: so small beside its op's largest result (the statistics of a normalisation) that it is always kept */
     bool *side;
+    tide__arrays arrays; /* owns the arrays above */
 } tide__segments;
 
 /* side[tensor], as in the segments, of every tensor that an op writes; the others are left alone. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/evaluate.h"
 #include "plan/decide/policies/policies.h"
@@ -99,19 +100,21 @@ static size_t evict(const tide__swaps *s, tide__scored_gap *list, bool eager, ui
 
 static tide_status choose(tide__swaps *s, bool eager, bool *chosen) {
     bool fits;
-    tide__scored_gap *list = malloc((s->gaps.count + 1) * sizeof *list);
-    uint64_t *back = calloc(s->n_ops + (size_t)1, sizeof *back);
-    uint32_t *order = malloc((s->gaps.count + 1) * sizeof *order);
-    tide_status status = list && back && order ? TIDE_OK : tide__fail_memory();
+    tide__arrays arrays = {0};
+    tide__scored_gap *list;
+    uint64_t *back;
+    uint32_t *order;
+    tide__array(&arrays, list, s->gaps.count + 1);
+    tide__array(&arrays, back, s->n_ops + (size_t)1);
+    tide__array(&arrays, order, s->gaps.count + 1);
+    tide_status status = tide__arrays_check(&arrays);
     if (status == TIDE_OK) {
         for (uint32_t i = 0; i < s->gaps.count; i++) list[i] = (tide__scored_gap){-(double)s->gaps.data[i].from, i};
         size_t n = evict(s, list, eager, back, order);
         for (size_t i = 0; i < n; i++) chosen[order[i]] = true;
         status = tide__swaps_wait(s, order, n, s->in->target_bytes, chosen, &fits);
     }
-    free(list);
-    free(back);
-    free(order);
+    tide__arrays_free(&arrays);
     return status;
 }
 

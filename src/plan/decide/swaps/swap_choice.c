@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/decide/swaps/place_heap.h"
 #include "plan/decide/swaps/swap_cover.h"
@@ -29,8 +30,9 @@ typedef struct chooser {
     uint32_t *gaps; /* the same without the scores */
     size_t n;
     bool *chosen;
-    uint64_t *change; /* scratch: per slot */
-    bool is_bounded;  /* tiers have the room they have */
+    uint64_t *change;    /* scratch: per slot */
+    bool is_bounded;     /* tiers have the room they have */
+    tide__arrays arrays; /* owns the arrays above */
 } chooser;
 
 /* over[k]: slots before k above the target when nothing is absent. */
@@ -41,22 +43,18 @@ static bool covers_peak(const tide__swaps *s, const uint32_t *over, const tide__
 
 static tide_status rank(chooser *c, const double *scores) {
     const tide__swaps *s = c->s;
-    uint32_t *over = malloc((s->n_ops + (size_t)2) * sizeof *over);
-    c->order = malloc((s->gaps.count + 1) * sizeof *c->order);
-    c->gaps = malloc((s->gaps.count + 1) * sizeof *c->gaps);
-    c->change = malloc((s->n_ops + (size_t)2) * sizeof *c->change);
-    if (!over || !c->order || !c->gaps || !c->change) {
-        free(over);
-        return tide__fail_memory();
-    }
-    over[0] = 0;
+    uint32_t *over;
+    tide__array(&c->arrays, over, s->n_ops + (size_t)2);
+    tide__array(&c->arrays, c->order, s->gaps.count + 1);
+    tide__array(&c->arrays, c->gaps, s->gaps.count + 1);
+    tide__array(&c->arrays, c->change, s->n_ops + (size_t)2);
+    TIDE_TRY(tide__arrays_check(&c->arrays));
     for (uint32_t k = 0; k <= s->n_ops; k++) over[k + 1] = over[k] + (s->base_loads[k] > c->target_bytes);
     for (uint32_t i = 0; i < s->gaps.count; i++)
         if (!s->gaps.data[i].forced && covers_peak(s, over, &s->gaps.data[i]))
             c->order[c->n++] = (ranked){scores[i], i};
     qsort(c->order, c->n, sizeof *c->order, by_score);
     for (size_t i = 0; i < c->n; i++) c->gaps[i] = c->order[i].gap;
-    free(over);
     return TIDE_OK;
 }
 
@@ -190,9 +188,7 @@ tide_status tide__swaps_choose_prefix(tide__swaps *s, const double *scores, uint
     tide_status status = rank(&c, scores);
     if (status == TIDE_OK && s->limited && !s->spread && s->tiers.n > 1) status = spread(&c);
     if (status == TIDE_OK) *out = try_prefixes(&c);
-    free(c.order);
-    free(c.gaps);
-    free(c.change);
+    tide__arrays_free(&c.arrays);
     return status;
 }
 
@@ -211,9 +207,11 @@ typedef struct tightener {
     uint32_t next_from;
     uint32_t *saves; /* heap of places in save_order whose bytes somebody could have: the first on top */
     size_t n_saves;
+    ranked *keys;    /* scratch */
     int64_t *change; /* per slot: of the load, by what was tightened */
     int64_t now;     /* their sum up to here */
     bool fits;
+    tide__arrays arrays; /* owns the arrays above */
 } tightener;
 
 static uint64_t load_now(const tightener *t, uint32_t k) { return (uint64_t)((int64_t)t->s->loads[k] + t->now); }
@@ -281,28 +279,22 @@ static void tighten_slots(tightener *t) {
 }
 
 /* LOADs of one slot by need, so that the last needed comes out on top. */
-static tide_status sort_loads(tightener *t, const bool *chosen) {
+static void sort_loads(tightener *t, const bool *chosen) {
     const tide__swaps *s = t->s;
-    ranked *keys = malloc((s->gaps.count + 1) * sizeof *keys);
-    if (!keys) return tide__fail_memory();
+    ranked *keys = t->keys;
     for (uint32_t i = 0; i < s->gaps.count; i++)
         if (chosen[i] && s->gaps.data[i].to != TIDE_NONE)
             keys[t->n_by_load++] = (ranked){-((double)s->load_slot[i] * 0x1p32 + (double)s->gaps.data[i].to), i};
     qsort(keys, t->n_by_load, sizeof *keys, by_score);
     for (size_t i = 0; i < t->n_by_load; i++) t->by_load[i] = keys[i].gap;
-    free(keys);
-    return TIDE_OK;
 }
 
-static tide_status sort_saves(tightener *t) {
+static void sort_saves(tightener *t) {
     const tide__swaps *s = t->s;
-    ranked *keys = malloc((s->n_saves + (size_t)1) * sizeof *keys);
-    if (!keys) return tide__fail_memory();
+    ranked *keys = t->keys;
     for (uint32_t i = 0; i < s->n_saves; i++) keys[i] = (ranked){-(double)s->gaps.data[s->save_order[i]].from, i};
     qsort(keys, s->n_saves, sizeof *keys, by_score);
     for (uint32_t i = 0; i < s->n_saves; i++) t->by_from[i] = keys[i].gap;
-    free(keys);
-    return TIDE_OK;
 }
 
 /* A gap shorter than its transfers is as tight as can be from the start. */
@@ -322,17 +314,17 @@ static void tighten_idle(tightener *t) {
 
 static tide_status tighten(tightener *t, const bool *chosen) {
     size_t n = t->s->gaps.count + 1;
-    t->loaded = malloc(n * sizeof *t->loaded);
-    t->delayed = malloc(n * sizeof *t->delayed);
-    t->by_load = malloc(n * sizeof *t->by_load);
-    t->by_from = malloc(n * sizeof *t->by_from);
-    t->saves = malloc(n * sizeof *t->saves);
-    t->change = calloc(t->s->n_ops + (size_t)2, sizeof *t->change);
-    bool all = t->loaded && t->delayed && t->by_load && t->by_from && t->saves && t->change;
-    if (!all) return tide__fail_memory();
+    tide__array(&t->arrays, t->loaded, n);
+    tide__array(&t->arrays, t->delayed, n);
+    tide__array(&t->arrays, t->by_load, n);
+    tide__array(&t->arrays, t->by_from, n);
+    tide__array(&t->arrays, t->saves, n);
+    tide__array(&t->arrays, t->change, t->s->n_ops + (size_t)2);
+    tide__array(&t->arrays, t->keys, n);
+    TIDE_TRY(tide__arrays_check(&t->arrays));
     tighten_idle(t);
-    TIDE_TRY(sort_loads(t, chosen));
-    TIDE_TRY(sort_saves(t));
+    sort_loads(t, chosen);
+    sort_saves(t);
     tighten_slots(t);
     return TIDE_OK;
 }
@@ -341,12 +333,7 @@ static tide_status tighten_all(tide__swaps *s, const bool *chosen, uint64_t targ
     tightener t = {.s = s, .target_bytes = target_bytes, .fits = true};
     tide_status status = tighten(&t, chosen);
     *fits = t.fits;
-    free(t.loaded);
-    free(t.delayed);
-    free(t.by_load);
-    free(t.by_from);
-    free(t.saves);
-    free(t.change);
+    tide__arrays_free(&t.arrays);
     return status;
 }
 
@@ -396,9 +383,7 @@ tide_status tide__swaps_choose_cover(tide__swaps *s, const double *scores, uint6
     tide_status status = rank(&c, scores);
     if (status == TIDE_OK) status = put_cover_first(&c, &length);
     if (status == TIDE_OK) status = try_waiting(&c, length);
-    free(c.order);
-    free(c.gaps);
-    free(c.change);
+    tide__arrays_free(&c.arrays);
     return status;
 }
 
@@ -408,8 +393,6 @@ tide_status tide__swaps_choose_waits(tide__swaps *s, const double *scores, uint6
     for (size_t i = 0; i < s->gaps.count; i++) length += chosen[i] && !s->gaps.data[i].forced;
     tide_status status = rank(&c, scores);
     if (status == TIDE_OK) status = try_waiting(&c, length);
-    free(c.order);
-    free(c.gaps);
-    free(c.change);
+    tide__arrays_free(&c.arrays);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 
 /* A re-run that reads a value, or makes it again. */
@@ -24,6 +25,7 @@ typedef struct finder {
     uint64_t *early;        /* per slot: how the bytes of inputs change that count before their first use */
     uint32_t *touched;      /* per tensor: in touches, the earliest; TIDE_NONE */
     TIDE_VEC(touch) touches;
+    tide__arrays arrays; /* owns the arrays above */
 } finder;
 
 /* ---- what is worth a transfer ---- */
@@ -143,11 +145,7 @@ static bool is_large(const finder *f, tide_id tensor) {
     return size > 0 && size >= f->s->options.min_bytes;
 }
 
-static void find_uses(finder *f, uint32_t n_tensors) {
-    memset(f->first, 0xff, n_tensors * sizeof *f->first);
-    memset(f->last, 0xff, n_tensors * sizeof *f->last);
-    memset(f->across, 0xff, n_tensors * sizeof *f->across);
-    memset(f->touched, 0xff, n_tensors * sizeof *f->touched);
+static void find_uses(finder *f) {
     for (uint32_t o = 0; o < f->s->n_ops; o++) {
         const tide_op *op = tide_program_op(f->program, o);
         for (uint32_t i = 0; i < op->n_reads + op->n_writes; i++) {
@@ -272,6 +270,7 @@ static tide_status add_first_loads(finder *f) {
 }
 
 static tide_status find_gaps(finder *f, const tide__decisions *beside) {
+    find_uses(f);
     TIDE_TRY(note_touches(f, beside));
     bool ends = f->tier != TIDE_NONE && !f->s->options.weights_stay;
     if (ends) TIDE_TRY(tide_program_is_repeating(f->program) ? add_across(f) : add_starts(f));
@@ -286,21 +285,15 @@ tide_status tide__swap_gaps_find(tide__swaps *s, const tide__decisions *beside) 
     f.tier = s->tiers.n ? s->tiers.tier[0] : TIDE_NONE;
     f.client = tide_machine_find_tier(f.machine, TIDE_TIER_CLIENT);
     if (f.client != TIDE_NONE && tide_machine_queue(f.machine, f.client, false) == TIDE_NONE) f.client = TIDE_NONE;
-    f.first = malloc((n + (size_t)1) * sizeof *f.first);
-    f.last = malloc((n + (size_t)1) * sizeof *f.last);
-    f.across = malloc((n + (size_t)1) * sizeof *f.across);
-    f.n_from = calloc(n + (size_t)1, sizeof *f.n_from);
-    f.early = calloc(s->n_ops + (size_t)1, sizeof *f.early);
-    f.touched = malloc((n + (size_t)1) * sizeof *f.touched);
-    bool all = f.first && f.last && f.across && f.n_from && f.early && f.touched;
-    if (all) find_uses(&f, n);
-    tide_status status = all ? find_gaps(&f, beside) : tide__fail_memory();
-    free(f.first);
-    free(f.last);
-    free(f.across);
-    free(f.n_from);
-    free(f.early);
-    free(f.touched);
+    tide__array_ones(&f.arrays, f.first, n + (size_t)1);
+    tide__array_ones(&f.arrays, f.last, n + (size_t)1);
+    tide__array_ones(&f.arrays, f.across, n + (size_t)1);
+    tide__array(&f.arrays, f.n_from, n + (size_t)1);
+    tide__array(&f.arrays, f.early, s->n_ops + (size_t)1);
+    tide__array_ones(&f.arrays, f.touched, n + (size_t)1);
+    tide_status status = tide__arrays_check(&f.arrays);
+    if (status == TIDE_OK) status = find_gaps(&f, beside);
+    tide__arrays_free(&f.arrays);
     tide__vec_free(&f.touches);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/rng.h"
 #include "base/size.h"
 
@@ -21,7 +22,8 @@ typedef struct searcher {
     uint32_t n_waits;
     uint64_t wait_ns; /* of one part */
     uint64_t budget_bytes;
-    double cost, scale; /* of the choice; what counts as a small difference */
+    double cost, scale;  /* of the choice; what counts as a small difference */
+    tide__arrays arrays; /* owns the arrays above */
 } searcher;
 
 static uint64_t draw(searcher *r, uint64_t n) { return tide__random_u64(r->seed, 1, r->drawn++) % n; }
@@ -225,13 +227,13 @@ tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *o
                               tide__swaps_outcome *out) {
     size_t n = s->gaps.count;
     searcher r = {.s = s, .seed = options->seed, .work = options->work, .per_move = s->n_ops + n + 1};
-    tide_status status = TIDE_OK;
-    r.chosen = malloc((n + 1) * sizeof *r.chosen);
-    r.best = malloc((n + 1) * sizeof *r.best);
-    r.pool = malloc((n + 1) * sizeof *r.pool);
-    r.waits = calloc(MAX_WAITS, sizeof *r.waits);
-    r.best_waits = calloc(MAX_WAITS, sizeof *r.best_waits);
-    if (r.chosen && r.best && r.pool && r.waits && r.best_waits) {
+    tide__array(&r.arrays, r.chosen, n + 1);
+    tide__array(&r.arrays, r.best, n + 1);
+    tide__array(&r.arrays, r.pool, n + 1);
+    tide__array(&r.arrays, r.waits, MAX_WAITS);
+    tide__array(&r.arrays, r.best_waits, MAX_WAITS);
+    tide_status status = tide__arrays_check(&r.arrays);
+    if (status == TIDE_OK) {
         fill_pool(&r);
         spread_waits(&r, options->wait_ns);
         memcpy(r.chosen, chosen, n * sizeof *chosen);
@@ -239,13 +241,7 @@ tide_status tide__swap_search(tide__swaps *s, const tide__swap_search_options *o
         if (r.n_pool > 0) descend(&r, options->target_bytes, chosen, out);
         for (uint32_t i = 0; i < r.n_waits; i++) put_wait(&r, i, r.best_waits[i]);
         *out = tide__swaps_settle(s, chosen, options->target_bytes);
-    } else {
-        status = tide__fail_memory();
     }
-    free(r.chosen);
-    free(r.best);
-    free(r.pool);
-    free(r.waits);
-    free(r.best_waits);
+    tide__arrays_free(&r.arrays);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/decide/swaps/swap_gaps.h"
 
@@ -84,29 +85,25 @@ static void list_movers(const tide__swaps *s, rooms *r, uint32_t n_tensors) {
         if (r->stays[t].first == 0) r->movers[r->n_movers++] = t;
 }
 
-static tide_status fill(const tide__swaps *s, rooms *r, uint32_t n_tensors) {
+static tide_status fill(tide__swaps *s, rooms *r, uint32_t n_tensors) {
+    tide__arrays *owner = &s->arrays;
     size_t tensors = n_tensors + (size_t)1, slots = s->n_ops + (size_t)2;
-    r->movers = calloc(tensors, sizeof *r->movers);
-    r->stays = calloc(tensors, sizeof *r->stays);
-    r->moved_bytes = calloc(tensors, sizeof *r->moved_bytes);
-    r->tier = calloc(tensors, sizeof *r->tier);
-    r->value = calloc(tensors, sizeof *r->value);
-    r->full = calloc(tensors, sizeof *r->full);
-    r->next = calloc(tensors, sizeof *r->next);
-    r->comes = calloc(slots, sizeof *r->comes);
-    r->list = calloc(tensors, sizeof *r->list);
-    r->has_chosen = calloc(tensors, sizeof *r->has_chosen);
-    r->tree = (tree){.most = calloc(slots, 4 * sizeof *r->tree.most),
-                     .added = calloc(slots, 4 * sizeof *r->tree.added),
-                     .n = s->n_ops + 1};
-    if (!r->movers || !r->stays || !r->moved_bytes || !r->tier || !r->value || !r->full || !r->next || !r->comes ||
-        !r->list || !r->has_chosen || !r->tree.most || !r->tree.added)
-        return tide__fail_memory();
-    for (uint32_t i = 0; i < s->tiers.n; i++) {
-        uint32_t t = s->tiers.tier[i];
-        r->bytes[t] = tide__tier_room(s->in, t);
-        if (!(r->leaves[t] = calloc(slots, sizeof *r->leaves[t]))) return tide__fail_memory();
-    }
+    tide__array(owner, r->movers, tensors);
+    tide__array(owner, r->stays, tensors);
+    tide__array(owner, r->moved_bytes, tensors);
+    tide__array(owner, r->tier, tensors);
+    tide__array(owner, r->value, tensors);
+    tide__array(owner, r->full, tensors);
+    tide__array(owner, r->next, tensors);
+    tide__array(owner, r->comes, slots);
+    tide__array(owner, r->list, tensors);
+    tide__array(owner, r->has_chosen, tensors);
+    tide__array(owner, r->tree.most, 4 * slots);
+    tide__array(owner, r->tree.added, 4 * slots);
+    r->tree.n = s->n_ops + 1;
+    for (uint32_t i = 0; i < s->tiers.n; i++) tide__array(owner, r->leaves[s->tiers.tier[i]], slots);
+    TIDE_TRY(tide__arrays_check(owner));
+    for (uint32_t i = 0; i < s->tiers.n; i++) r->bytes[s->tiers.tier[i]] = tide__tier_room(s->in, s->tiers.tier[i]);
     for (tide_id t = 0; t < n_tensors; t++) {
         r->value[t] = t;
         r->tier[t] = s->tiers.tier[0];
@@ -121,26 +118,8 @@ tide_status tide__swap_rooms_create(tide__swaps *s) {
     uint32_t n = tide_program_tensor_count(s->in->program);
     TIDE_TRY(find_limited(s, n));
     if (!s->limited) return TIDE_OK;
-    s->rooms = calloc(1, sizeof *s->rooms);
+    tide__array(&s->arrays, s->rooms, 1);
     return s->rooms ? fill(s, s->rooms, n) : tide__fail_memory();
-}
-
-void tide__swap_rooms_destroy(rooms *r) {
-    if (!r) return;
-    free(r->movers);
-    free(r->stays);
-    free(r->moved_bytes);
-    free(r->tier);
-    free(r->value);
-    free(r->full);
-    free(r->next);
-    free(r->comes);
-    free(r->list);
-    free(r->has_chosen);
-    free(r->tree.most);
-    free(r->tree.added);
-    for (size_t t = 0; t < sizeof r->leaves / sizeof *r->leaves; t++) free(r->leaves[t]);
-    free(r);
 }
 
 /* ---- stays ---- */

@@ -12,9 +12,8 @@
 
 #include "plan/decide/swaps/swaps.h"
 
-/* Sets s->limited, and s->rooms if it is. */
+/* Sets s->limited, and s->rooms if it is, which s->arrays owns. */
 tide_status tide__swap_rooms_create(tide__swaps *s);
-void tide__swap_rooms_destroy(struct tide__swaps_rooms *rooms); /* NULL is fine */
 
 /* Of the evaluation at hand, when its transfers are known: fills s->refused. */
 void tide__swaps_refuse(tide__swaps *s, const bool *chosen);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "base/size.h"
 #include "plan/evaluate.h"
 #include "plan/decide/swaps/place_heap.h"
@@ -107,26 +108,23 @@ void tide__swaps_reorder(tide__swaps *s) {
 static tide_status allocate_work(tide__swaps *s) {
     size_t n = s->gaps.count + 1, tensors = tide_program_tensor_count(s->in->program) + (size_t)1;
     work *w = s->work;
-    w->by_ready = malloc(n * sizeof *w->by_ready);
-    w->by_need = malloc(n * sizeof *w->by_need);
-    w->by_leave = malloc(n * sizeof *w->by_leave);
-    w->leaves = malloc(n * sizeof *w->leaves);
-    w->heap = malloc(n * sizeof *w->heap);
-    w->saved_in = calloc(tensors, sizeof *w->saved_in);
-    w->saved_slot = calloc(tensors, sizeof *w->saved_slot);
-    w->late = calloc(n, sizeof *w->late);
-    w->change = malloc((s->n_ops + (size_t)2) * sizeof *w->change);
-    s->need_slot = calloc(n, sizeof *s->need_slot);
-    s->free_slot = calloc(n, sizeof *s->free_slot);
-    s->save_slot = calloc(n, sizeof *s->save_slot);
-    s->load_slot = calloc(n, sizeof *s->load_slot);
-    s->save_order = calloc(n, sizeof *s->save_order);
-    s->idle = calloc(n, sizeof *s->idle);
-    s->refused = calloc(n, sizeof *s->refused);
-    bool all = w->by_ready && w->by_need && w->by_leave && w->leaves && w->heap && w->saved_in && w->saved_slot &&
-               w->late && w->change && s->need_slot && s->free_slot && s->save_slot && s->load_slot && s->save_order &&
-               s->idle && s->refused;
-    return all ? TIDE_OK : tide__fail_memory();
+    tide__array(&s->arrays, w->by_ready, n);
+    tide__array(&s->arrays, w->by_need, n);
+    tide__array(&s->arrays, w->by_leave, n);
+    tide__array(&s->arrays, w->leaves, n);
+    tide__array(&s->arrays, w->heap, n);
+    tide__array(&s->arrays, w->saved_in, tensors);
+    tide__array(&s->arrays, w->saved_slot, tensors);
+    tide__array(&s->arrays, w->late, n);
+    tide__array(&s->arrays, w->change, s->n_ops + (size_t)2);
+    tide__array(&s->arrays, s->need_slot, n);
+    tide__array(&s->arrays, s->free_slot, n);
+    tide__array(&s->arrays, s->save_slot, n);
+    tide__array(&s->arrays, s->load_slot, n);
+    tide__array(&s->arrays, s->save_order, n);
+    tide__array(&s->arrays, s->idle, n);
+    tide__array(&s->arrays, s->refused, n);
+    return tide__arrays_check(&s->arrays);
 }
 
 static uint64_t time_of(const tide__swaps *s, const tide__decisions *d, tide_id id) {
@@ -162,13 +160,13 @@ static tide_status set_up(tide__swaps *s) {
     static const tide__decisions nothing = {0};
     const tide__decisions *beside = s->options.beside ? s->options.beside : &nothing;
     size_t slots = s->n_ops + (size_t)1;
-    s->work = calloc(1, sizeof *s->work);
-    s->op_ns = calloc(slots, sizeof *s->op_ns);
-    s->base_loads = calloc(slots, sizeof *s->base_loads);
-    s->loads = calloc(slots, sizeof *s->loads);
-    s->slot_ns = calloc(slots, sizeof *s->slot_ns);
-    s->wait_ns = calloc(slots, sizeof *s->wait_ns);
-    if (!s->work || !s->op_ns || !s->base_loads || !s->loads || !s->slot_ns || !s->wait_ns) return tide__fail_memory();
+    tide__array(&s->arrays, s->work, 1);
+    tide__array(&s->arrays, s->op_ns, slots);
+    tide__array(&s->arrays, s->base_loads, slots);
+    tide__array(&s->arrays, s->loads, slots);
+    tide__array(&s->arrays, s->slot_ns, slots);
+    tide__array(&s->arrays, s->wait_ns, slots);
+    TIDE_TRY(tide__arrays_check(&s->arrays));
     find_times(s, beside);
     TIDE_TRY(tide__evaluate_loads(s->in, beside, s->base_loads));
     TIDE_TRY(tide__swap_gaps_find(s, beside));
@@ -184,31 +182,7 @@ tide_status tide__swaps_init(tide__swaps *s, const tide__policy_input *in, const
 }
 
 void tide__swaps_deinit(tide__swaps *s) {
-    if (s->work) {
-        free(s->work->by_ready);
-        free(s->work->by_need);
-        free(s->work->by_leave);
-        free(s->work->leaves);
-        free(s->work->heap);
-        free(s->work->saved_in);
-        free(s->work->saved_slot);
-        free(s->work->late);
-        free(s->work->change);
-    }
-    free(s->work);
-    free(s->op_ns);
-    free(s->base_loads);
-    free(s->loads);
-    free(s->slot_ns);
-    free(s->wait_ns);
-    free(s->need_slot);
-    free(s->free_slot);
-    free(s->save_slot);
-    free(s->load_slot);
-    free(s->save_order);
-    free(s->idle);
-    free(s->refused);
-    tide__swap_rooms_destroy(s->rooms);
+    tide__arrays_free(&s->arrays);
     tide__vec_free(&s->gaps);
     *s = (tide__swaps){0};
 }

@@ -22,6 +22,7 @@
 #ifndef TIDE_PLAN_DECIDE_SWAPS_H
 #define TIDE_PLAN_DECIDE_SWAPS_H
 
+#include "base/arrays.h"
 #include "plan/decide/swaps/tiers.h"
 
 /* What one gap is.
@@ -82,6 +83,7 @@ typedef struct tide__swaps {
     uint32_t n_saves;
     struct tide__swaps_work *work;
     struct tide__swaps_rooms *rooms; /* NULL: nothing is limited */
+    tide__arrays arrays;             /* owns the arrays above */
 } tide__swaps;
 
 /* The slot behind the last of an inside gap. */
