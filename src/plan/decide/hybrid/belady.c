@@ -12,12 +12,11 @@ typedef struct walker {
     tide__sketch *s;
     const tide__model *m;
     tide__belady_way way;
-    uint32_t *use_at, *uses; /* CSR: slots of the original reads of each tensor, ascending */
-    uint32_t *next;          /* per tensor: in uses, the first read not yet passed */
-    bool *there;             /* per tensor */
-    uint32_t *until;         /* per tensor: the first slot in which it cannot be made again; 0: it never can */
-    tide_id *set;            /* the tensors that are there and could be made again when they came */
-    uint32_t *set_at;        /* per tensor: its place in the set; TIDE_NONE */
+    uint32_t *next;   /* per tensor: in m->uses, the first read not yet passed */
+    bool *there;      /* per tensor */
+    uint32_t *until;  /* per tensor: the first slot in which it cannot be made again; 0: it never can */
+    tide_id *set;     /* the tensors that are there and could be made again when they came */
+    uint32_t *set_at; /* per tensor: its place in the set; TIDE_NONE */
     size_t n_set;
     uint32_t *locks; /* per tensor: reads by the ops that this slot has still to run */
     uint64_t load;
@@ -36,16 +35,6 @@ static void end_walk(walker *w) {
     tide__vec_free(&w->found);
 }
 
-static void list_uses(walker *w) {
-    const tide__model *m = w->m;
-    for (uint32_t i = 0; i < m->read_at[m->n_ops]; i++) w->use_at[m->reads[i] + 1]++;
-    for (tide_id t = 0; t < m->n_tensors; t++) w->use_at[t + 1] += w->use_at[t];
-    memcpy(w->next, w->use_at, m->n_tensors * sizeof *w->next);
-    for (tide_id o = 0; o < m->n_ops; o++)
-        for (uint32_t i = m->read_at[o]; i < m->read_at[o + 1]; i++) w->uses[w->next[m->reads[i]]++] = o;
-    memcpy(w->next, w->use_at, m->n_tensors * sizeof *w->next);
-}
-
 /* Its producer can run again until an input of it is destroyed. */
 static uint32_t makeable_until(const tide__model *m, tide_id tensor) {
     tide_id producer = m->producer[tensor];
@@ -58,8 +47,6 @@ static uint32_t makeable_until(const tide__model *m, tide_id tensor) {
 
 static tide_status begin_walk(walker *w) {
     size_t n = w->m->n_tensors + (size_t)1, ops = w->m->n_ops + (size_t)1;
-    tide__array(&w->arrays, w->use_at, n + 1);
-    tide__array(&w->arrays, w->uses, w->m->read_at[w->m->n_ops] + (size_t)1);
     tide__array(&w->arrays, w->next, n);
     tide__array(&w->arrays, w->there, n);
     tide__array(&w->arrays, w->until, n);
@@ -68,7 +55,7 @@ static tide_status begin_walk(walker *w) {
     tide__array(&w->arrays, w->locks, n);
     tide__array(&w->arrays, w->in_chain, ops);
     TIDE_TRY(tide__arrays_check(&w->arrays));
-    list_uses(w);
+    memcpy(w->next, w->m->use_at, w->m->n_tensors * sizeof *w->next);
     for (tide_id t = 0; t < w->m->n_tensors; t++) w->until[t] = makeable_until(w->m, t);
     return TIDE_OK;
 }
@@ -103,8 +90,8 @@ static void drop(walker *w, tide_id tensor) {
 
 /* The next original read after the present slot; n_ops: kept to the end; TIDE_NONE: none. */
 static uint32_t next_use(walker *w, tide_id tensor) {
-    while (w->next[tensor] < w->use_at[tensor + 1] && w->uses[w->next[tensor]] <= w->slot) w->next[tensor]++;
-    if (w->next[tensor] < w->use_at[tensor + 1]) return w->uses[w->next[tensor]];
+    while (w->next[tensor] < w->m->use_at[tensor + 1] && w->m->uses[w->next[tensor]] <= w->slot) w->next[tensor]++;
+    if (w->next[tensor] < w->m->use_at[tensor + 1]) return w->m->uses[w->next[tensor]];
     return w->m->keep[tensor] ? w->m->n_ops : TIDE_NONE;
 }
 

@@ -35,6 +35,8 @@ tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, si
     tide__array(&m->arrays, m->cost_ns, n);
     tide__array(&m->arrays, m->workspace_bytes, n);
     tide__array(&m->arrays, m->rerunnable, n);
+    tide__array(&m->arrays, m->use_at, t);
+    tide__array(&m->arrays, m->uses, reads + 1);
     tide__array(&m->arrays, m->size, t);
     tide__array(&m->arrays, m->producer, t);
     tide__array(&m->arrays, m->destroyer, t);
@@ -42,6 +44,16 @@ tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, si
     tide__array(&m->arrays, m->client, t);
     tide__array(&m->arrays, m->keep, t);
     return tide__arrays_check(&m->arrays);
+}
+
+/* Ends come first, and become beginnings as the uses before them are listed, the last op first. */
+void tide__model_list_uses(tide__model *m) {
+    uint32_t n = m->read_at[m->n_ops];
+    for (uint32_t i = 0; i < n; i++) m->use_at[m->reads[i]]++;
+    for (tide_id t = 1; t < m->n_tensors; t++) m->use_at[t] += m->use_at[t - 1];
+    m->use_at[m->n_tensors] = n;
+    for (tide_id o = m->n_ops; o-- > 0;)
+        for (uint32_t i = m->read_at[o + 1]; i-- > m->read_at[o];) m->uses[--m->use_at[m->reads[i]]] = o;
 }
 
 static uint64_t round_up(uint64_t bytes, uint32_t align) { return (bytes + align - 1) & ~((uint64_t)align - 1); }
@@ -118,6 +130,7 @@ tide_status tide__model_create(const tide__policy_input *in, tide__model **out) 
     if (status == TIDE_OK) {
         fill_tensors(in->program, in->machine, m);
         for (tide_id o = 0; o < m->n_ops; o++) fill_op(in, o, m);
+        tide__model_list_uses(m);
         *out = m;
     } else {
         tide__model_destroy(m);

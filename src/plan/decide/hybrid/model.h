@@ -20,7 +20,9 @@ typedef struct tide__model {
     uint32_t *variant;                   /* with the smallest workspace, unless others are wanted */
     uint64_t *cost_ns, *workspace_bytes; /* of that variant */
     bool *rerunnable;                    /* and destroys none of its reads */
-    /* Per tensor. */
+    /* Per tensor. Ops that read tensor t: uses[use_at[t] .. use_at[t + 1]), ascending. */
+    uint32_t *use_at;
+    tide_id *uses;
     uint64_t *size;
     tide_id *producer;  /* TIDE_NONE: not written in this step */
     tide_id *destroyer; /* the op that overwrites it in place (`must`); TIDE_NONE */
@@ -28,8 +30,10 @@ typedef struct tide__model {
     tide__arrays arrays; /* owns the arrays above */
 } tide__model;
 
-/* Arrays, all zero, for its n_ops and n_tensors and for lists of these lengths in all; destroy it also on failure. */
+/* Arrays, all zero, for its n_ops and n_tensors and for lists of these lengths in all; destroy it also on failure. Uses are
+ * listed when all else is there. */
 tide_status tide__model_allocate(tide__model *m, size_t reads, size_t writes, size_t pairs);
+void tide__model_list_uses(tide__model *m);
 tide_status tide__model_create(const tide__policy_input *in, tide__model **out);
 /* Each op's fastest variant with a workspace of up to `room_bytes` that fits the target beside its operands; 0: the smallest.
  * Whether that is another one for any op. */

@@ -182,6 +182,7 @@ static tide_status write_long(const planner *p, tide__passes *out) {
         for (uint32_t pass = 0; pass < p->n_passes; pass++)
             for (tide_id o = 0; o < m->n_ops; o++)
                 if (p->runs[pass][o]) add_op(&w, o, pass);
+        tide__model_list_uses(w.out);
         out->model = w.out;
         out->origin = w.origin;
     } else {

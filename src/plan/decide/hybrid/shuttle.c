@@ -33,15 +33,14 @@ typedef struct shuttle {
     uint64_t room[TIDE_MACHINE_MAX_TIERS]; /* left in them */
     uint64_t unit;                         /* of offsets and sizes in the arena */
     /* Per tensor. */
-    uint64_t *size, *place;  /* place: in the arena; NOWHERE */
-    uint32_t *tier;          /* that has a copy; TIDE_NONE */
-    uint32_t *open;          /* the swap that has no LOAD yet; TIDE_NONE */
-    uint32_t *use_at, *next; /* uses[use_at[t] .. use_at[t + 1]): ops that read it; next: the first one to come */
-    tide_id *successor;      /* the value that it is carried to; TIDE_NONE */
-    bool *is_carried_to;     /* its slot in the tier is its predecessor's in the end */
-    uint32_t *wanted;        /* slot + 1 in which it was wanted last */
-    tide_id *heir;           /* the write that takes its bytes over in this slot; TIDE_NONE */
-    uint32_t *uses;
+    uint64_t *size, *place; /* place: in the arena; NOWHERE */
+    uint32_t *tier;         /* that has a copy; TIDE_NONE */
+    uint32_t *open;         /* the swap that has no LOAD yet; TIDE_NONE */
+    uint32_t *next;         /* in m->uses: the first read to come */
+    tide_id *successor;     /* the value that it is carried to; TIDE_NONE */
+    bool *is_carried_to;    /* its slot in the tier is its predecessor's in the end */
+    uint32_t *wanted;       /* slot + 1 in which it was wanted last */
+    tide_id *heir;          /* the write that takes its bytes over in this slot; TIDE_NONE */
     tide__floor floor, draft;
     TIDE_VEC(want) wants;
     tide__decisions decisions;
@@ -55,20 +54,9 @@ typedef struct shuttle {
 
 /* The next op that reads it after this slot; n_ops if it is only kept; TIDE_NONE: it is not needed any more. */
 static uint32_t next_use(shuttle *s, tide_id t) {
-    while (s->next[t] < s->use_at[t + 1] && s->uses[s->next[t]] <= s->slot) s->next[t]++;
-    if (s->next[t] < s->use_at[t + 1]) return s->uses[s->next[t]];
+    while (s->next[t] < s->m->use_at[t + 1] && s->m->uses[s->next[t]] <= s->slot) s->next[t]++;
+    if (s->next[t] < s->m->use_at[t + 1]) return s->m->uses[s->next[t]];
     return s->m->keep[t] ? s->m->n_ops : TIDE_NONE;
-}
-
-static void list_uses(shuttle *s) {
-    const tide__model *m = s->m;
-    for (tide_id o = 0; o < m->n_ops; o++)
-        for (uint32_t i = m->read_at[o]; i < m->read_at[o + 1]; i++) s->use_at[m->reads[i] + 1]++;
-    for (tide_id t = 0; t < m->n_tensors; t++) s->use_at[t + 1] += s->use_at[t];
-    memcpy(s->next, s->use_at, m->n_tensors * sizeof *s->next);
-    for (tide_id o = 0; o < m->n_ops; o++)
-        for (uint32_t i = m->read_at[o]; i < m->read_at[o + 1]; i++) s->uses[s->next[m->reads[i]]++] = o;
-    memcpy(s->next, s->use_at, m->n_tensors * sizeof *s->next);
 }
 
 /* ---- moves ---- */
@@ -406,7 +394,8 @@ static tide_status fetch(shuttle *s, tide_id t) {
 /* What is carried goes to the tier where the next step starts with it; an input that is kept has to be in the arena; others
  * stay where they are. */
 static tide_status end_value(shuttle *s, tide_id t) {
-    bool is_carried = s->successor[t] != TIDE_NONE, is_idle = s->m->present[t] && s->use_at[t] == s->use_at[t + 1];
+    bool is_carried = s->successor[t] != TIDE_NONE,
+         is_idle = s->m->present[t] && s->m->use_at[t] == s->m->use_at[t + 1];
     if (!is_carried && !is_idle && !s->m->keep[t]) return TIDE_OK;
     if (s->m->client[t]) {
         TIDE_TRY(fetch(s, t));
@@ -466,16 +455,14 @@ static tide_status begin(shuttle *s) {
     tide__array_ones(&s->arrays, s->place, n);
     tide__array_ones(&s->arrays, s->tier, n);
     tide__array_ones(&s->arrays, s->open, n);
-    tide__array(&s->arrays, s->use_at, n + 1);
     tide__array(&s->arrays, s->next, n);
     tide__array_ones(&s->arrays, s->successor, n);
     tide__array(&s->arrays, s->is_carried_to, n);
     tide__array(&s->arrays, s->wanted, n);
     tide__array_ones(&s->arrays, s->heir, n);
-    tide__array(&s->arrays, s->uses, s->m->read_at[s->m->n_ops] + (size_t)1);
     TIDE_TRY(tide__arrays_check(&s->arrays));
     for (tide_id t = 0; t < s->m->n_tensors; t++) s->size[t] = (s->m->size[t] + s->unit - 1) & ~(s->unit - 1);
-    list_uses(s);
+    memcpy(s->next, s->m->use_at, s->m->n_tensors * sizeof *s->next);
     find_carried(s);
     start_step(s);
     return tide__workspaces_shrink(s->in, &s->decisions);
