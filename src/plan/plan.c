@@ -58,15 +58,20 @@ tide_status tide__plan_peak_op(const tide_program *program, const tide_plan *pla
 
 /* No plan for the bytes is faster, in the orders that options->order has the policy look at. */
 static tide_status bound_step(const tide__policy_input *in, bool reorders, uint64_t budget_bytes, uint64_t *bound_ns) {
-    tide__policy_input other = *in;
-    tide__order *order = NULL;
-    uint64_t own_ns, other_ns = UINT64_MAX;
-    TIDE_TRY(tide__bound_step(in, budget_bytes, &own_ns));
-    if (reorders && in->options->order == TIDE_ORDER_FREE) TIDE_TRY(tide__order_find(in->program, &order));
-    if (order) other.program = order->program;
-    tide_status status = order ? tide__bound_step(&other, budget_bytes, &other_ns) : TIDE_OK;
-    tide__order_destroy(order);
-    if (status == TIDE_OK) *bound_ns = tide__min_u64(own_ns, other_ns);
+    tide__order *orders = NULL;
+    uint64_t least_ns;
+    TIDE_TRY(tide__bound_step(in, budget_bytes, &least_ns));
+    if (reorders && in->options->order == TIDE_ORDER_FREE) TIDE_TRY(tide__order_find(in->program, &orders));
+    tide_status status = TIDE_OK;
+    for (const tide__order *o = orders; o && status == TIDE_OK; o = o->next) {
+        tide__policy_input other = *in;
+        uint64_t ns = UINT64_MAX;
+        other.program = o->program;
+        status = tide__bound_step(&other, budget_bytes, &ns);
+        least_ns = tide__min_u64(least_ns, ns);
+    }
+    tide__order_destroy(orders);
+    if (status == TIDE_OK) *bound_ns = least_ns;
     return status;
 }
 

@@ -23,7 +23,7 @@ void tide__plans_deinit(tide__plans *p) {
     tide__vec_free(&p->entries);
     tide__vec_free(&p->seen);
     tide_plan_destroy(p->missed);
-    tide__order_destroy(p->order);
+    tide__order_destroy(p->orders);
     *p = (tide__plans){0};
 }
 

@@ -46,7 +46,7 @@ typedef struct tide__plans {
     uint64_t bound_ns;     /* proved: no plan for it is faster; 0: not known */
     bool is_closed;        /* what comes is kept only if it is no faster than closed_ns (tide__plans_close) */
     uint64_t closed_ns;
-    tide__order *order; /* of its own, for entries that have another than the program's; NULL: none */
+    tide__order *orders; /* a list of its own, for entries that have another than the program's; NULL: none */
 } tide__plans;
 
 /* `in` is copied; what it points to must outlive the pool. Its budget for the arena is not looked at. */
