@@ -114,14 +114,14 @@ least=$(json_number arena_bytes)
 run 0 plan lenet --machine k40c --budget "$least" --effort low -o least.plan
 run 0 verify least.plan lenet --machine k40c --budget "$least"
 refuse 4 "no budget works below $least" plan lenet --machine k40c --budget $((least - 1))
-run 4 plan lenet --machine k40c --budget "$least" --host-budget 600kB --disk-budget 0 --effort low --json
+run 4 plan lenet --machine k40c --budget "$least" --host-budget 500kB --disk-budget 0 --effort low --json
 out_has '"tier_full": true'
 out_has '"tier": "ram"'
 out_has "\"bound_bytes\": $least"
 err_has 'raise that tier'
 needed=$(json_number needed_bytes)
 enough=$(json_number tier_needed_bytes)
-run 0 plan lenet --machine k40c --budget "$needed" --host-budget 600kB --disk-budget 0 --effort low
+run 0 plan lenet --machine k40c --budget "$needed" --host-budget 500kB --disk-budget 0 --effort low
 run 0 plan lenet --machine k40c --budget "$least" --host-budget "$enough" --disk-budget 0 --effort low
 run 0 plan lenet --machine k40c --policy hybrid:nomove --budget min --effort low
 
