@@ -122,6 +122,9 @@ tide_status tide__learning_settle(tide_trainer *t) {
     if (status == TIDE_OK) return TIDE_OK;
     tide_plan_destroy(plan);
     if (!tide_status_is_misfit(status)) return status;
-    if (!t->network.plan) t->options.mode = TIDE_MODE_ONLINE; /* for good: no plan fits, or none can be reached */
+    if (t->network.plan)
+        remember(t); /* the one that is followed: by the measured costs none was found in its bytes */
+    else
+        t->options.mode = TIDE_MODE_ONLINE; /* for good: no plan fits, or none can be reached */
     return TIDE_OK;
 }
