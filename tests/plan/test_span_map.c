@@ -7,7 +7,8 @@
 #include "base/rng.h"
 #include "plan/span_map.h"
 
-enum { BYTES = 3000, ASSIGNMENTS = 6000, NOBODY = UINT32_MAX };
+enum { BYTES = 3000, ASSIGNMENTS = 6000 };
+static const uint32_t NOBODY = UINT32_MAX;
 
 typedef struct report {
     bool seen[ASSIGNMENTS];
