@@ -76,12 +76,11 @@ enum { TENTHS = 10 };
 /* What a place within the budget is worth, against that of a rung: nobody comes by with another plan. */
 enum { PLACE_TIMES = 10 };
 
-/* A step that takes less than this part more than its ops alone is left to the others, where asking takes time. */
-enum { SLOW_PART = 200, QUICK_SLOW_PART = 10 };
+/* A step that takes less than this part more than its ops alone is left to the others. */
+enum { SLOW_PART = 200 };
 
-static bool is_slow(const tide__generation *g, uint64_t bytes, bool quick) {
-    uint64_t more = g->least_ns / (quick ? QUICK_SLOW_PART : SLOW_PART);
-    return tide__plans_time(g->plans, bytes) > tide__add_capped(g->least_ns, more);
+static bool is_slow(const tide__generation *g, uint64_t bytes) {
+    return tide__plans_time(g->plans, bytes) > tide__add_capped(g->least_ns, g->least_ns / SLOW_PART);
 }
 
 static tide_status ask_papers(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes, bool quick) {
@@ -91,7 +90,7 @@ static tide_status ask_papers(tide__generation *g, uint64_t floor_bytes, uint64_
         for (uint32_t t = TENTHS; t-- > 0 && !tide__generation_is_over(g);) {
             uint64_t bytes = tide__max_u64(percent_of(g->whole_bytes, 100 / TENTHS * t), g->floor_bytes);
             if (bytes < floor_bytes) break;
-            if (bytes < ceiling_bytes && is_slow(g, bytes, quick)) TIDE_TRY(ask_paper(g, policy, bytes));
+            if (bytes < ceiling_bytes && is_slow(g, bytes)) TIDE_TRY(ask_paper(g, policy, bytes));
             if (bytes == g->floor_bytes) break;
         }
     }
