@@ -67,43 +67,56 @@ tide_status tide__report_find_ranks(tide_report *r) {
 /* ---- whom compute waited for ---- */
 
 typedef struct waits {
-    uint64_t *for_rank_ns; /* per rank: for messages with it */
-    uint64_t other_ns;     /* for tiers, or nobody knows for what */
+    uint64_t *for_rank_ns; /* per rank: for messages with it; all 0 between two ranks that are written */
+    size_t n_ranks;
+    uint64_t other_ns; /* for tiers, or nobody knows for what */
 } waits;
 
-static void add_wait(const tide_report *r, const tide_report *ran, uint32_t cause, uint64_t wait_ns, waits *w) {
+static void add_wait(const tide_report *ran, uint32_t cause, uint64_t wait_ns, waits *w) {
     const tide_message *message = cause == TIDE_NONE ? NULL : message_of(ran, cause);
-    if (message && message->peer < r->ranks.count)
+    if (message && message->peer < w->n_ranks)
         w->for_rank_ns[message->peer] += wait_ns;
     else
         w->other_ns += wait_ns;
 }
 
 /* What is under way when compute has ended is waited for, too: for what ends last. */
-static void find_waits(const tide_report *r, const tide_report *ran, waits *w) {
+static void find_waits(const tide_report *ran, waits *w) {
     const tide_timeline *t = ran->timeline;
     uint64_t compute_end_ns = 0, end_ns = 0;
     uint32_t last = TIDE_NONE;
     for (uint32_t i = 0; i < t->n_actions; i++) {
         if (tide_plan_action(ran->plan, i).queue == 0) {
-            add_wait(r, ran, ran->acts[i].cause, ran->acts[i].wait_ns, w);
+            add_wait(ran, ran->acts[i].cause, ran->acts[i].wait_ns, w);
             compute_end_ns = t->end_ns[i];
         }
         if (t->end_ns[i] < end_ns) continue;
         end_ns = t->end_ns[i];
         last = i;
     }
-    if (end_ns > compute_end_ns) add_wait(r, ran, last, end_ns - compute_end_ns, w);
+    if (end_ns > compute_end_ns) add_wait(ran, last, end_ns - compute_end_ns, w);
 }
 
-static void write_rank(const tide_report *r, const tide__report_rank *rank, const waits *w, FILE *f) {
+/* [rank, ns] for those that were waited for, whose sums are 0 again then: not a number for every pair of ranks. */
+static void write_waits(const tide_report *ran, const waits *w, FILE *f) {
+    bool first = true;
+    for (uint32_t i = 0; i < ran->timeline->n_actions; i++) {
+        const tide_message *message = message_of(ran, i);
+        if (!message || message->peer >= w->n_ranks || w->for_rank_ns[message->peer] == 0) continue;
+        fprintf(f, "%s[%" PRIu32 ",%" PRIu64 "]", first ? "" : ",", message->peer, w->for_rank_ns[message->peer]);
+        w->for_rank_ns[message->peer] = 0;
+        first = false;
+    }
+}
+
+static void write_rank(const tide__report_rank *rank, const waits *w, FILE *f) {
     const tide_prediction *p = &rank->ran->timeline->prediction;
     char name[2 * TIDE_MACHINE_NAME_BYTES];
     fputs("{\"host\":", f);
     tide__json_write_string(f, rank->host);
     fprintf(f, ",\"begin_ns\":%" PRIu64 ",\"step_ns\":%" PRIu64 ",\"compute_ns\":%" PRIu64 ",\"waits\":[",
             rank->begin_ns, p->step_ns, p->compute_ns);
-    for (size_t i = 0; i < r->ranks.count; i++) fprintf(f, "%s%" PRIu64, i ? "," : "", w->for_rank_ns[i]);
+    write_waits(rank->ran, w, f);
     fprintf(f, "],\"other_wait_ns\":%" PRIu64 ",\"queues\":[", w->other_ns);
     for (uint32_t q = 0; q <= rank->ran->machine->n_channels; q++) {
         tide__report_queue_name(rank->ran, q, name, sizeof name);
@@ -115,15 +128,14 @@ static void write_rank(const tide_report *r, const tide__report_rank *rank, cons
 
 tide_status tide__report_write_ranks(const tide_report *r, FILE *f) {
     if (r->ranks.count == 0) return TIDE_OK;
-    uint64_t *for_rank_ns = malloc(r->ranks.count * sizeof *for_rank_ns);
+    uint64_t *for_rank_ns = calloc(r->ranks.count, sizeof *for_rank_ns);
     if (!for_rank_ns) return tide__fail_memory();
     fputs(",\"ranks\":[", f);
     for (size_t i = 0; i < r->ranks.count; i++) {
-        waits w = {.for_rank_ns = for_rank_ns};
-        for (size_t k = 0; k < r->ranks.count; k++) for_rank_ns[k] = 0;
-        find_waits(r, r->ranks.data[i].ran, &w);
+        waits w = {.for_rank_ns = for_rank_ns, .n_ranks = r->ranks.count};
+        find_waits(r->ranks.data[i].ran, &w);
         if (i) fputc(',', f);
-        write_rank(r, &r->ranks.data[i], &w, f);
+        write_rank(&r->ranks.data[i], &w, f);
     }
     fputc(']', f);
     free(for_rank_ns);

@@ -40,8 +40,10 @@ meta = json.loads(base64.b64decode(re.search(r'id="meta-block">([^<]*)<', open(s
 ranks = meta["ranks"]
 print([rank["waits"] for rank in ranks])
 assert len(ranks) == 4 and min(rank["begin_ns"] for rank in ranks) == 0
-assert all(sum(rank["waits"]) > 0 and rank["waits"][i] == 0 for i, rank in enumerate(ranks))
-assert all(sum(rank["waits"]) <= rank["step_ns"] for rank in ranks)
+waits = [dict(rank["waits"]) for rank in ranks]
+assert all(len(w) == len(rank["waits"]) for w, rank in zip(waits, ranks))
+assert all(sum(w.values()) > 0 and i not in w and set(w) <= {0, 1, 2, 3} for i, w in enumerate(waits))
+assert all(sum(w.values()) <= rank["step_ns"] for w, rank in zip(waits, ranks))
 END
 
 # 4 ranks, then 2, then 1, then 4 again, whatever lies at one rank only.

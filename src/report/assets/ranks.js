@@ -78,8 +78,9 @@ function writeRanks() {
   const {ranks} = M.meta;
   $('ranks').hidden = !ranks;
   if (!ranks) return;
+  const waits = rank => { const list = ranks.map(() => 0); for (const [peer, ns] of rank.waits) list[peer] = ns; return list; };
   const share = (ns, rank) => ns > 0 ? `${showTime(ns)} (${percent(ns, Math.max(1, rank.step_ns))})` : '';
   $('ranks-lede').textContent = `The last step of ${plural(ranks.length, 'rank')}, on one clock. Hatched: compute stands still. The table says for whom, until the last message of the step has come; a wait for messages with a rank is longest where that rank is late.`;
   fillTable($('ranks-table'), ['', 'Host', 'Began', 'Step', 'Compute, busy', ...ranks.map((_, i) => `Waits for rank ${i}`), 'Other waits'],
-    ranks.map((rank, i) => [rankName(i), rank.host, '+' + showTime(rank.begin_ns), showTime(rank.step_ns), share(rank.compute_ns, rank), ...rank.waits.map(ns => share(ns, rank)), share(rank.other_wait_ns, rank)]));
+    ranks.map((rank, i) => [rankName(i), rank.host, '+' + showTime(rank.begin_ns), showTime(rank.step_ns), share(rank.compute_ns, rank), ...waits(rank).map(ns => share(ns, rank)), share(rank.other_wait_ns, rank)]));
 }
