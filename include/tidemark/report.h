@@ -3,7 +3,7 @@
  *   program + machine + plan (+ times of a run) ──▶ tide_report ──▶ a page, a terminal, files for other viewers
  *
  * A report only derives: what each residency is to people (its fate), which absences the plan decided on and what they
- * cost. The plan must be valid: verify plans from files first. */
+ * cost. The plan must be valid, and so must those of all ranks of a record: verify plans from files first. */
 #ifndef TIDEMARK_REPORT_H
 #define TIDEMARK_REPORT_H
 
@@ -30,7 +30,8 @@ TIDE_API const tide_program *tide_record_program(const tide_record *record);
 TIDE_API const tide_plan *tide_record_plan(const tide_record *record); /* as it was read: verify it */
 TIDE_API uint64_t tide_record_budget_bytes(const tide_record *record); /* of the arena; UINT64_MAX: none */
 
-/* Of several ranks, each with a program, a plan and times of its own; the record itself is that of rank 0. NULL: there is no such rank. */
+/* Of several ranks, each with a machine, a program, a plan and times of its own, as they were read: verify these plans, too. The record
+ * itself is that of rank 0. NULL: there is no such rank. */
 TIDE_API uint32_t tide_record_rank_count(const tide_record *record); /* at least 1 */
 TIDE_API const tide_record *tide_record_of_rank(const tide_record *record, uint32_t rank);
 
@@ -53,8 +54,8 @@ TIDE_API tide_status tide_record_write(const char *begun, size_t begun_size, con
 typedef struct tide_record_rank {
     const char *begun; /* by tide_record_begin, on that rank */
     size_t begun_size;
-    const char *host;
-    uint64_t begin_ns; /* of its step, by a clock of all: the earliest is at 0 */
+    const char *host;  /* at most 63 bytes */
+    uint64_t begin_ns; /* of its step, by a clock of all: the earliest is at 0; at most 2^62 */
 } tide_record_rank;
 TIDE_API tide_status tide_record_write_ranks(const tide_record_rank *ranks, uint32_t n_ranks, const char *measured,
                                              size_t measured_size, const char *path);

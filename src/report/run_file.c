@@ -12,6 +12,8 @@
 #include "plan/files.h"
 #include "program/program_data.h"
 
+#define MAX_BEGIN_NS (UINT64_C(1) << 62)
+
 /* ---- writing ---- */
 
 static void write_times(FILE *f, const tide_timeline *t) {
@@ -110,12 +112,20 @@ static tide_status append_ranks(FILE *f, const tide_record_rank *ranks, uint32_t
     return failed ? tide__fail_memory() : TIDE_OK;
 }
 
+static tide_status check_rank(const tide_record_rank *rank) {
+    TIDE_NEED(rank->begun, rank->host);
+    if (strlen(rank->host) >= sizeof((tide__record_rank *)0)->host)
+        return tide__fail(TIDE_E_ARGUMENT, "the name of a host has at most %zu bytes",
+                          sizeof((tide__record_rank *)0)->host - 1);
+    return rank->begin_ns <= MAX_BEGIN_NS ? TIDE_OK : tide__fail(TIDE_E_ARGUMENT, "a rank begins at 2^62 ns at most");
+}
+
 tide_status tide_record_write_ranks(const tide_record_rank *ranks, uint32_t n_ranks, const char *measured,
                                     size_t measured_size, const char *path) {
     TIDE_NEED(ranks, measured, path);
     tide__writer w;
     if (n_ranks == 0) return tide__fail(TIDE_E_ARGUMENT, "a record is of one rank at least");
-    for (uint32_t i = 0; i < n_ranks; i++) TIDE_NEED(ranks[i].begun, ranks[i].host);
+    for (uint32_t i = 0; i < n_ranks; i++) TIDE_TRY(check_rank(&ranks[i]));
     TIDE_TRY(tide__writer_open(&w, path));
     fwrite(ranks[0].begun, 1, ranks[0].begun_size, w.stream);
     tide_status status = n_ranks > 1 ? append_ranks(w.stream, ranks, n_ranks) : TIDE_OK;
@@ -285,7 +295,7 @@ static tide_status read_rank_line(tide__lines *lines, tide_record *r) {
     if (!host || doc->nodes.data[host].type != TIDE__JSON_STRING || doc->nodes.data[host].length >= sizeof rank.host)
         return tide__fail(TIDE_E_FORMAT, "\"host\" is not a text of at most %zu bytes", sizeof rank.host - 1);
     memcpy(rank.host, doc->nodes.data[host].text, doc->nodes.data[host].length);
-    TIDE_TRY(tide__json_u64(doc, tide__json_get(doc, 0, "begin_ns"), "begin_ns", (uint64_t)1 << 62, &rank.begin_ns));
+    TIDE_TRY(tide__json_u64(doc, tide__json_get(doc, 0, "begin_ns"), "begin_ns", MAX_BEGIN_NS, &rank.begin_ns));
     return tide__vec_push(&r->ranks, rank);
 }
 

@@ -330,6 +330,19 @@ static void ranks_are_on_one_clock(void **state) {
     close_fixture(&f);
 }
 
+/* A reader would refuse them. */
+static void ranks_that_cannot_be_read_are_not_written(void **state) {
+    static const char path[] = "/tmp/tide-record-of-nobody";
+    char host[65] = {0};
+    memset(host, 'h', 64);
+    tide_record_rank rank = {.begun = "", .host = host};
+    assert_int_equal(tide_record_write_ranks(&rank, 1, "", 0, path), TIDE_E_ARGUMENT);
+    host[63] = 0;
+    rank.begin_ns = (UINT64_C(1) << 62) + 1;
+    assert_int_equal(tide_record_write_ranks(&rank, 1, "", 0, path), TIDE_E_ARGUMENT);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 /* A cut anywhere is noticed, and so is a part that is not what it says. */
 static void damaged_records_are_refused(void **state) {
     char path[] = "/tmp/tide-record-XXXXXX";
@@ -383,6 +396,7 @@ int main(void) {
         cmocka_unit_test(pickled_numbers_are_signed),
         cmocka_unit_test(records_come_back),
         cmocka_unit_test(ranks_are_on_one_clock),
+        cmocka_unit_test(ranks_that_cannot_be_read_are_not_written),
         cmocka_unit_test(damaged_records_are_refused),
         cmocka_unit_test(assets_are_there),
     };
