@@ -91,6 +91,7 @@ static tide_status read_limits(tide__opencl *opencl) {
     cl_bool unified = CL_FALSE, compiler = CL_FALSE;
     cl_uint units = 0, align_bits = 0;
     cl_ulong alloc = 0, memory = 0, local = 0;
+    cl_device_fp_config floats = 0;
     TIDE_TRY(ask(opencl, CL_DEVICE_TYPE, sizeof type, &type));
     TIDE_TRY(ask(opencl, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified));
     TIDE_TRY(ask(opencl, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler));
@@ -99,8 +100,10 @@ static tide_status read_limits(tide__opencl *opencl) {
     TIDE_TRY(ask(opencl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof alloc, &alloc));
     TIDE_TRY(ask(opencl, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory));
     TIDE_TRY(ask(opencl, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local));
+    TIDE_TRY(ask(opencl, CL_DEVICE_SINGLE_FP_CONFIG, sizeof floats, &floats));
     if (!compiler) return tide__fail(TIDE_E_DEVICE, "the OpenCL device has no compiler for kernels");
     opencl->host_visible = (type & CL_DEVICE_TYPE_CPU) && unified;
+    opencl->rounds_quotients = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     opencl->gpu.base.align_bytes = (uint32_t)tide__max_u64(TIDE__OPENCL_ALIGN, align_bits / 8);
     opencl->gpu.units = units ? units : 1;
     opencl->max_arena_bytes = alloc;

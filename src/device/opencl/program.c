@@ -9,13 +9,15 @@
 #include "device/opencl/sources.h"
 
 typedef struct options {
-    char text[64];
+    char text[96];
 } options;
 
-/* -w: what a driver warns of goes to stderr, which is not ours. */
+/* -w: what a driver warns of goes to stderr, which is not ours. Without the last option quotients and roots may be 2.5 or 3 units
+ * off, and are on many GPUs; CUDA rounds them. */
 static options options_of(const tide__opencl *opencl) {
     options o;
-    snprintf(o.text, sizeof o.text, "-cl-std=CL1.2 -w -DLANES=%u", opencl->gpu.lanes);
+    snprintf(o.text, sizeof o.text, "-cl-std=CL1.2 -w -DLANES=%u%s", opencl->gpu.lanes,
+             opencl->rounds_quotients ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     return o;
 }
 
