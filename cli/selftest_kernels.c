@@ -41,6 +41,8 @@ static const tide_op_desc ops[] = {
     {.kind = TIDE_OP_LAYERNORM_FWD, .x = {33, 70, 1, 1}, .y = {33, 70, 1, 1}, .eps = 1e-5f},
     {.kind = TIDE_OP_RELU_FWD, .x = {2, 5, 9, 7}, .y = {2, 5, 9, 7}},
     {.kind = TIDE_OP_RELU_BWD, .x = {2, 5, 9, 7}, .y = {2, 5, 9, 7}},
+    {.kind = TIDE_OP_RELU_FWD, .x = {2, 5, 9, 7}, .y = {2, 5, 9, 7}, .signs = 1},
+    {.kind = TIDE_OP_RELU_BWD, .x = {2, 5, 9, 7}, .y = {2, 5, 9, 7}, .signs = 1},
     {.kind = TIDE_OP_ADD, .x = {2, 5, 9, 7}, .y = {2, 5, 9, 7}},
     {.kind = TIDE_OP_GELU_FWD, .x = {33, 70, 1, 1}, .y = {33, 70, 1, 1}},
     {.kind = TIDE_OP_GELU_BWD, .x = {33, 70, 1, 1}, .y = {33, 70, 1, 1}},
@@ -74,8 +76,9 @@ static const tide_op_desc ops[] = {
 static void compare_op(selftest *s, tide_device *cpu, const tide_op_desc *d) {
     selftest_operands first = {0}, second = {0}, reference = {0};
     bool again = false, same = false;
-    char what[128];
+    char what[128], name[32];
     double apart = 0;
+    snprintf(name, sizeof name, "%s%s", tide_op_kind_name(d->kind), d->signs ? ", signs" : "");
     tide_status status = selftest_run_op(s->device, d, 0, &first);
     if (status == TIDE_OK) status = selftest_run_op(s->device, d, 0, &second);
     if (status == TIDE_OK) status = selftest_run_op(cpu, d, 0, &reference);
@@ -84,9 +87,9 @@ static void compare_op(selftest *s, tide_device *cpu, const tide_op_desc *d) {
         apart = selftest_distance(&first, &reference, &same);
     }
     if (same)
-        snprintf(what, sizeof what, "%-18s the CPU's bits", tide_op_kind_name(d->kind));
+        snprintf(what, sizeof what, "%-18s the CPU's bits", name);
     else
-        snprintf(what, sizeof what, "%-18s within %.1e of the CPU's%s", tide_op_kind_name(d->kind), apart,
+        snprintf(what, sizeof what, "%-18s within %.1e of the CPU's%s", name, apart,
                  again ? "" : ", other bits when run again");
     selftest_check(s, what, status, again && apart <= CLOSE);
     selftest_free_operands(&first);

@@ -19,12 +19,14 @@ static tide_status count_elements(const tide_kernel *kernel, uint32_t operand, u
     return status;
 }
 
-/* Between -1 and 1, or whole numbers where they are labels or tokens, or between 0 and 1 for what Adam keeps. */
-static float number(tide_op_kind kind, uint32_t operand, uint64_t i) {
+/* Between -1 and 1, or whole numbers where they are labels, tokens or bytes of signs, or between 0 and 1 for what Adam keeps. */
+static float number(const tide_op_desc *d, uint32_t operand, uint64_t i) {
+    const tide_op_kind kind = d->kind;
     const uint64_t mixed = (i * 2654435761u + operand * UINT64_C(97531)) >> 7;
     const float unit = (float)(mixed % 20011) / 20011;
     if ((kind == TIDE_OP_SOFTMAX_LOSS_FWD && operand == 1) || (kind == TIDE_OP_EMBEDDING_FWD && operand == 0))
         return (float)(mixed % SELFTEST_CLASSES);
+    if (kind == TIDE_OP_RELU_BWD && d->signs && operand == 0) return (float)(mixed % 256);
     return kind == TIDE_OP_ADAM && operand == 2 ? unit : 2 * unit - 1;
 }
 
@@ -37,7 +39,7 @@ static tide_status make_operands(const tide_op_desc *d, const tide_kernel *kerne
         r->plain[i] = calloc(r->elements[i], sizeof(float));
         if (!r->plain[i]) return TIDE_E_MEMORY;
         r->n = i + 1;
-        for (uint64_t k = 0; i < info->n_reads && k < r->elements[i]; k++) r->plain[i][k] = number(d->kind, i, k);
+        for (uint64_t k = 0; i < info->n_reads && k < r->elements[i]; k++) r->plain[i][k] = number(d, i, k);
     }
     return TIDE_OK;
 }

@@ -430,6 +430,10 @@ static void test_signs(void **state) {
         check_signs(&rig, &shapes[i], 0);
         if (strcmp(config->device, "cpu") == 0) check_signs(&rig, &shapes[i], 1);
     }
+    tide_op_desc sum = shape_desc(TIDE_OP_ADD, &shapes[0]); /* has no signs, whatever it says */
+    sum.signs = 1;
+    const tide_kernel_info info = info_of(&rig, &sum);
+    assert_int_equal(info.read[0].size_bytes, info.write[0].size_bytes);
     rig_close(&rig);
 }
 

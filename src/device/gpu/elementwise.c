@@ -36,7 +36,7 @@ static tide_status build_with_signs(tide__gpu_kernel *k, const tide_op_desc *d) 
 }
 
 tide_status tide__gpu_build_elementwise(tide__gpu_kernel *k, const tide_op_desc *d) {
-    if (d->signs) return build_with_signs(k, d);
+    if (d->signs && (d->kind == TIDE_OP_RELU_FWD || d->kind == TIDE_OP_RELU_BWD)) return build_with_signs(k, d);
     const simple *op = find(d->kind);
     const bool stored = d->kind == TIDE_OP_ACCUMULATE || d->kind == TIDE_OP_ZERO;
     const uint64_t n = stored ? d->elements : tide__shape_elements(&d->x);
