@@ -86,7 +86,7 @@ TIDE_API tide_status tide_run_budgets(const tide_device *device, const tide_mach
  * few transfers now show. */
 TIDE_API tide_status tide_machine_measure_loan(const tide_loan *loan, uint64_t capacity_bytes, tide_machine *machine);
 /* The machine with channels to the other ranks, at the rate that a few messages between the first `n_ranks` of the job now show: each of
- * these calls it, at the same time. TIDE_E_ARGUMENT: they are one, or no power of two. */
+ * these calls it, at the same time. As it was if it has such. TIDE_E_ARGUMENT: they are one, or no power of two. */
 TIDE_API tide_status tide_machine_measure_peers(tide_net *net, uint32_t n_ranks, tide_machine *machine);
 /* All that steps need: the arena, the tiers that the plan uses, queues and events. The options are copied, what they point
  * to is borrowed until tide_run_destroy. */
