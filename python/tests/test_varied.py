@@ -1,5 +1,7 @@
 """Steps of all kinds: the same bits as without a budget, whatever the step does, and inside the budget also beside a plan."""
 
+import sys
+
 import numpy
 import pytest
 import torch
@@ -249,6 +251,18 @@ def test_sizes_that_depend_on_values(budget):
     """Two recordings show which, and the plan has room for more."""
     report = check(selecting, budget, steps=12)
     assert report.planned_steps >= 7 and report.outside_count == 0, report
+
+
+def test_sizes_are_remembered_of_a_few_steps_and_state_of_none(monkeypatch):
+    """However many shapes come once."""
+    monkeypatch.setattr(sys.modules["tidemark.torch.step"], "MAX_PLANS", 2)
+    modules, optimizers, step, _ = selecting()
+    step = tide.step(budget="16MiB", modules=modules, optimizers=optimizers)(step)
+    for n in range(60, 66):
+        step(numbers(n, high=500)(n))
+    assert len(step._outgrown) == 2 and step._sized == step._outgrown.keys()
+    assert not any(recording.before for recording in step._outgrown.values())
+    step.close()
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -229,7 +229,7 @@ class BudgetedStep:
         once = recording.sizes_vary and key not in self._sized  # a second recording shows what varies
         if once:
             self._sized.add(key)
-            self._outgrown[key] = recording
+            self._note_sizes(key, recording)
         if once or self._n_deviations.get(key, 0) >= MAX_DEVIATIONS:
             self._leave_heap()
             return result
@@ -249,6 +249,14 @@ class BudgetedStep:
         finally:
             self._leave_heap()
         return result
+
+    def _note_sizes(self, key: tuple, recording: Recording) -> None:
+        """For the next recording of this key. As many as there may be plans; state that the step replaces must not live on in them."""
+        recording.before.clear()
+        self._outgrown[key] = recording
+        while len(self._outgrown) > MAX_PLANS:
+            self._sized.discard(oldest := next(iter(self._outgrown)))
+            del self._outgrown[oldest]
 
     def _leave_heap(self) -> None:
         """What is still in the heap of steps without a plan comes to ordinary memory."""
@@ -336,7 +344,7 @@ class BudgetedStep:
         self._leave_heap()
         self._n_deviations[self._key] = self._n_deviations.get(self._key, 0) + 1
         if executor.is_outgrown:
-            self._outgrown[self._key] = self._plans.pop(self._key)[0]
+            self._note_sizes(self._key, self._plans.pop(self._key)[0])
         elif self._left == self._key:
             del self._plans[self._key]
         self._left = self._key
