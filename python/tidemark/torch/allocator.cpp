@@ -1,11 +1,11 @@
 /* The allocator that PyTorch asks for CPU memory while a step runs under Tidemark, and the ways to give a storage other
  * bytes under its tensors. Built on first use against the PyTorch that is there; needs libc10 alone.
  *
- * A thread is in one of four modes. Outside of steps everything goes to PyTorch's own allocator, untouched. Recording:
+ * A thread is in one of five modes. Outside of steps everything goes to PyTorch's own allocator, untouched. Recording:
  * the same, but every allocation and release is noted. Online: noted as well, and all memory but the smallest comes from a heap of
  * the library, whose blocks may leave to disk while no op uses their storages. Planned: the allocations of the op at hand are answered with the
  * addresses that a plan has for them; what it has none for lies in the annex, a few bytes of the budget beside the arena. What finds no
- * room there either comes from PyTorch's own allocator and is counted.
+ * room there either comes from PyTorch's own allocator and is counted. Empty: what is allocated has no bytes.
  *
  * Invariant: a DataPtr with the deleter `leave` points into an arena (or nowhere) and owns nothing. */
 #include "allocator_heap.h"
