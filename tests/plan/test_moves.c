@@ -2,6 +2,7 @@
  * policy that only moves is faster. */
 #include <tidemark/tidemark.h>
 
+#include "plan/decide/hybrid/transfers.h"
 #include "plan/decide/swaps/swap_cover.h"
 #include "support/hand_made.h"
 #include "support/random_graph.h"
@@ -107,6 +108,33 @@ static void outputs_end_in_a_tier(void **state) {
     assert_true(count(plan, TIDE_SAVE) >= N_OPS / 2 - 1);
     assert_int_equal(count(plan, TIDE_LOAD), 0);
     tide_plan_destroy(plan);
+    tide_program_destroy(p);
+}
+
+/* The sketch of policy hybrid has them leave for good, too, and never come. */
+static void outputs_end_in_sketches(void **state) {
+    (void)state;
+    tide_program *p = chain(false);
+    tide_machine m;
+    tide_plan_options options;
+    tide__model *model;
+    tide__sketch *s;
+    tide__transfers t;
+    uint32_t n[2] = {0}; /* LOADs, SAVEs */
+    tide_machine_init_default(&m);
+    tide_plan_options_init(&options);
+    tide__policy_input in = {.program = p, .machine = &m, .options = &options, .argument = "", .target_bytes = MIB};
+    assert_ok(tide__model_create(&in, &model));
+    assert_ok(tide__sketch_create(model, in.target_bytes, &s));
+    assert_ok(tide__transfers_init(&in, model, &t));
+    for (size_t i = 0; i < t.swaps.gaps.count; i++) t.chosen[i] = true;
+    assert_ok(tide__transfers_sync(&t, s));
+    for (size_t i = 0; i < s->extra.count; i++) n[tide__event_kind_of(s->extra.data[i]) == TIDE__EVENT_SAVE]++;
+    assert_int_equal(n[0], 0);
+    assert_true(n[1] >= N_OPS / 2 - 1);
+    tide__transfers_deinit(&t);
+    tide__sketch_destroy(s);
+    tide__model_destroy(model);
     tide_program_destroy(p);
 }
 
@@ -227,9 +255,8 @@ static void none_is_faster(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_start_in_a_tier),
-        cmocka_unit_test(outputs_end_in_a_tier),
-        cmocka_unit_test(covers_have_nothing_needless),
+        cmocka_unit_test(weights_start_in_a_tier), cmocka_unit_test(outputs_end_in_a_tier),
+        cmocka_unit_test(outputs_end_in_sketches), cmocka_unit_test(covers_have_nothing_needless),
         cmocka_unit_test(none_is_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,7 +120,7 @@ static tide_status allocate_work(tide__swaps *s) {
     tide__array(&s->arrays, s->need_slot, n);
     tide__array(&s->arrays, s->free_slot, n);
     tide__array(&s->arrays, s->save_slot, n);
-    tide__array(&s->arrays, s->load_slot, n);
+    tide__array_ones(&s->arrays, s->load_slot, n); /* what ends in a tier never gets another */
     tide__array(&s->arrays, s->save_order, n);
     tide__array(&s->arrays, s->idle, n);
     tide__array(&s->arrays, s->refused, n);
