@@ -191,7 +191,7 @@ tide_status tide__place_try_fit(tide__place_attempt *a, tide__place_fit_rule rul
     return TIDE_OK;
 }
 
-/* Without a skyline (fixed offsets, huge sizes) fits are all there is, and may take longer. */
+/* Without a skyline (huge sizes) fits are all there is, and may take longer. */
 static void try_fits(tide__place_attempt *a) {
     if (a->algorithm && a->p->n > MOST_FIT_ITEMS) return;
     uint64_t most = a->algorithm ? MOST_CONFLICTS : 10 * MOST_CONFLICTS;

@@ -11,7 +11,7 @@
  *
  * About one microsecond per item and run, whatever the number of conflicts: no conflict is ever listed. An item
  * alive at the end and at the start of the step is one arc of the ring; other pairs of lifetimes are taken as if the
- * item lived in between, too. Fixed offsets are not handled. */
+ * item lived in between, too. Items at fixed offsets are to be pinned. */
 #ifndef TIDE_PLAN_PLACE_SKYLINE_H
 #define TIDE_PLAN_PLACE_SKYLINE_H
 
