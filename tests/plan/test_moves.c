@@ -138,6 +138,32 @@ static void outputs_end_in_sketches(void **state) {
     tide_program_destroy(p);
 }
 
+/* The next step's input takes the place of this step's: its LOAD waits until that is done with, instead of leaving no plan. */
+static void next_inputs_wait(void **state) {
+    (void)state;
+    static const char *const policies[] = {"autoswap:swdoa", "capuchin", "superneurons"};
+    tide_machine m = machine_with_disk();
+    uint32_t made = 0;
+    for (uint64_t seed = 0; seed < rounds(300); seed++) {
+        random_program_options o = random_program_varied(seed);
+        o.repeating = o.prefetch = true;
+        tide_program *p = random_program(&o);
+        tide_plan *live = NULL, *plan = NULL;
+        tide_status status = try_policy(p, &m, "liveness", TIDE_EFFORT_LOW, UINT64_MAX, &live);
+        if (status != TIDE_E_UNSUPPORTED) { /* a kept value may take the place for good */
+            assert_ok(status);
+            uint64_t budget = tide_plan_arena_bytes(live) * 4 / 5;
+            status = try_policy(p, &m, policies[seed % 3], TIDE_EFFORT_LOW, budget, &plan);
+            if (!tide_status_is_misfit(status)) assert_ok(status);
+            made += status == TIDE_OK;
+        }
+        tide_plan_destroy(plan);
+        tide_plan_destroy(live);
+        tide_program_destroy(p);
+    }
+    assert_true(made > rounds(20));
+}
+
 /* ---- covers ---- */
 
 static bool is_absent(const tide__swap_gap *g, uint32_t slot) {
@@ -255,9 +281,9 @@ static void none_is_faster(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_start_in_a_tier), cmocka_unit_test(outputs_end_in_a_tier),
-        cmocka_unit_test(outputs_end_in_sketches), cmocka_unit_test(covers_have_nothing_needless),
-        cmocka_unit_test(none_is_faster),
+        cmocka_unit_test(weights_start_in_a_tier),      cmocka_unit_test(outputs_end_in_a_tier),
+        cmocka_unit_test(outputs_end_in_sketches),      cmocka_unit_test(next_inputs_wait),
+        cmocka_unit_test(covers_have_nothing_needless), cmocka_unit_test(none_is_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

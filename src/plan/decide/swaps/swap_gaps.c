@@ -22,8 +22,9 @@ typedef struct finder {
     uint32_t *first, *last; /* per tensor: first and last op that uses it; TIDE_NONE: none does */
     uint32_t *across;       /* per tensor: the gap that ends with it at the start of the step */
     uint32_t *n_from;       /* per tensor: the carries it is the end of */
-    uint64_t *early;        /* per slot: how the bytes of inputs change that count before their first use */
-    uint32_t *touched;      /* per tensor: in touches, the earliest; TIDE_NONE */
+    uint32_t *place_free; /* per tensor: the slot behind the last use of what it is carried to, whose place it takes */
+    uint64_t *early;      /* per slot: how the bytes of inputs change that count before their first use */
+    uint32_t *touched;    /* per tensor: in touches, the earliest; TIDE_NONE */
     TIDE_VEC(touch) touches;
     tide__arrays arrays; /* owns the arrays above */
 } finder;
@@ -251,17 +252,30 @@ static tide_status add_ends(finder *f) {
 
 /* ---- inputs ---- */
 
-/* From the start to the first use. Counting it as there from the start makes its way in an absence like any other. */
+static void find_free_places(const finder *f) {
+    for (uint32_t i = 0; i < tide_program_carry_count(f->program); i++) {
+        const tide_carry *c = tide_program_carry(f->program, i);
+        uint32_t *slot = &f->place_free[c->from];
+        if (f->last[c->to] != TIDE_NONE && f->last[c->to] >= *slot) *slot = f->last[c->to] + 1;
+        for (uint32_t k = f->touched[c->to]; k != TIDE_NONE; k = f->touches.data[k].next)
+            if (f->touches.data[k].slot >= *slot) *slot = f->touches.data[k].slot + 1;
+    }
+}
+
+/* From the start to the first use; of the next step's input from where this step's is done with. Counting it as there from then on
+ * makes its way in an absence like any other. */
 static tide_status add_first_loads(finder *f) {
+    find_free_places(f);
     for (tide_id t = 0; f->client != TIDE_NONE && t < tide_program_tensor_count(f->program); t++) {
         const tide_tensor *tensor = tide_program_tensor(f->program, t);
         bool used = f->first[t] != TIDE_NONE;
         if (tensor->start != TIDE_START_CLIENT || (!used && !tensor->keep)) continue;
         tide__swap_gap gap = {.tensor = t, .head = TIDE_NONE, .tier = f->client, .clean = true, .forced = true};
         gap.to = used ? f->first[t] : f->s->n_ops;
+        gap.from = f->place_free[t] < gap.to ? f->place_free[t] : gap.to;
         gap.across = TIDE_NONE;
         TIDE_TRY(add(f, gap));
-        f->early[0] += tensor->size_bytes;
+        f->early[gap.from] += tensor->size_bytes;
         f->early[gap.to] -= tensor->size_bytes;
     }
     uint64_t early = 0;
@@ -289,6 +303,7 @@ tide_status tide__swap_gaps_find(tide__swaps *s, const tide__decisions *beside) 
     tide__array_ones(&f.arrays, f.last, n + (size_t)1);
     tide__array_ones(&f.arrays, f.across, n + (size_t)1);
     tide__array(&f.arrays, f.n_from, n + (size_t)1);
+    tide__array(&f.arrays, f.place_free, n + (size_t)1);
     tide__array(&f.arrays, f.early, s->n_ops + (size_t)1);
     tide__array_ones(&f.arrays, f.touched, n + (size_t)1);
     tide_status status = tide__arrays_check(&f.arrays);

@@ -267,7 +267,7 @@ static void load_all(tide__swaps *s, const bool *chosen, uint64_t *late_ns) {
         t_ns -= tide__min_u64(t_ns, g->in_ns);
         if (slot > s->need_slot[gap]) slot = s->need_slot[gap];
         while (slot > 0 && end_ns(s, slot) > t_ns) slot--;
-        s->load_slot[gap] = slot;
+        s->load_slot[gap] = g->forced && slot < g->from ? g->from : slot;
     }
 }
 

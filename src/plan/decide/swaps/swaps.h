@@ -28,6 +28,7 @@
 /* What one gap is.
  *   inside:  `tensor` is unused in the slots [from, to) and comes back for op `to`. from = 0: it starts in the tier;
  *            to = TIDE_NONE: it does not come back, it ends in the tier.
+ *            The first LOAD of an input that is carried waits for what it is carried to, from = the slot behind its last use.
  *   across:  (head != TIDE_NONE) `tensor` is unused from slot `from` to the end of the step and is carried to `head`,
  *            which op `to` of the next step uses first: weights and optimizer state. to = TIDE_NONE: no op does. */
 typedef struct tide__swap_gap {
@@ -41,7 +42,8 @@ typedef struct tide__swap_gap {
     uint64_t moved_bytes;   /* the same in whole blocks of the tier */
     uint64_t out_ns, in_ns; /* of its transfers */
     bool clean;             /* the tier has it in any case: inputs, and what is carried to itself */
-    bool forced; /* always chosen: the first LOAD of an input (early instead of at the op), what no op uses */
+    bool
+        forced; /* always chosen: the first LOAD of an input (early instead of at the op, but not before `from`), what no op uses */
 } tide__swap_gap;
 
 typedef struct tide__swaps_options {
@@ -62,8 +64,8 @@ typedef struct tide__swaps {
     TIDE_VEC(tide__swap_gap) gaps;
     uint64_t *op_ns; /* n_ops: what each slot takes */
     uint64_t *
-        base_loads; /* n_ops + 1: bytes in the arena when nothing is absent. An input counts from slot 0 on, its first LOAD is
-                             a gap */
+        base_loads; /* n_ops + 1: bytes in the arena when nothing is absent. An input counts from where its first LOAD's gap
+                             begins */
     uint64_t *slot_ns; /* n_ops + 1: when each slot starts; may be changed between evaluations, never falling */
     uint64_t
         *wait_ns; /* n_ops + 1: of these, how long compute waits before each slot: op k ends before wait_ns[k + 1] */
