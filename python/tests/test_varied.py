@@ -10,6 +10,8 @@ from torch.nn import functional
 
 import tidemark
 import tidemark.torch as tide
+from tidemark.torch.allocator import RELEASED
+from tidemark.torch.capture import Call, Recording
 
 from models import everything
 
@@ -251,6 +253,16 @@ def test_sizes_that_depend_on_values(budget):
     """Two recordings show which, and the plan has room for more."""
     report = check(selecting, budget, steps=12)
     assert report.planned_steps >= 7 and report.outside_count == 0, report
+
+
+def test_what_no_plan_can_place_has_room_for_other_sizes():
+    def recorded(key, size):
+        call = Call(torch.ops.aten.nonzero.default, [], [], allocations=[(key, size)])
+        return Recording(calls=[call], loose=[(key, size), (key, RELEASED)])
+
+    now = recorded(1, 6400)
+    now.take_room(recorded(2, 12800))
+    assert now.room == {1: 16000} and now.loose == [(1, 16000), (1, RELEASED)]
 
 
 def test_sizes_are_remembered_of_a_few_steps_and_state_of_none(monkeypatch):

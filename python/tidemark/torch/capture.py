@@ -105,6 +105,7 @@ class Recording:
                 self.room[key] = had if enough else -(-max(size, other_size) * 5 // 256) * 64
                 mine.allocations[i] = key, self.room[key]
         self.sizes.update((key, size) for key, size in self.room.items() if key in self.sizes)
+        self.loose = [(key, size if size == allocator.RELEASED else self.room.get(key, size)) for key, size in self.loose]
 
     def places_of(self, keys: set[int]) -> set[tuple[int, int]]:
         """Where these are read: calls, and positions among their tensors."""
