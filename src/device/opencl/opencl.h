@@ -37,7 +37,7 @@ typedef struct tide__opencl {
     uint64_t max_arena_bytes, memory_bytes;
     bool host_visible;
     bool rounds_quotients; /* as IEEE 754 says, if a program asks for it */
-    pthread_mutex_t lock; /* protects the programs and the arguments of their kernels */
+    pthread_mutex_t lock;  /* protects the programs and the arguments of their kernels */
     tide__opencl_program *programs;
     cl_mem pinned; /* of the staging */
     tide__products products;
