@@ -8,34 +8,25 @@
 
 /* Policies decide on loads, budgets bind the arena, and placement may stay above the load. */
 enum { MAX_TRIES = 8, MAX_STALLS = 3 };
-/* What a place within the budget is worth: about 0.1 s. */
-enum { PLACE_WORK = 100 * 1000 };
 
-/* What is asked for next, after a plan whose arena is above the budget: less by what it is over, and twice as much less
- * as the last time when that did not help. */
-typedef struct narrowing {
-    uint64_t last_bytes, step;
-    int stalls;
-} narrowing;
-
-static bool narrow(narrowing *n, tide__policy_input *in, uint64_t arena_bytes) {
-    uint64_t budget = in->options->budgets.arena_bytes;
+bool tide__narrow(tide__narrowing *n, uint64_t budget_bytes, uint64_t arena_bytes, uint64_t *target_bytes) {
     bool stalled = arena_bytes >= n->last_bytes;
-    if (arena_bytes <= budget) return true;
+    if (arena_bytes <= budget_bytes) return true;
     n->stalls += stalled;
-    n->step = tide__max_u64(arena_bytes - budget, stalled ? 2 * n->step : 0);
-    if (n->step >= in->target_bytes || n->stalls > MAX_STALLS) return false;
+    n->step = tide__max_u64(arena_bytes - budget_bytes, stalled ? 2 * n->step : 0);
+    if (n->step >= *target_bytes || n->stalls > MAX_STALLS) return false;
     n->last_bytes = arena_bytes;
-    in->target_bytes -= n->step;
+    *target_bytes -= n->step;
     return true;
 }
 
 tide_status tide__ask(const tide__policy *policy, const tide__policy_input *in, tide__plans *plans) {
-    narrowing n = {.last_bytes = UINT64_MAX};
+    tide__narrowing n = {.last_bytes = UINT64_MAX};
     tide__policy_input asked = *in;
     uint64_t budget = in->options->budgets.arena_bytes;
-    tide__evaluate_options placed = {
-        .capacity_bytes = policy->budgeted ? budget : UINT64_MAX, .place_work = PLACE_WORK, .relocates = true};
+    tide__evaluate_options placed = {.capacity_bytes = policy->budgeted ? budget : UINT64_MAX,
+                                     .place_work = TIDE__ASK_PLACE_WORK,
+                                     .relocates = true};
     asked.target_bytes = budget;
     for (int i = 1; i <= MAX_TRIES; i++) {
         tide__decisions d = {0};
@@ -45,7 +36,7 @@ tide_status tide__ask(const tide__policy *policy, const tide__policy_input *in, 
         tide__decisions_free(&d);
         TIDE_TRY(status);
         if ((o.arena_bytes <= budget && o.holds_tiers) || !policy->budgeted) break;
-        if (!narrow(&n, &asked, o.arena_bytes)) break;
+        if (!tide__narrow(&n, budget, o.arena_bytes, &asked.target_bytes)) break;
         if (!o.holds_tiers) (void)tide__tiers_shrink(&asked, o.tier_bytes);
     }
     return TIDE_OK;

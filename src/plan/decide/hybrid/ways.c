@@ -2,6 +2,7 @@
 #include "plan/decide/hybrid/ways.h"
 
 #include "base/size.h"
+#include "plan/ask.h"
 #include "plan/decide/hybrid/passes.h"
 #include "plan/decide/hybrid/search.h"
 #include "plan/decide/hybrid/shuttle.h"
@@ -48,33 +49,28 @@ static const paper papers[] = {
     {"superneurons", true, true, true},
 };
 
-/* For less where placement misses the budget, and for much less where that helps little. */
-enum { MAX_ASKED = 5 };
+/* How often a paper is asked for less where placement misses the budget. */
+enum { MAX_ASKED = 8 };
 
 static tide_status ask_paper(tide__generation *g, const tide__policy *policy, uint64_t bytes) {
     tide_plan_options options;
     tide__policy_input in = input_at(g, bytes, &options);
-    uint64_t step = 0;
+    tide__narrowing n = {.last_bytes = UINT64_MAX};
     in.argument = "";
-    for (int i = 0; i < MAX_ASKED && step < in.target_bytes / 2; i++) {
+    for (int i = 0; i < MAX_ASKED; i++) {
         tide__decisions d = {0};
         tide__plans_outcome o = {0};
-        in.target_bytes -= step;
         tide_status status = policy->decide(&in, &d);
         if (status == TIDE_OK) status = tide__generation_propose(g, &d, bytes, &o);
         tide__decisions_free(&d);
         if (status == TIDE_E_UNSUPPORTED) break;
         TIDE_TRY(status);
-        if (o.arena_bytes <= bytes) break;
-        step = tide__max_u64(2 * step, o.arena_bytes - bytes);
+        if (o.arena_bytes <= bytes || !tide__narrow(&n, bytes, o.arena_bytes, &in.target_bytes)) break;
     }
     return TIDE_OK;
 }
 
 enum { TENTHS = 10 };
-
-/* What a place within the budget is worth, against that of a rung: nobody comes by with another plan. */
-enum { PLACE_TIMES = 10 };
 
 /* A step that takes less than this part more than its ops alone is left to the others. */
 enum { SLOW_PART = 200 };
@@ -99,7 +95,7 @@ static tide_status ask_papers(tide__generation *g, uint64_t floor_bytes, uint64_
 
 tide_status tide__ways_papers(tide__generation *g, uint64_t floor_bytes, uint64_t ceiling_bytes, bool quick) {
     uint64_t place_work = g->place_work;
-    g->place_work *= PLACE_TIMES;
+    g->place_work = TIDE__ASK_PLACE_WORK; /* more than at a rung: nobody comes by with another plan */
     tide_status status = ask_papers(g, floor_bytes, ceiling_bytes, quick);
     g->place_work = place_work;
     return status;
