@@ -406,21 +406,25 @@ def test_a_look_now_and_then_at_what_the_step_still_holds(budget):
     assert (report.planned_steps, len(report.deviations)) == (4, 2)
 
 
+def step_by_closure(model, optimizer):
+    def step(x, y):
+        def closure():
+            optimizer.zero_grad()
+            loss = classify(model, x, y)
+            loss.backward()
+            return loss
+
+        return optimizer.step(closure).detach()
+
+    return step
+
+
 def test_a_line_search_that_takes_as_long_as_it_takes():
     def make():
         model = mlp(16, 32, 3)
         optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4, history_size=4, line_search_fn="strong_wolfe")
 
-        def step(x, y):
-            def closure():
-                optimizer.zero_grad()
-                loss = classify(model, x, y)
-                loss.backward()
-                return loss
-
-            return optimizer.step(closure).detach()
-
-        return [model], [optimizer], step, labelled(32, 16, 3)
+        return [model], [optimizer], step_by_closure(model, optimizer), labelled(32, 16, 3)
 
     check(make, "100%")
 
@@ -547,15 +551,6 @@ def test_optimizers(kind):
         model = mlp(32, 64, 64, 10)
         optimizer = getattr(torch.optim, kind)(model.parameters(), **({"max_iter": 3} if kind == "LBFGS" else {}))
 
-        def step(x, y):
-            def closure():
-                optimizer.zero_grad()
-                loss = classify(model, x, y)
-                loss.backward()
-                return loss
-
-            return optimizer.step(closure).detach()
-
-        return [model], [optimizer], step, labelled(64, 32, 10)
+        return [model], [optimizer], step_by_closure(model, optimizer), labelled(64, 32, 10)
 
     check(make, "85%")
